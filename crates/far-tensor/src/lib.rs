@@ -1,0 +1,1 @@
+//! Tensors, tape autodiff and fused operations.

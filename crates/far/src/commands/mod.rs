@@ -1,0 +1,20 @@
+//! The verbs, one file each.
+
+mod bench;
+
+use clap::Subcommand;
+
+/// What the program can do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Measure speeds, as ratios against a peer where one is given.
+    #[command(subcommand)]
+    Bench(bench::Command),
+}
+
+/// Runs one verb.
+pub fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Bench(command) => bench::run(command),
+    }
+}
