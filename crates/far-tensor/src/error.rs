@@ -1,0 +1,83 @@
+//! What can go wrong, by what the caller can do about it.
+
+use crate::Shape;
+use std::path::PathBuf;
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything the tensor engine can refuse.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    // ---- Bad input: two tensors do not fit, or one does not fit the operation.
+    /// Two shapes that an operation needs to agree do not.
+    #[error("{operation}: {left} does not fit {right}: {requirement}")]
+    Mismatch {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// Shape of the first operand.
+        left: Shape,
+        /// Shape of the second operand.
+        right: Shape,
+        /// What would have fitted.
+        requirement: &'static str,
+    },
+    /// One shape is not what an operation takes.
+    #[error("{operation}: {shape} is not accepted: {requirement}")]
+    Unsupported {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// The shape given.
+        shape: Shape,
+        /// What would have been accepted.
+        requirement: String,
+    },
+    /// A row index points outside a table.
+    #[error("{operation}: index {index} is outside a table of {rows} rows")]
+    Index {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// The index given.
+        index: usize,
+        /// How many rows there are.
+        rows: usize,
+    },
+    /// A parameter is still in use by a tensor or a tape that outlived its step.
+    #[error("the parameters of `{arena}` cannot change while a tensor still refers to them")]
+    Shared {
+        /// The arena's name.
+        arena: String,
+    },
+
+    // ---- Training: the update was not applied.
+    /// The loss or the gradient norm was not finite; the parameters are unchanged.
+    #[error("{quantity} is {value}, the update was not applied; first culprit: {culprit}")]
+    NonFinite {
+        /// `loss` or `gradient norm`.
+        quantity: &'static str,
+        /// The value found.
+        value: f64,
+        /// The first operation with a non-finite result when the step was replayed.
+        culprit: String,
+    },
+
+    // ---- Checkpoints: another file, or another model, is needed.
+    /// A checkpoint cannot be read or does not fit the parameters.
+    #[error("{path}: {problem}", path = path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// Which tensor, what was expected and what was found.
+        problem: String,
+    },
+    /// A file cannot be opened, read or written.
+    #[error("{action} {path}", path = path.display())]
+    File {
+        /// What was being done, such as "cannot write".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

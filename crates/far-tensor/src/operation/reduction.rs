@@ -1,0 +1,183 @@
+//! Sums and means: over everything, or over one axis.
+
+use super::arithmetic::pieces;
+use crate::buffer::Buffer;
+use crate::gradient::GradientStore;
+use crate::parallel::{Disjoint, GRAIN, for_ranges, row_grain};
+use crate::tape::Backward;
+use crate::vectorize::{add_assign, sum, vectorized};
+use crate::{Result, Shape, Tape, Tensor};
+
+impl Tape {
+    /// Σ x over all elements, a scalar.
+    ///
+    /// # Errors
+    /// None today; a result keeps the signature of its siblings.
+    pub fn sum(&mut self, x: &Tensor) -> Result<Tensor> {
+        self.total("sum", x, 1.0)
+    }
+
+    /// The mean of all elements, a scalar.
+    ///
+    /// # Errors
+    /// If there are no elements.
+    pub fn mean(&mut self, x: &Tensor) -> Result<Tensor> {
+        let elements = x.shape().elements();
+        x.expect("mean", elements > 0, || "a mean needs an element".into())?;
+        self.total("mean", x, 1.0 / elements as f32)
+    }
+
+    fn total(&mut self, operation: &'static str, x: &Tensor, factor: f32) -> Result<Tensor> {
+        let mut output = self.device().buffer(1);
+        output[0] = total(x.values()) as f32 * factor;
+        let shape = Shape::new(&[]);
+        Ok(self.record(operation, shape, output, &[x], |_| TotalBackward { x: x.clone(), factor }))
+    }
+
+    /// Σ x over one axis, which disappears from the shape.
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    pub fn sum_axis(&mut self, x: &Tensor, axis: usize) -> Result<Tensor> {
+        self.reduce_axis("sum_axis", x, axis, |_| 1.0)
+    }
+
+    /// The mean of x over one axis, which disappears from the shape.
+    ///
+    /// # Errors
+    /// If there is no such axis or it has no elements.
+    pub fn mean_axis(&mut self, x: &Tensor, axis: usize) -> Result<Tensor> {
+        self.reduce_axis("mean_axis", x, axis, |extent| 1.0 / extent as f32)
+    }
+
+    fn reduce_axis(
+        &mut self,
+        operation: &'static str,
+        x: &Tensor,
+        axis: usize,
+        factor: impl Fn(usize) -> f32,
+    ) -> Result<Tensor> {
+        let shape = *x.shape();
+        let exists = axis < shape.rank() && shape.extents()[axis] > 0;
+        x.expect(operation, exists, || format!("axis {axis} must exist and not be empty"))?;
+        let (outer, extent, inner) = shape.around(axis);
+        let factor = factor(extent);
+        let mut output = self.device().zeroed(outer * inner);
+        let values = x.values();
+        let shared = Disjoint::new(&mut output);
+        for_ranges(outer, row_grain(extent * inner), |range| {
+            for index in range {
+                // SAFETY: each outer index has its own part.
+                let part = unsafe { shared.range(index * inner..(index + 1) * inner) };
+                for row in values[index * extent * inner..][..extent * inner].chunks_exact(inner) {
+                    add_assign(part, row);
+                }
+                part.iter_mut().for_each(|value| *value *= factor);
+            }
+        });
+        let mut kept = shape.extents().to_vec();
+        kept.remove(axis);
+        Ok(self.record(operation, Shape::new(&kept), output, &[x], |_| AxisBackward {
+            x: x.clone(),
+            axis,
+            factor,
+        }))
+    }
+}
+
+/// Σ values in double precision over pieces of a fixed size, so that it depends on nothing else.
+pub(super) fn total(values: &[f32]) -> f64 {
+    values.chunks(GRAIN / 8).map(|piece| f64::from(sum(piece))).sum()
+}
+
+vectorized! {
+    fn add_constant(gradient: &mut [f32], value: f32, accumulate: bool) {
+        if accumulate {
+            gradient.iter_mut().for_each(|gradient| *gradient += value);
+        } else {
+            gradient.fill(value);
+        }
+    }
+}
+
+struct TotalBackward {
+    x: Tensor,
+    factor: f32,
+}
+
+impl Backward for TotalBackward {
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        let value = upstream[0] * self.factor;
+        gradients.with(&self.x, |gradient, accumulate| {
+            pieces(gradient, self.x.values(), self.x.values(), |gradient, _, _| {
+                add_constant(gradient, value, accumulate);
+            });
+        });
+    }
+}
+
+struct AxisBackward {
+    x: Tensor,
+    axis: usize,
+    factor: f32,
+}
+
+impl Backward for AxisBackward {
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        let (_, extent, inner) = self.x.shape().around(self.axis);
+        gradients.with(&self.x, |gradient, accumulate| {
+            if !accumulate {
+                gradient.fill(0.0);
+            }
+            let outer = gradient.chunks_exact_mut(extent * inner).zip(upstream.chunks_exact(inner));
+            for (block, upstream) in outer {
+                for row in block.chunks_exact_mut(inner) {
+                    crate::vectorize::add_scaled(row, upstream, self.factor);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use proptest::prelude::*;
+
+    fn reference_axis(x: &Tensor, axis: usize) -> Vec<f32> {
+        let (outer, extent, inner) = x.shape().around(axis);
+        let at = |o: usize, e: usize, i: usize| x.values()[(o * extent + e) * inner + i];
+        (0..outer * inner).map(|k| (0..extent).map(|e| at(k / inner, e, k % inner)).sum()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn sums_match_the_reference(
+            a in 1usize..6, b in 1usize..20, c in 1usize..40, axis in 0usize..3, seed in 0u64..99,
+        ) {
+            let x = normal([a, b, c], seed);
+            let expected = reference_axis(&x, axis);
+            assert_close(evaluate(|tape| tape.sum_axis(&x, axis)).values(), &expected, 1e-5);
+            let extent = [a, b, c][axis] as f32;
+            let means: Vec<f32> = expected.iter().map(|sum| sum / extent).collect();
+            assert_close(evaluate(|tape| tape.mean_axis(&x, axis)).values(), &means, 1e-5);
+            let whole: f32 = x.values().iter().sum();
+            assert_close(evaluate(|tape| tape.sum(&x)).values(), &[whole], 1e-4);
+            let mean = whole / x.values().len() as f32;
+            assert_close(evaluate(|tape| tape.mean(&x)).values(), &[mean], 1e-5);
+        }
+    }
+
+    #[test]
+    fn gradients_match_differences() {
+        let inputs = [normal([2, 3, 4], 5)];
+        check_gradients(&inputs, |tape, x| tape.sum(&x[0]));
+        check_gradients(&inputs, |tape, x| tape.mean(&x[0]));
+        for axis in 0..3 {
+            check_gradients(&inputs, |tape, x| tape.sum_axis(&x[0], axis));
+            check_gradients(&inputs, |tape, x| tape.mean_axis(&x[0], axis));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The tape: what was computed, so that gradients can be traced back.
+//!
+//! Operations are methods of [`Tape`], one file each under `operation/`. A recording tape keeps,
+//! for every operation whose inputs want a gradient, what its backward needs and nothing else; an
+//! inference tape keeps nothing, so an intermediate result is freed as soon as the caller drops it.
+
+use crate::buffer::Buffer;
+use crate::gradient::{GradientStore, Gradients};
+use crate::tensor::Origin;
+use crate::{Device, Error, Result, Shape, Tensor};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The backward of one recorded operation.
+pub(crate) trait Backward: Send {
+    /// Turns the gradient of the output into gradients of the inputs.
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>);
+}
+
+struct Node {
+    operation: &'static str,
+    backward: Option<Box<dyn Backward>>,
+}
+
+/// Records operations and runs them backward.
+///
+/// ```
+/// use far_tensor::{Device, Tape, Tensor};
+/// let mut tape = Tape::recording(&Device::cpu());
+/// let x = tape.variable(&Tensor::from_slice(&[1.0, -2.0, 3.0], [3])?);
+/// let square = tape.multiply(&x, &x)?;
+/// let loss = tape.mean(&square)?;
+/// let gradients = tape.backward(&loss, 1.0, &mut [])?;
+/// assert_eq!(gradients.of(&x), Some(&[2.0 / 3.0, -4.0 / 3.0, 2.0][..]));
+/// # Ok::<(), far_tensor::Error>(())
+/// ```
+pub struct Tape {
+    device: Device,
+    number: u64,
+    recording: bool,
+    checking: bool,
+    nodes: Vec<Node>,
+    culprit: Option<String>,
+}
+
+/// Gradients of the variables of a tape, after [`Tape::backward`].
+pub struct VariableGradients {
+    tape: u64,
+    nodes: Vec<Option<Buffer>>,
+}
+
+impl VariableGradients {
+    /// The gradient of a variable; `None` where the loss does not depend on it.
+    pub fn of(&self, variable: &Tensor) -> Option<&[f32]> {
+        match variable.origin() {
+            Origin::Node { tape, index } if tape == self.tape => self.nodes[index].as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl Tape {
+    /// A tape that records, for training.
+    pub fn recording(device: &Device) -> Self {
+        Self::new(device, true, false)
+    }
+
+    /// A tape that keeps nothing, for inference.
+    pub fn inference(device: &Device) -> Self {
+        Self::new(device, false, false)
+    }
+
+    /// A recording tape that examines every result and gradient and remembers the first
+    /// operation with one that is not finite; slower, for finding out what went wrong.
+    pub fn checking(device: &Device) -> Self {
+        Self::new(device, true, true)
+    }
+
+    fn new(device: &Device, recording: bool, checking: bool) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let device = device.clone();
+        Self { device, number, recording, checking, nodes: Vec::new(), culprit: None }
+    }
+
+    /// The device that the operations run on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The first operation whose result or gradient was not finite, if this tape looks for it.
+    pub fn culprit(&self) -> Option<&str> {
+        self.culprit.as_deref()
+    }
+
+    /// The number of operations recorded so far.
+    pub fn recorded(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The same values as a tensor whose gradient [`Tape::backward`] reports.
+    pub fn variable(&mut self, values: &Tensor) -> Tensor {
+        let mut buffer = self.device.buffer(values.shape().elements());
+        buffer.copy_from_slice(values.values());
+        let index = self.nodes.len();
+        self.nodes.push(Node { operation: "variable", backward: None });
+        let origin = Origin::Node { tape: self.number, index };
+        Tensor::new(*values.shape(), Arc::new(buffer), 0, origin)
+    }
+
+    /// Whether a gradient is to flow to `tensor` on this tape.
+    pub(crate) fn wants(&self, tensor: &Tensor) -> bool {
+        match tensor.origin() {
+            Origin::Constant => false,
+            Origin::Parameter { .. } => self.recording,
+            Origin::Node { tape, .. } => {
+                assert_eq!(
+                    tape, self.number,
+                    "a tensor of one tape was given to another: detach it"
+                );
+                self.recording
+            }
+        }
+    }
+
+    /// Puts an operation's result on the tape; `backward` is made only when it will be needed.
+    pub(crate) fn record<B: Backward + 'static>(
+        &mut self,
+        operation: &'static str,
+        shape: Shape,
+        buffer: Buffer,
+        inputs: &[&Tensor],
+        backward: impl FnOnce(&Tensor) -> B,
+    ) -> Tensor {
+        if self.checking && self.culprit.is_none() && !buffer.iter().all(|x| x.is_finite()) {
+            let index = self.nodes.len();
+            self.culprit = Some(format!("the result of {operation} (operation {index})"));
+        }
+        let storage = Arc::new(buffer);
+        let wanted = inputs.iter().any(|input| self.wants(input));
+        if !wanted {
+            return Tensor::new(shape, storage, 0, Origin::Constant);
+        }
+        let origin = Origin::Node { tape: self.number, index: self.nodes.len() };
+        let output = Tensor::new(shape, storage, 0, origin);
+        // The node keeps the values without their origin: its own gradient is of no use to it.
+        let backward = backward(&output.detach());
+        self.nodes.push(Node { operation, backward: Some(Box::new(backward)) });
+        output
+    }
+
+    /// Runs the tape backward from a one-element `loss`, whose gradient is `scale`.
+    ///
+    /// Gradients of parameters are added to the `arenas` given; parameters of other arenas get
+    /// none. Use a `scale` of 1/n to average over n micro-batches.
+    ///
+    /// # Errors
+    /// If `loss` has not exactly one element.
+    pub fn backward(
+        &mut self,
+        loss: &Tensor,
+        scale: f32,
+        arenas: &mut [&mut Gradients],
+    ) -> Result<VariableGradients> {
+        loss.expect("backward", loss.shape().elements() == 1, || "a loss has one element".into())?;
+        let mut store = GradientStore::new(&self.device, self.number, self.nodes.len(), arenas);
+        store.check(self.checking && self.culprit.is_none());
+        if self.wants(loss) {
+            let mut seed = self.device.buffer(1);
+            seed[0] = scale;
+            store.add_whole(loss, seed);
+        }
+        for index in (0..self.nodes.len()).rev() {
+            let node = &mut self.nodes[index];
+            let Some(backward) = node.backward.take() else { continue };
+            if let Some(upstream) = store.upstream(index) {
+                store.enter(node.operation, index);
+                backward.backward(upstream, &mut store);
+            }
+        }
+        self.nodes.clear();
+        let (nodes, culprit) = store.finish();
+        self.culprit = self.culprit.take().or(culprit);
+        Ok(VariableGradients { tape: self.number, nodes })
+    }
+}
+
+impl Error {
+    pub(crate) fn non_finite(quantity: &'static str, value: f64, culprit: Option<&str>) -> Self {
+        let culprit = culprit.unwrap_or("none: the replay was finite").to_owned();
+        Self::NonFinite { quantity, value, culprit }
+    }
+}

@@ -1,0 +1,154 @@
+//! Contiguous row-major tensors of f32.
+
+use crate::buffer::Buffer;
+use crate::{Error, Result, Shape};
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a tensor came from, and so where its gradient goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Data: no gradient flows here.
+    Constant,
+    /// The output of a recorded operation, or a variable, of the tape with this number.
+    Node { tape: u64, index: usize },
+    /// A trained parameter.
+    Parameter { arena: u64, index: usize },
+}
+
+/// A contiguous row-major array of f32 with a shape; clones share the elements.
+#[derive(Clone)]
+pub struct Tensor {
+    shape: Shape,
+    storage: Arc<Buffer>,
+    offset: usize,
+    origin: Origin,
+}
+
+impl Tensor {
+    /// A tensor of data, copied from a slice.
+    ///
+    /// # Errors
+    /// If the number of values is not that of the shape.
+    pub fn from_slice(values: &[f32], shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        if values.len() != shape.elements() {
+            return Err(Error::Unsupported {
+                operation: "from_slice",
+                shape,
+                requirement: format!("{} values were given", values.len()),
+            });
+        }
+        let mut buffer = Buffer::zeroed(values.len());
+        buffer.copy_from_slice(values);
+        Ok(Self::new(shape, Arc::new(buffer), 0, Origin::Constant))
+    }
+
+    /// A tensor of zeros.
+    pub fn zeros(shape: impl Into<Shape>) -> Self {
+        let shape = shape.into();
+        Self::new(shape, Arc::new(Buffer::zeroed(shape.elements())), 0, Origin::Constant)
+    }
+
+    pub(crate) fn new(shape: Shape, storage: Arc<Buffer>, offset: usize, origin: Origin) -> Self {
+        debug_assert!(offset + shape.elements() <= storage.len());
+        Self { shape, storage, offset, origin }
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The elements in row-major order.
+    pub fn values(&self) -> &[f32] {
+        &self.storage[self.offset..self.offset + self.shape.elements()]
+    }
+
+    /// The only element of a one-element tensor.
+    ///
+    /// # Errors
+    /// If there is not exactly one.
+    pub fn item(&self) -> Result<f32> {
+        match self.values() {
+            [value] => Ok(*value),
+            _ => Err(Error::Unsupported {
+                operation: "item",
+                shape: self.shape,
+                requirement: "one element is needed".into(),
+            }),
+        }
+    }
+
+    /// The same elements under another shape; costs nothing and gradients pass through.
+    ///
+    /// # Errors
+    /// If the number of elements differs.
+    pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        if shape.elements() != self.shape.elements() {
+            return Err(Error::Mismatch {
+                operation: "reshape",
+                left: self.shape,
+                right: shape,
+                requirement: "the number of elements must stay the same",
+            });
+        }
+        Ok(Self { shape, ..self.clone() })
+    }
+
+    /// The same values as data: no gradient flows back through the result (stop-gradient).
+    pub fn detach(&self) -> Self {
+        Self { origin: Origin::Constant, ..self.clone() }
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    pub(crate) fn expect_same(&self, operation: &'static str, other: &Self) -> Result<()> {
+        if self.shape == other.shape {
+            return Ok(());
+        }
+        Err(Error::Mismatch {
+            operation,
+            left: self.shape,
+            right: other.shape,
+            requirement: "the shapes must be equal",
+        })
+    }
+
+    pub(crate) fn expect_elements(
+        &self,
+        operation: &'static str,
+        elements: usize,
+        other: &Self,
+        requirement: &'static str,
+    ) -> Result<()> {
+        if self.shape.elements() == elements {
+            return Ok(());
+        }
+        Err(Error::Mismatch { operation, left: self.shape, right: other.shape, requirement })
+    }
+
+    pub(crate) fn expect(
+        &self,
+        operation: &'static str,
+        accepted: bool,
+        requirement: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if accepted {
+            return Ok(());
+        }
+        Err(Error::Unsupported { operation, shape: self.shape, requirement: requirement() })
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values = self.values();
+        let shown = &values[..values.len().min(8)];
+        let more = if values.len() > shown.len() { ", …" } else { "" };
+        write!(formatter, "Tensor{} {shown:?}{more}", self.shape)
+    }
+}
