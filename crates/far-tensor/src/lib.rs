@@ -14,6 +14,7 @@ mod tape;
 mod tensor;
 #[cfg(test)]
 mod testing;
+mod tile;
 mod vectorize;
 
 pub use buffer::{Buffer, Pool};

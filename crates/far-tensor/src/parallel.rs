@@ -29,6 +29,7 @@ pub(crate) fn row_grain(width: usize) -> usize {
 }
 
 /// A mutable slice that several threads write disjoint parts of.
+#[derive(Clone, Copy)]
 pub(crate) struct Disjoint<'a> {
     start: *mut f32,
     length: usize,

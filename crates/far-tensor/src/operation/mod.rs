@@ -3,7 +3,12 @@
 
 mod activation;
 mod arithmetic;
+mod attention;
+mod gated_residual;
 mod linear;
+mod modulated_norm;
 mod reduction;
 
 pub use activation::Activation;
+pub use attention::Attention;
+pub use modulated_norm::{Affine, Modulation};
