@@ -1,0 +1,279 @@
+//! Parameters in flat arenas: one buffer per trained group, names on top.
+//!
+//! Clipping, the optimizer, the moving average and a checkpoint are each one pass over one buffer.
+//! A program may have several arenas (world model, retriever, encoder), each with an optimizer of
+//! its own or frozen.
+
+use crate::buffer::{Buffer, LANE};
+use crate::gradient::Gradients;
+use crate::initialization::Initialization;
+use crate::tensor::Origin;
+use crate::{Error, Random, Result, Shape, Tensor};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Which parameter of an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ParameterId(usize);
+
+/// How a parameter lies in a checkpoint compared with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileLayout {
+    /// As in memory.
+    Same,
+    /// A matrix [I, O] in memory, [O, I] in the file, as PyTorch has the weight of a linear map.
+    Transposed,
+}
+
+/// One named parameter of an arena.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub name: String,
+    pub shape: Shape,
+    pub range: Range<usize>,
+    pub layout: FileLayout,
+    initialization: Initialization,
+}
+
+impl Entry {
+    /// The shape in a checkpoint.
+    pub(crate) fn file_shape(&self) -> Shape {
+        match (self.layout, self.shape.extents()) {
+            (FileLayout::Transposed, &[inputs, outputs]) => Shape::from([outputs, inputs]),
+            _ => self.shape,
+        }
+    }
+}
+
+/// Collects the parameters of a model before their memory is laid out.
+///
+/// ```
+/// use far_tensor::{ArenaBuilder, Initialization};
+/// let mut builder = ArenaBuilder::new("toy");
+/// let weight = builder.linear("layer.weight", 3, 2, Initialization::Xavier);
+/// let parameters = builder.build(7);
+/// assert_eq!(parameters.tensor(weight).shape().extents(), [3, 2]);
+/// ```
+pub struct ArenaBuilder {
+    name: String,
+    entries: Vec<Entry>,
+    length: usize,
+}
+
+impl ArenaBuilder {
+    /// An empty arena of that name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), entries: Vec::new(), length: 0 }
+    }
+
+    /// Adds a parameter.
+    ///
+    /// # Panics
+    /// If the name is taken: names are written in code, not read.
+    pub fn parameter(
+        &mut self,
+        name: impl Into<String>,
+        shape: impl Into<Shape>,
+        initialization: Initialization,
+    ) -> ParameterId {
+        self.add(name.into(), shape.into(), FileLayout::Same, initialization)
+    }
+
+    /// Adds the weight [inputs, outputs] of a linear map; checkpoints hold it as [outputs, inputs].
+    ///
+    /// # Panics
+    /// If the name is taken.
+    pub fn linear(
+        &mut self,
+        name: impl Into<String>,
+        inputs: usize,
+        outputs: usize,
+        initialization: Initialization,
+    ) -> ParameterId {
+        let shape = Shape::from([inputs, outputs]);
+        self.add(name.into(), shape, FileLayout::Transposed, initialization)
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        shape: Shape,
+        layout: FileLayout,
+        initialization: Initialization,
+    ) -> ParameterId {
+        let taken = self.entries.iter().any(|entry| entry.name == name);
+        assert!(!taken, "two parameters of `{}` are called `{name}`", self.name);
+        // Every parameter begins on a cache line.
+        let range = self.length..self.length + shape.elements();
+        self.length = range.end.next_multiple_of(LANE);
+        self.entries.push(Entry { name, shape, range, layout, initialization });
+        ParameterId(self.entries.len() - 1)
+    }
+
+    /// Lays the arena out and initializes it; each parameter draws from a stream of its own name.
+    pub fn build(self, seed: u64) -> Parameters {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let mut values = Buffer::zeroed(self.length);
+        for entry in &self.entries {
+            let random = Random::stream(seed, &entry.name, 0);
+            entry.initialization.fill(&mut values[entry.range.clone()], &entry.shape, &random);
+        }
+        Parameters {
+            name: self.name,
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            entries: self.entries,
+            values: Arc::new(values),
+            frozen: false,
+        }
+    }
+}
+
+/// The parameters of one group in one flat buffer.
+pub struct Parameters {
+    name: String,
+    number: u64,
+    entries: Vec<Entry>,
+    values: Arc<Buffer>,
+    frozen: bool,
+}
+
+impl Parameters {
+    /// The name of the arena.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The parameter as a tensor; gradients flow to it unless the arena is frozen.
+    ///
+    /// The tensor shares the arena's memory: drop it before the arena is changed.
+    pub fn tensor(&self, id: ParameterId) -> Tensor {
+        let entry = &self.entries[id.0];
+        let origin = if self.frozen {
+            Origin::Constant
+        } else {
+            Origin::Parameter { arena: self.number, index: id.0 }
+        };
+        Tensor::new(entry.shape, self.values.clone(), entry.range.start, origin)
+    }
+
+    /// The parameter of that name.
+    pub fn find(&self, name: &str) -> Option<ParameterId> {
+        self.entries.iter().position(|entry| entry.name == name).map(ParameterId)
+    }
+
+    /// Names and shapes in the order they were added.
+    pub fn named(&self) -> impl Iterator<Item = (&str, &Shape)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), &entry.shape))
+    }
+
+    /// The number of parameters, padding not counted.
+    pub fn count(&self) -> usize {
+        self.entries.iter().map(|entry| entry.range.len()).sum()
+    }
+
+    /// From now on no gradient flows to this arena.
+    pub fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// From now on gradients flow to this arena again.
+    pub fn unfreeze(&mut self) {
+        self.frozen = false;
+    }
+
+    /// A gradient buffer for this arena.
+    pub fn gradients(&self) -> Gradients {
+        let ranges = self.entries.iter().map(|entry| entry.range.clone()).collect();
+        Gradients::new(self.number, self.values.len(), ranges)
+    }
+
+    /// The whole arena, padding included.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The whole arena to change.
+    ///
+    /// # Errors
+    /// If a tensor still refers to it.
+    pub fn values_mut(&mut self) -> Result<&mut [f32]> {
+        let name = &self.name;
+        let values = Arc::get_mut(&mut self.values);
+        values.map(|values| &mut **values).ok_or_else(|| Error::Shared { arena: name.clone() })
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// An arena of the same layout over other values, for an average of these parameters.
+    pub fn with_values(&self, values: &[f32]) -> Result<Self> {
+        if values.len() != self.values.len() {
+            return Err(Error::Mismatch {
+                operation: "with_values",
+                left: Shape::from([values.len()]),
+                right: Shape::from([self.values.len()]),
+                requirement: "the values must fill the arena, padding included",
+            });
+        }
+        let mut copy = Buffer::zeroed(values.len());
+        copy.copy_from_slice(values);
+        Ok(Self {
+            name: self.name.clone(),
+            number: self.number,
+            entries: self.entries.clone(),
+            values: Arc::new(copy),
+            frozen: true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, Tape};
+
+    fn toy() -> (Parameters, ParameterId, ParameterId) {
+        let mut builder = ArenaBuilder::new("toy");
+        let weight = builder.linear("weight", 3, 2, Initialization::Xavier);
+        let bias = builder.parameter("bias", [2], Initialization::Zero);
+        (builder.build(1), weight, bias)
+    }
+
+    #[test]
+    fn gradients_arrive_beside_their_parameters() {
+        let (parameters, weight, bias) = toy();
+        let mut gradients = parameters.gradients();
+        let x = Tensor::from_slice(&[1.0, 2.0, 3.0], [1, 3]).unwrap();
+        for _ in 0..2 {
+            let mut tape = Tape::recording(&Device::cpu());
+            let (weight, bias) = (parameters.tensor(weight), parameters.tensor(bias));
+            let y = tape.linear(&x, &weight, Some(&bias)).unwrap();
+            let loss = tape.sum(&y).unwrap();
+            tape.backward(&loss, 0.5, &mut [&mut gradients]).unwrap();
+        }
+        let flat = gradients.completed();
+        assert_eq!(flat[..6], [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
+        assert_eq!(flat[16..18], [1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_frozen_arena_receives_nothing() {
+        let (mut parameters, weight, _) = toy();
+        parameters.freeze();
+        let mut tape = Tape::recording(&Device::cpu());
+        let x = Tensor::from_slice(&[1.0, 2.0, 3.0], [1, 3]).unwrap();
+        tape.linear(&x, &parameters.tensor(weight), None).unwrap();
+        assert_eq!(tape.recorded(), 0);
+    }
+
+    #[test]
+    fn parameters_in_use_do_not_change() {
+        let (mut parameters, weight, _) = toy();
+        let held = parameters.tensor(weight);
+        assert!(matches!(parameters.values_mut(), Err(Error::Shared { .. })));
+        drop(held);
+        assert!(parameters.values_mut().is_ok());
+    }
+}

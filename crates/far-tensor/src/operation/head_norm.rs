@@ -1,0 +1,192 @@
+//! LayerNorm over the channels of each head: the QK-norm of attention.
+//!
+//! x [rows…, S·H·d] holds S slots (three for packed qkv, one for queries alone) of H heads of d
+//! channels. Each slot with an affine map becomes, head by head, x̂·γ + β with γ and β [d] (see
+//! `modulated_norm.rs`); a slot without one, such as the values, is copied.
+
+use super::modulated_norm::{Affine, backward_row, forward_row};
+use crate::buffer::Buffer;
+use crate::gradient::GradientStore;
+use crate::parallel::{Disjoint, for_ranges, reduce_ranges, row_grain, with_scratch};
+use crate::tape::Backward;
+use crate::vectorize::add_assign;
+use crate::{Result, Tape, Tensor};
+use std::sync::Arc;
+
+impl Tape {
+    /// Normalizes the heads of those of the S = `slots.len()` slots that have an affine map.
+    ///
+    /// # Errors
+    /// If slots and heads do not divide the last axis or an affine map has another width.
+    pub fn head_norm(
+        &mut self,
+        x: &Tensor,
+        heads: usize,
+        slots: &[Option<Affine<'_>>],
+        epsilon: f32,
+    ) -> Result<Tensor> {
+        let (rows, width) = (x.shape().rows(), x.shape().last());
+        let parts = heads * slots.len();
+        let divides = parts > 0 && width.is_multiple_of(parts);
+        x.expect("head_norm", divides, || {
+            format!("{} slots of {heads} heads must divide the last axis", slots.len())
+        })?;
+        let channels = width / parts;
+        for affine in slots.iter().flatten() {
+            for vector in [affine.scale, affine.offset] {
+                let requirement = "an affine map has one element per channel of a head";
+                vector.expect_elements("head_norm", channels, x, requirement)?;
+            }
+        }
+        let mut output = self.device().buffer(rows * width);
+        let mut statistics = self.device().buffer(rows * parts * 2);
+        {
+            let (output, statistics) = (Disjoint::new(&mut output), Disjoint::new(&mut statistics));
+            for_ranges(rows, row_grain(width), |range| {
+                for head in range.start * parts..range.end * parts {
+                    let span = head * channels..(head + 1) * channels;
+                    // SAFETY: each head of each row is visited once.
+                    let output = unsafe { output.range(span.clone()) };
+                    // SAFETY: as above.
+                    let statistics = unsafe { statistics.range(head * 2..head * 2 + 2) };
+                    let x = &x.values()[span];
+                    match slots[head % parts / heads] {
+                        Some(affine) => {
+                            let vectors = [affine.scale.values(), affine.offset.values()];
+                            forward_row(output, statistics, x, Some(vectors), None, epsilon);
+                        }
+                        None => output.copy_from_slice(x),
+                    }
+                }
+            });
+        }
+        let mut inputs = vec![x];
+        inputs.extend(slots.iter().flatten().flat_map(|affine| [affine.scale, affine.offset]));
+        Ok(self.record("head_norm", *x.shape(), output, &inputs, |_| HeadNormBackward {
+            x: x.clone(),
+            heads,
+            slots: slots
+                .iter()
+                .map(|slot| slot.map(|affine| [affine.scale.clone(), affine.offset.clone()]))
+                .collect(),
+            statistics: Arc::new(statistics),
+        }))
+    }
+}
+
+struct HeadNormBackward {
+    x: Tensor,
+    heads: usize,
+    slots: Vec<Option<[Tensor; 2]>>,
+    statistics: Arc<Buffer>,
+}
+
+impl Backward for HeadNormBackward {
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        let device = gradients.device().clone();
+        let (rows, width) = (self.x.shape().rows(), self.x.shape().last());
+        let parts = self.heads * self.slots.len();
+        let channels = width / parts;
+        // dγ and dβ of every slot, one after the other.
+        let mut sums = device.zeroed(self.slots.len() * 2 * channels);
+        let mut taken = gradients.take(&self.x);
+        {
+            let accumulate = taken.as_ref().is_some_and(|gradient| gradient.accumulate);
+            let gradient = taken.as_deref_mut().map(Disjoint::new);
+            reduce_ranges(&device, rows, row_grain(width), &mut sums, false, |range, sums| {
+                with_scratch(2 * channels, |scratch| {
+                    let (scratch, unwanted) = scratch.split_at_mut(channels);
+                    for head in range.start * parts..range.end * parts {
+                        let span = head * channels..(head + 1) * channels;
+                        let slot = head % parts / self.heads;
+                        let gradient = match &gradient {
+                            // SAFETY: each head of each row is visited once.
+                            Some(gradient) => unsafe { gradient.range(span.clone()) },
+                            None => &mut *unwanted,
+                        };
+                        let upstream = &upstream[span.clone()];
+                        let Some([scale, offset]) = &self.slots[slot] else {
+                            if accumulate {
+                                add_assign(gradient, upstream);
+                            } else {
+                                gradient.copy_from_slice(upstream);
+                            }
+                            continue;
+                        };
+                        let sums = &mut sums[slot * 2 * channels..][..2 * channels];
+                        let (scale_sum, offset_sum) = sums.split_at_mut(channels);
+                        let affine = ([scale.values(), offset.values()], [scale_sum, offset_sum]);
+                        let statistics = &self.statistics[head * 2..head * 2 + 2];
+                        let x = &self.x.values()[span];
+                        backward_row(
+                            gradient,
+                            accumulate,
+                            upstream,
+                            x,
+                            statistics,
+                            Some(affine),
+                            None,
+                            scratch,
+                        );
+                    }
+                });
+            });
+        }
+        if let Some(gradient) = taken {
+            gradients.give(&self.x, gradient);
+        }
+        for (slot, sums) in self.slots.iter().zip(sums.chunks_exact(2 * channels)) {
+            let vectors = slot.iter().flatten().zip(sums.chunks_exact(channels));
+            for (vector, sums) in vectors {
+                gradients.with(vector, |gradient, accumulate| {
+                    if accumulate {
+                        add_assign(gradient, sums);
+                    } else {
+                        gradient.copy_from_slice(sums);
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn each_head_is_a_layer_norm(
+            rows in 1usize..6, heads in 1usize..4, channels in 1usize..20, seed in 0u64..99,
+        ) {
+            let x = normal([rows, 3 * heads * channels], seed);
+            let (scale, offset) = (normal([channels], seed + 1), normal([channels], seed + 2));
+            let affine = Affine { scale: &scale, offset: &offset };
+            let slots = [Some(affine), None, Some(affine)];
+            let found = evaluate(|tape| tape.head_norm(&x, heads, &slots, 1e-5));
+            // The reference is the plain layer norm of every head on its own.
+            let split = x.reshape([rows * 3 * heads, channels]).unwrap();
+            let all = evaluate(|tape| tape.layer_norm(&split, Some(affine), 1e-5));
+            let mut expected = all.values().to_vec();
+            let each = heads * channels;
+            for row in 0..rows {
+                let middle = (row * 3 + 1) * each..(row * 3 + 2) * each;
+                expected[middle.clone()].copy_from_slice(&x.values()[middle]);
+            }
+            assert_close(found.values(), &expected, 1e-6);
+        }
+    }
+
+    #[test]
+    fn gradients_match_differences() {
+        let inputs = [normal([3, 3 * 2 * 4], 1), normal([4], 2), normal([4], 3), normal([4], 4)];
+        check_gradients(&inputs, |tape, x| {
+            let query = Affine { scale: &x[1], offset: &x[2] };
+            let key = Affine { scale: &x[3], offset: &x[2] };
+            tape.head_norm(&x[0], 2, &[Some(query), Some(key), None], 1e-5)
+        });
+    }
+}

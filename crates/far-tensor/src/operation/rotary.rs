@@ -1,0 +1,177 @@
+//! Rotary positions: pairs of channels turned by an angle that grows with the token's place.
+//!
+//! x [rows…, S·H·d] holds S slots of H heads of d channels; the first `rotated` slots are turned.
+//! A head is cut into `parts` equal parts (one per spatial axis) of width w; inside a part,
+//! channels j and j + w/2 form a pair: (a, b) ↦ (a·cos − b·sin, b·cos + a·sin). Row r uses the
+//! angles of token r mod T. Backward turns the other way.
+
+use crate::buffer::Buffer;
+use crate::gradient::GradientStore;
+use crate::parallel::{Disjoint, for_ranges, row_grain};
+use crate::tape::Backward;
+use crate::{Result, Tape, Tensor};
+use std::sync::Arc;
+
+/// The angles of every token and pair of channels.
+#[derive(Clone, Debug)]
+pub struct RotaryTable {
+    tokens: usize,
+    channels: usize,
+    parts: usize,
+    /// (cos, sin) for [tokens, channels / 2].
+    turns: Arc<Vec<(f32, f32)>>,
+}
+
+impl RotaryTable {
+    /// A table for heads of `channels` channels; `positions[token]` has one coordinate per part.
+    ///
+    /// The j-th pair of a part of width w turns by position · base^(−2j/w).
+    ///
+    /// # Panics
+    /// If `channels` is not a multiple of twice the number of parts, or the tokens differ in how
+    /// many coordinates they have: both are written in code, not read.
+    pub fn new(channels: usize, positions: &[Vec<f32>], base: f32) -> Self {
+        let parts = positions.first().map_or(1, Vec::len);
+        assert!(parts > 0 && channels.is_multiple_of(2 * parts), "channels come in pairs per part");
+        let width = channels / parts;
+        let mut turns = Vec::with_capacity(positions.len() * channels / 2);
+        for position in positions {
+            assert_eq!(position.len(), parts, "every token has one coordinate per part");
+            for coordinate in position {
+                for pair in 0..width / 2 {
+                    let rate = f64::from(base).powf(-2.0 * pair as f64 / width as f64);
+                    let (sin, cos) = (f64::from(*coordinate) * rate).sin_cos();
+                    turns.push((cos as f32, sin as f32));
+                }
+            }
+        }
+        Self { tokens: positions.len(), channels, parts, turns: Arc::new(turns) }
+    }
+
+    /// Turns one head of token `token` in place, forward for `sign` 1 and back for −1.
+    fn turn(&self, head: &mut [f32], token: usize, sign: f32) {
+        let half = self.channels / self.parts / 2;
+        let turns = &self.turns[token % self.tokens * self.channels / 2..];
+        for (part, channels) in head.chunks_exact_mut(2 * half).enumerate() {
+            let (first, second) = channels.split_at_mut(half);
+            let pairs = first.iter_mut().zip(second).zip(&turns[part * half..]);
+            for ((a, b), (cos, sin)) in pairs {
+                let sin = sign * sin;
+                (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+            }
+        }
+    }
+}
+
+impl Tape {
+    /// Turns the heads of the first `rotated` of `slots` slots of x [rows…, slots·H·d].
+    ///
+    /// # Errors
+    /// If the table's heads do not divide the last axis.
+    pub fn rotary(
+        &mut self,
+        x: &Tensor,
+        slots: usize,
+        rotated: usize,
+        table: &RotaryTable,
+    ) -> Result<Tensor> {
+        let width = x.shape().last();
+        let fits = slots >= rotated && slots > 0 && width.is_multiple_of(slots * table.channels);
+        x.expect("rotary", fits && table.tokens > 0, || {
+            format!(
+                "{slots} slots of heads of {} channels must divide the last axis",
+                table.channels
+            )
+        })?;
+        let mut output = self.device().buffer(x.shape().elements());
+        output.copy_from_slice(x.values());
+        turn_rows(&mut output, width, width / slots * rotated, table, 1.0);
+        Ok(self.record("rotary", *x.shape(), output, &[x], |_| RotaryBackward {
+            x: x.clone(),
+            turned: width / slots * rotated,
+            table: table.clone(),
+        }))
+    }
+}
+
+fn turn_rows(values: &mut [f32], width: usize, turned: usize, table: &RotaryTable, sign: f32) {
+    let rows = values.len() / width.max(1);
+    let shared = Disjoint::new(values);
+    for_ranges(rows, row_grain(width), |range| {
+        for row in range {
+            // SAFETY: each row is visited once.
+            let part = unsafe { shared.range(row * width..row * width + turned) };
+            for head in part.chunks_exact_mut(table.channels) {
+                table.turn(head, row, sign);
+            }
+        }
+    });
+}
+
+struct RotaryBackward {
+    x: Tensor,
+    turned: usize,
+    table: RotaryTable,
+}
+
+impl Backward for RotaryBackward {
+    fn backward(&self, mut upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        turn_rows(&mut upstream, self.x.shape().last(), self.turned, &self.table, -1.0);
+        gradients.add_whole(&self.x, upstream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+
+    fn table(tokens: usize) -> RotaryTable {
+        let positions: Vec<Vec<f32>> = (0..tokens)
+            .map(|token| vec![(token / 2) as f32 + 1.0, (token % 2) as f32 + 1.0])
+            .collect();
+        RotaryTable::new(8, &positions, 100.0)
+    }
+
+    #[test]
+    fn values_match_the_formula() {
+        let x = normal([2, 3, 2 * 8], 1);
+        let found = evaluate(|tape| tape.rotary(&x, 2, 1, &table(3)));
+        let mut expected = x.values().to_vec();
+        for row in 0..6 {
+            let token = row % 3;
+            let position = [(token / 2) as f32 + 1.0, (token % 2) as f32 + 1.0];
+            for part in 0..2 {
+                for pair in 0..2 {
+                    let angle = position[part] * 100f32.powf(-2.0 * pair as f32 / 4.0);
+                    let at = row * 16 + part * 4 + pair;
+                    let (a, b) = (x.values()[at], x.values()[at + 2]);
+                    expected[at] = a * angle.cos() - b * angle.sin();
+                    expected[at + 2] = b * angle.cos() + a * angle.sin();
+                }
+            }
+        }
+        assert_close(found.values(), &expected, 1e-6);
+    }
+
+    #[test]
+    fn scores_depend_on_relative_position_alone() {
+        let head = normal([1, 8], 2);
+        let positions: Vec<Vec<f32>> = (0..6).map(|token| vec![token as f32]).collect();
+        let table = RotaryTable::new(8, &positions, 10.0);
+        let turned = |token: usize| {
+            let mut values = head.values().to_vec();
+            table.turn(&mut values, token, 1.0);
+            values
+        };
+        let score = |a: usize, b: usize| -> f32 {
+            turned(a).iter().zip(turned(b)).map(|(x, y)| x * y).sum()
+        };
+        assert!((score(0, 2) - score(3, 5)).abs() < 1e-4);
+    }
+
+    #[test]
+    fn gradients_match_differences() {
+        check_gradients(&[normal([4, 3 * 8], 3)], |tape, x| tape.rotary(&x[0], 3, 2, &table(4)));
+    }
+}

@@ -1,0 +1,317 @@
+//! AdamW with global-norm clipping, linear warm-up and a moving average, in one pass over an arena.
+//!
+//! With g the clipped gradient, t the update's number from 1, η the warmed-up rate:
+//! m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← (1 − ηλ)θ − η·(m/(1 − β₁ᵗ)) / (√(v/(1 − β₂ᵗ)) + ε),
+//! θ̄ ← d·θ̄ + (1 − d)·θ.
+
+use crate::buffer::Buffer;
+use crate::gradient::Gradients;
+use crate::parallel::{Disjoint, GRAIN, for_ranges};
+use crate::vectorize::{fused, lane_sum, vectorized};
+use crate::{Error, Parameters, Result};
+
+/// The settings of [`AdamW`]; the defaults are the paper's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamWConfig {
+    /// Learning rate η after warm-up. Paper: 1e-4.
+    pub learning_rate: f32,
+    /// Decay β₁ of the first moment. DiT: 0.9.
+    pub first_decay: f32,
+    /// Decay β₂ of the second moment. DiT: 0.999.
+    pub second_decay: f32,
+    /// ε beside the root of the second moment. Paper: 1e-6.
+    pub epsilon: f32,
+    /// Decoupled weight decay λ. Paper: 0.
+    pub weight_decay: f32,
+    /// Largest global gradient norm; `None` does not clip. Paper: 1.
+    pub clip: Option<f32>,
+    /// Updates over which the rate rises linearly; 0 for none. Paper: 5,000.
+    pub warm_up: u64,
+    /// Fraction of the rate at the first update of the warm-up. Paper: 0.2.
+    pub warm_up_from: f32,
+    /// Decay d of the moving average of the parameters; `None` keeps none. Paper: 0.9999.
+    pub average_decay: Option<f32>,
+    /// Whether the average's decay begins as (1 + n)/(10 + n), so that short runs are not mostly
+    /// initialization.
+    pub average_warm_up: bool,
+}
+
+impl Default for AdamWConfig {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1e-4,
+            first_decay: 0.9,
+            second_decay: 0.999,
+            epsilon: 1e-6,
+            weight_decay: 0.0,
+            clip: Some(1.0),
+            warm_up: 5_000,
+            warm_up_from: 0.2,
+            average_decay: Some(0.9999),
+            average_warm_up: true,
+        }
+    }
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Update {
+    /// The number of this update, from 1.
+    pub number: u64,
+    /// The global gradient norm before clipping.
+    pub gradient_norm: f32,
+    /// The learning rate used.
+    pub learning_rate: f32,
+}
+
+/// AdamW over one arena.
+pub struct AdamW {
+    config: AdamWConfig,
+    updates: u64,
+    first: Buffer,
+    second: Buffer,
+    average: Option<Buffer>,
+}
+
+impl AdamW {
+    /// An optimizer for these parameters; the average begins as a copy of them.
+    pub fn new(config: AdamWConfig, parameters: &Parameters) -> Self {
+        let length = parameters.values().len();
+        let average = config.average_decay.map(|_| {
+            let mut copy = Buffer::zeroed(length);
+            copy.copy_from_slice(parameters.values());
+            copy
+        });
+        let (first, second) = (Buffer::zeroed(length), Buffer::zeroed(length));
+        Self { config, updates: 0, first, second, average }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &AdamWConfig {
+        &self.config
+    }
+
+    /// How many updates were made.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// The moving average of the parameters, in the arena's layout.
+    pub fn average(&self) -> Option<&[f32]> {
+        self.average.as_deref()
+    }
+
+    /// The state to save: the number of updates and the flat buffers by name.
+    pub(crate) fn state(&self) -> (u64, Vec<(&'static str, &[f32])>) {
+        let mut buffers = vec![("first", &*self.first), ("second", &*self.second)];
+        buffers.extend(self.average.as_deref().map(|average| ("average", average)));
+        (self.updates, buffers)
+    }
+
+    /// The state to load into, as in [`AdamW::state`].
+    pub(crate) fn state_mut(&mut self) -> (&mut u64, Vec<(&'static str, &mut [f32])>) {
+        let mut buffers = vec![("first", &mut *self.first), ("second", &mut *self.second)];
+        buffers.extend(self.average.as_deref_mut().map(|average| ("average", average)));
+        (&mut self.updates, buffers)
+    }
+
+    /// The learning rate of update `number`, from 1.
+    fn rate(&self, number: u64) -> f32 {
+        let AdamWConfig { learning_rate, warm_up, warm_up_from, .. } = self.config;
+        if number > warm_up || warm_up == 0 {
+            return learning_rate;
+        }
+        let progress = (number - 1) as f32 / warm_up as f32;
+        learning_rate * (warm_up_from + (1.0 - warm_up_from) * progress)
+    }
+
+    /// The average's decay after update `number`.
+    fn average_decay(&self, number: u64) -> f32 {
+        let decay = self.config.average_decay.unwrap_or(0.0);
+        let early = (1.0 + number as f32) / (10.0 + number as f32);
+        if self.config.average_warm_up { decay.min(early) } else { decay }
+    }
+
+    /// Applies the gathered gradients and forgets them.
+    ///
+    /// # Errors
+    /// If the gradient norm is not finite, which leaves everything as it was, or if a tensor still
+    /// refers to the parameters.
+    pub fn update(
+        &mut self,
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
+    ) -> Result<Update> {
+        let flat = gradients.completed();
+        let norm = global_norm(flat);
+        if !norm.is_finite() {
+            return Err(Error::non_finite("gradient norm", norm, None));
+        }
+        let values = parameters.values_mut()?;
+        let number = self.updates + 1;
+        let learning_rate = self.rate(number);
+        let clip = match self.config.clip {
+            // The small number is the custom of the frameworks people compare with.
+            Some(clip) if norm > f64::from(clip) => (f64::from(clip) / (norm + 1e-6)) as f32,
+            _ => 1.0,
+        };
+        let correction = |decay: f32| 1.0 - f64::from(decay).powf(number as f64);
+        let constants = Constants {
+            clip,
+            first: self.config.first_decay,
+            second: self.config.second_decay,
+            epsilon: self.config.epsilon,
+            step: (f64::from(learning_rate) / correction(self.config.first_decay)) as f32,
+            root: (1.0 / correction(self.config.second_decay).sqrt()) as f32,
+            keep: 1.0 - learning_rate * self.config.weight_decay,
+            average: 1.0 - self.average_decay(number),
+        };
+        let length = values.len();
+        let (values, first) = (Disjoint::new(values), Disjoint::new(&mut self.first));
+        let second = Disjoint::new(&mut self.second);
+        let average = self.average.as_deref_mut().map(Disjoint::new);
+        let flat: &[f32] = flat;
+        for_ranges(length, GRAIN, |range| {
+            // SAFETY: the ranges are disjoint, in each of the four buffers.
+            unsafe {
+                let average = average.map(|average| average.range(range.clone()));
+                let (values, first) = (values.range(range.clone()), first.range(range.clone()));
+                let second = second.range(range.clone());
+                update(values, first, second, &flat[range], constants);
+                if let Some(average) = average {
+                    follow(average, values, constants.average);
+                }
+            }
+        });
+        self.updates = number;
+        gradients.clear();
+        Ok(Update { number, gradient_norm: norm as f32, learning_rate })
+    }
+}
+
+/// √Σ g², pieces of a fixed size added in double precision.
+fn global_norm(gradients: &[f32]) -> f64 {
+    let pieces = gradients.chunks(GRAIN);
+    pieces.map(|piece| f64::from(sum_of_squares(piece))).sum::<f64>().sqrt()
+}
+
+vectorized! {
+    fn sum_of_squares(values: &[f32]) -> f32 {
+        lane_sum(values.len(), |index| values[index] * values[index])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Constants {
+    clip: f32,
+    first: f32,
+    second: f32,
+    epsilon: f32,
+    step: f32,
+    root: f32,
+    keep: f32,
+    average: f32,
+}
+
+vectorized! {
+    fn update(values: &mut [f32], first: &mut [f32], second: &mut [f32], gradients: &[f32], constants: Constants) {
+        let Constants { clip, first: b1, second: b2, epsilon, step, root, keep, .. } = constants;
+        let state = values.iter_mut().zip(first).zip(second).zip(gradients);
+        for (((value, first), second), gradient) in state {
+            let gradient = clip * gradient;
+            *first = fused::<FUSED>(b1, *first, (1.0 - b1) * gradient);
+            *second = fused::<FUSED>(b2, *second, (1.0 - b2) * gradient * gradient);
+            let size = fused::<FUSED>(second.sqrt(), root, epsilon);
+            *value = keep * *value - step * *first / size;
+        }
+    }
+}
+
+vectorized! {
+    fn follow(average: &mut [f32], values: &[f32], share: f32) {
+        for (average, value) in average.iter_mut().zip(values) {
+            *average = fused::<FUSED>(share, *value - *average, *average);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, normal};
+    use crate::{ArenaBuilder, Initialization};
+
+    /// The formula, one number at a time, in double precision.
+    fn reference(
+        config: AdamWConfig,
+        start: &[f32],
+        gradients: &[Vec<f32>],
+    ) -> (Vec<f32>, Vec<f32>) {
+        let mut theta: Vec<f64> = start.iter().map(|x| f64::from(*x)).collect();
+        let mut average = theta.clone();
+        let (mut m, mut v) = (vec![0.0; start.len()], vec![0.0; start.len()]);
+        for (index, gradient) in gradients.iter().enumerate() {
+            let t = index as i32 + 1;
+            let norm = gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+            let clip = config.clip.map_or(1.0, |clip| (f64::from(clip) / norm).min(1.0));
+            let progress = (index as f64 / config.warm_up.max(1) as f64).min(1.0);
+            let from = f64::from(config.warm_up_from);
+            let rate = f64::from(config.learning_rate) * (from + (1.0 - from) * progress);
+            let (b1, b2) = (f64::from(config.first_decay), f64::from(config.second_decay));
+            let decay = f64::from(config.average_decay.unwrap_or(0.0))
+                .min((1 + t) as f64 / (10 + t) as f64);
+            for i in 0..theta.len() {
+                let g = clip * f64::from(gradient[i]);
+                m[i] = b1 * m[i] + (1.0 - b1) * g;
+                v[i] = b2 * v[i] + (1.0 - b2) * g * g;
+                let size = (v[i] / (1.0 - b2.powi(t))).sqrt() + f64::from(config.epsilon);
+                theta[i] *= 1.0 - rate * f64::from(config.weight_decay);
+                theta[i] -= rate * (m[i] / (1.0 - b1.powi(t))) / size;
+                average[i] = decay * average[i] + (1.0 - decay) * theta[i];
+            }
+        }
+        (theta.iter().map(|x| *x as f32).collect(), average.iter().map(|x| *x as f32).collect())
+    }
+
+    #[test]
+    fn updates_match_the_reference() {
+        let config = AdamWConfig {
+            learning_rate: 0.01,
+            weight_decay: 0.1,
+            warm_up: 4,
+            ..AdamWConfig::default()
+        };
+        let mut builder = ArenaBuilder::new("toy");
+        builder.parameter("a", [32], Initialization::Normal(1.0));
+        let mut parameters = builder.build(3);
+        let start = parameters.values().to_vec();
+        let mut optimizer = AdamW::new(config, &parameters);
+        let mut gradients = parameters.gradients();
+        let steps: Vec<Vec<f32>> = (0..8)
+            .map(|step| normal([32], 40 + step).values().iter().map(|g| g * 0.5).collect())
+            .collect();
+        for step in &steps {
+            gradients.completed().copy_from_slice(step);
+            optimizer.update(&mut parameters, &mut gradients).unwrap();
+        }
+        let (theta, average) = reference(config, &start, &steps);
+        assert_close(parameters.values(), &theta, 2e-6);
+        assert_close(optimizer.average().unwrap(), &average, 2e-6);
+    }
+
+    #[test]
+    fn a_non_finite_gradient_changes_nothing() {
+        let mut builder = ArenaBuilder::new("toy");
+        builder.parameter("a", [4], Initialization::One);
+        let mut parameters = builder.build(3);
+        let mut optimizer = AdamW::new(AdamWConfig::default(), &parameters);
+        let mut gradients = parameters.gradients();
+        gradients.completed()[2] = f32::INFINITY;
+        assert!(matches!(
+            optimizer.update(&mut parameters, &mut gradients),
+            Err(Error::NonFinite { .. })
+        ));
+        assert_eq!(parameters.values()[..4], [1.0; 4]);
+        assert_eq!(optimizer.updates(), 0);
+    }
+}
