@@ -1,6 +1,7 @@
 //! Where the arithmetic happens.
 
 use crate::buffer::{Buffer, Pool};
+use crate::profile::Profile;
 use std::sync::Arc;
 
 /// The CPU with its pool of buffers; clones share the pool.
@@ -11,12 +12,13 @@ use std::sync::Arc;
 pub struct Device {
     pool: Arc<Pool>,
     threads: Option<Arc<rayon::ThreadPool>>,
+    profile: Option<Arc<Profile>>,
 }
 
 impl Device {
     /// The CPU with as many threads as the machine has cores.
     pub fn cpu() -> Self {
-        Self { pool: Pool::new(false), threads: None }
+        Self { pool: Pool::new(false), threads: None, profile: None }
     }
 
     /// The CPU with `threads` threads of its own.
@@ -26,13 +28,23 @@ impl Device {
     pub fn with_threads(threads: usize) -> Self {
         let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let threads = built.expect("the system starts threads");
-        Self { pool: Pool::new(false), threads: Some(Arc::new(threads)) }
+        Self { pool: Pool::new(false), threads: Some(Arc::new(threads)), profile: None }
     }
 
     /// A device whose fresh buffers hold NaN, for tests of kernels that must write every element.
     #[cfg(test)]
     pub(crate) fn poisoned() -> Self {
-        Self { pool: Pool::new(true), threads: None }
+        Self { pool: Pool::new(true), threads: None, profile: None }
+    }
+
+    /// The same device with a record of the time each operation takes.
+    pub fn profiled(&self) -> Self {
+        Self { profile: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The record of times, if this device keeps one.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_deref()
     }
 
     /// Runs `work` on this device's threads.

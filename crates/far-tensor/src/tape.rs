@@ -10,6 +10,7 @@ use crate::tensor::Origin;
 use crate::{Device, Error, Result, Shape, Tensor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The backward of one recorded operation.
 pub(crate) trait Backward: Send {
@@ -41,6 +42,8 @@ pub struct Tape {
     checking: bool,
     nodes: Vec<Node>,
     culprit: Option<String>,
+    /// When the last operation ended, where times are recorded.
+    clock: Option<Instant>,
 }
 
 /// Gradients of the variables of a tape, after [`Tape::backward`].
@@ -80,7 +83,8 @@ impl Tape {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let device = device.clone();
-        Self { device, number, recording, checking, nodes: Vec::new(), culprit: None }
+        let clock = device.profile().map(|_| Instant::now());
+        Self { device, number, recording, checking, nodes: Vec::new(), culprit: None, clock }
     }
 
     /// The device that the operations run on.
@@ -136,6 +140,12 @@ impl Tape {
             let index = self.nodes.len();
             self.culprit = Some(format!("the result of {operation} (operation {index})"));
         }
+        if let (Some(profile), Some(clock)) = (self.device.profile(), &mut self.clock) {
+            // The time since the last operation ended belongs to this one.
+            let now = Instant::now();
+            profile.add(operation, now - *clock);
+            *clock = now;
+        }
         let storage = Arc::new(buffer);
         let wanted = inputs.iter().any(|input| self.wants(input));
         if !wanted {
@@ -175,7 +185,11 @@ impl Tape {
             let Some(backward) = node.backward.take() else { continue };
             if let Some(upstream) = store.upstream(index) {
                 store.enter(node.operation, index);
+                let start = self.device.profile().map(|_| Instant::now());
                 backward.backward(upstream, &mut store);
+                if let (Some(profile), Some(start)) = (self.device.profile(), start) {
+                    profile.add(node.operation, start.elapsed());
+                }
             }
         }
         self.nodes.clear();

@@ -61,7 +61,7 @@ macro_rules! scalar {
 }
 
 /// √(8/π): twice the factor inside the tanh form of GELU.
-const TWICE_ROOT: f32 = 1.595_769_1;
+const TWICE_ROOT: f32 = 1.595_769;
 const CUBIC: f32 = 0.044_715;
 
 scalar!(Silu, |x| x * logistic::<FUSED>(x), |x, _y| {

@@ -1,0 +1,209 @@
+//! The diffusion transformer's block: attention and an MLP, both modulated by adaLN-Zero.
+//!
+//! With (shift₁, scale₁, gate₁, shift₂, scale₂, gate₂) = W·SiLU(c) + b for each sample or frame:
+//! x ← x + gate₁·Attention(Norm(x)·(1 + scale₁) + shift₁),
+//! x ← x + gate₂·MLP(Norm(x)·(1 + scale₂) + shift₂).
+//! Blocks alternate between attention inside each frame and attention over all frames.
+
+use far_tensor::{
+    Affine, ArenaBuilder, Attention, Initialization, Modulation, ParameterId, Parameters, Result,
+    Tape, Tensor,
+};
+
+/// The settings of a [`Block`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockConfig {
+    /// Channels D of a token.
+    pub width: usize,
+    /// Heads H, which divide the width.
+    pub heads: usize,
+    /// Hidden channels of the MLP as a multiple of the width. DiT: 4.
+    pub expansion: usize,
+    /// Whether the two norms have a scale and an offset of their own. DiT: no.
+    pub affine: bool,
+    /// Whether queries and keys are normalized per head before they meet (as VGGT does).
+    pub query_key_norm: bool,
+    /// Whether modulation begins at zero, so that a fresh block is the identity (adaLN-Zero).
+    pub zero_modulation: bool,
+    /// ε of the two norms. DiT: 1e-6.
+    pub epsilon: f32,
+}
+
+impl BlockConfig {
+    /// The world model's block: DiT's, with QK-norm.
+    pub fn new(width: usize, heads: usize) -> Self {
+        Self {
+            width,
+            heads,
+            expansion: 4,
+            affine: false,
+            query_key_norm: true,
+            zero_modulation: true,
+            epsilon: 1e-6,
+        }
+    }
+}
+
+/// Which tokens attend to each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Grouping<'a> {
+    /// The number of groups of consecutive tokens: batch × frames for frame attention, the batch
+    /// for global attention.
+    pub groups: usize,
+    /// Keys that can be seen, [groups, tokens per group]; `None` shows all.
+    pub key_mask: Option<&'a Tensor>,
+}
+
+/// A scale and an offset by id.
+#[derive(Clone, Copy)]
+struct Scaling {
+    scale: ParameterId,
+    offset: ParameterId,
+}
+
+impl Scaling {
+    fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
+        Self {
+            scale: builder.parameter(format!("{name}.weight"), [width], Initialization::One),
+            offset: builder.parameter(format!("{name}.bias"), [width], Initialization::Zero),
+        }
+    }
+
+    fn tensors(self, parameters: &Parameters) -> [Tensor; 2] {
+        [parameters.tensor(self.scale), parameters.tensor(self.offset)]
+    }
+}
+
+/// A weight and a bias by id.
+#[derive(Clone, Copy)]
+pub(crate) struct Linear {
+    weight: ParameterId,
+    bias: ParameterId,
+}
+
+impl Linear {
+    pub(crate) fn new(
+        builder: &mut ArenaBuilder,
+        name: &str,
+        [inputs, outputs]: [usize; 2],
+        weight: Initialization,
+        bias: Initialization,
+    ) -> Self {
+        Self {
+            weight: builder.linear(format!("{name}.weight"), inputs, outputs, weight),
+            bias: builder.parameter(format!("{name}.bias"), [outputs], bias),
+        }
+    }
+
+    pub(crate) fn forward(
+        self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+    ) -> Result<Tensor> {
+        tape.linear(x, &parameters.tensor(self.weight), Some(&parameters.tensor(self.bias)))
+    }
+
+    fn forward_gelu(self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
+        tape.linear_gelu(x, &parameters.tensor(self.weight), Some(&parameters.tensor(self.bias)))
+    }
+}
+
+/// One transformer block; its parameters live in the arena it was built into.
+pub struct Block {
+    config: BlockConfig,
+    norms: Option<[Scaling; 2]>,
+    head_norms: Option<[Scaling; 2]>,
+    qkv: Linear,
+    projection: Linear,
+    expand: Linear,
+    contract: Linear,
+    modulation: Linear,
+}
+
+impl Block {
+    /// Adds a block's parameters under `name`, called and initialized as DiT does.
+    pub fn new(builder: &mut ArenaBuilder, name: &str, config: BlockConfig) -> Self {
+        let BlockConfig { width, heads, expansion, .. } = config;
+        let hidden = expansion * width;
+        let xavier = |builder: &mut ArenaBuilder, part: &str, sizes: [usize; 2]| {
+            let name = format!("{name}.{part}");
+            Linear::new(builder, &name, sizes, Initialization::Xavier, Initialization::Zero)
+        };
+        let norms = config.affine.then(|| {
+            ["norm1", "norm2"].map(|part| Scaling::new(builder, &format!("{name}.{part}"), width))
+        });
+        let head_norms = config.query_key_norm.then(|| {
+            ["attn.q_norm", "attn.k_norm"]
+                .map(|part| Scaling::new(builder, &format!("{name}.{part}"), width / heads.max(1)))
+        });
+        let modulation =
+            if config.zero_modulation { Initialization::Zero } else { Initialization::FanIn };
+        Self {
+            config,
+            norms,
+            head_norms,
+            qkv: xavier(builder, "attn.qkv", [width, 3 * width]),
+            projection: xavier(builder, "attn.proj", [width, width]),
+            expand: xavier(builder, "mlp.fc1", [width, hidden]),
+            contract: xavier(builder, "mlp.fc2", [hidden, width]),
+            modulation: Linear::new(
+                builder,
+                &format!("{name}.adaLN_modulation.1"),
+                [width, 6 * width],
+                modulation,
+                Initialization::Zero,
+            ),
+        }
+    }
+
+    /// x [rows…, D] with `condition` = SiLU(c) [G, D], one row per sample or per frame → x's shape.
+    ///
+    /// # Errors
+    /// If a shape does not fit.
+    pub fn forward(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        condition: &Tensor,
+        grouping: Grouping<'_>,
+    ) -> Result<Tensor> {
+        let groups = condition.shape().rows();
+        let modulation = self.modulation.forward(tape, parameters, condition)?;
+        let modulation = modulation.reshape([groups, 6, self.config.width])?;
+
+        let y = self.norm(tape, parameters, x, &modulation, 0)?;
+        let mut qkv = self.qkv.forward(tape, parameters, &y)?;
+        if let Some(norms) = self.head_norms {
+            let [query, key] = norms.map(|norm| norm.tensors(parameters));
+            let [query, key] = [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
+            qkv = tape.head_norm(&qkv, self.config.heads, &[query, key, None], 1e-5)?;
+        }
+        let Grouping { groups, key_mask } = grouping;
+        let heads = self.config.heads;
+        let y = tape.self_attention(&qkv, Attention { heads, groups, key_mask })?;
+        let y = self.projection.forward(tape, parameters, &y)?;
+        let x = tape.gated_residual(x, &y, &modulation, 2)?;
+
+        let y = self.norm(tape, parameters, &x, &modulation, 1)?;
+        let y = self.expand.forward_gelu(tape, parameters, &y)?;
+        let y = self.contract.forward(tape, parameters, &y)?;
+        tape.gated_residual(&x, &y, &modulation, 5)
+    }
+
+    /// The modulated norm before attention (0) or before the MLP (1).
+    fn norm(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        vectors: &Tensor,
+        which: usize,
+    ) -> Result<Tensor> {
+        let modulation = Modulation { vectors, shift: 3 * which, scale: 3 * which + 1 };
+        let scaling = self.norms.map(|norms| norms[which].tensors(parameters));
+        let affine = scaling.as_ref().map(|[scale, offset]| Affine { scale, offset });
+        tape.modulated_norm(x, affine, modulation, self.config.epsilon)
+    }
+}

@@ -1,0 +1,64 @@
+//! The plain network around the block: tokens in, alternating blocks, tokens out.
+//!
+//! It is what engines are compared with (`far bench train`): the world model's own block between
+//! two linear maps, conditioned on one vector per sample.
+
+use crate::dit::{Block, BlockConfig, Grouping, Linear};
+use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
+
+/// The settings of a [`TokenDit`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenDitConfig {
+    /// Blocks, of which every second one attends over all frames.
+    pub depth: usize,
+    /// Channels of a token at the input and at the output.
+    pub channels: usize,
+    /// The block.
+    pub block: BlockConfig,
+}
+
+/// Tokens [B, F, N, channels] and a condition [B, D] to tokens of the same shape.
+pub struct TokenDit {
+    input: Linear,
+    blocks: Vec<Block>,
+    output: Linear,
+}
+
+impl TokenDit {
+    /// Adds the network's parameters.
+    pub fn new(builder: &mut ArenaBuilder, config: TokenDitConfig) -> Self {
+        let width = config.block.width;
+        let mut plain = |name: &str, sizes| {
+            Linear::new(builder, name, sizes, Initialization::Xavier, Initialization::Zero)
+        };
+        let input = plain("inp", [config.channels, width]);
+        let output = plain("out", [width, config.channels]);
+        let blocks = (0..config.depth)
+            .map(|index| Block::new(builder, &format!("blocks.{index}"), config.block))
+            .collect();
+        Self { input, blocks, output }
+    }
+
+    /// x [B, F, N, channels], condition [B, D] → [B, F, N, channels].
+    ///
+    /// # Errors
+    /// If a shape does not fit.
+    pub fn forward(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        condition: &Tensor,
+    ) -> Result<Tensor> {
+        let samples = condition.shape().rows();
+        let frames = x.shape().extents().iter().rev().skip(2).product::<usize>();
+        let condition = tape.activate(condition, Activation::Silu)?;
+        let mut x = self.input.forward(tape, parameters, x)?;
+        for (index, block) in self.blocks.iter().enumerate() {
+            let groups = if index % 2 == 0 { frames } else { samples };
+            let grouping = Grouping { groups, key_mask: None };
+            x = block.forward(tape, parameters, &x, &condition, grouping)?;
+        }
+        self.output.forward(tape, parameters, &x)
+    }
+}
