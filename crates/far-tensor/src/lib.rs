@@ -3,6 +3,7 @@
 
 mod arena;
 mod buffer;
+mod checkpoint;
 mod device;
 mod error;
 mod gradient;
@@ -24,6 +25,7 @@ mod vectorize;
 
 pub use arena::{ArenaBuilder, ParameterId, Parameters};
 pub use buffer::{Buffer, Pool};
+pub use checkpoint::{Checkpoint, CheckpointWriter, Matching};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use gradient::Gradients;

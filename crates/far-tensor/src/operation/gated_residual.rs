@@ -150,7 +150,6 @@ impl Backward for GatedBackward {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::{assert_close, check_gradients, evaluate, normal};
     use proptest::prelude::*;
 

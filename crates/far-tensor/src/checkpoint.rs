@@ -1,0 +1,340 @@
+//! Checkpoints: safetensors files by name, written whole or not at all.
+//!
+//! One file holds any number of arenas and optimizers, each under a prefix of its own, and a map of
+//! notes. Weights of linear maps are stored as [outputs, inputs], as PyTorch has them. A file is
+//! written beside its place, synced and renamed, so that a crash leaves the old one; values that
+//! are not finite are refused both ways.
+
+use crate::arena::{Entry, FileLayout};
+use crate::optimizer::AdamW;
+use crate::product::transpose;
+use crate::{Error, Parameters, Result};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The one key of the file's own metadata: notes as JSON, in a fixed order, so that equal
+/// checkpoints are equal bytes.
+const NOTES: &str = "far";
+/// The note that counts the updates of an optimizer, behind its prefix.
+const UPDATES: &str = "updates";
+
+/// What to do about names that only one side has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matching {
+    /// Every parameter must be in the file.
+    Strict,
+    /// Parameters that are not in the file keep their values.
+    Partial,
+}
+
+/// Collects what goes into a file.
+#[derive(Default)]
+pub struct CheckpointWriter<'a> {
+    tensors: Vec<(String, Stored<'a>)>,
+    notes: BTreeMap<String, String>,
+}
+
+/// One parameter's place in a flat buffer.
+struct Stored<'a> {
+    values: &'a [f32],
+    shape: Vec<usize>,
+    /// The number of columns in memory, where the file holds the transpose.
+    turned: Option<usize>,
+}
+
+impl View for &Stored<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        match self.turned {
+            Some(columns) => {
+                let mut turned = vec![0.0; self.values.len()];
+                transpose(&mut turned, self.values, columns);
+                Cow::Owned(bytes(&turned))
+            }
+            None => Cow::Owned(bytes(self.values)),
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        size_of_val(self.values)
+    }
+}
+
+impl<'a> CheckpointWriter<'a> {
+    /// An empty checkpoint.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds parameters, each called `prefix` followed by its name.
+    pub fn parameters(mut self, prefix: &str, parameters: &'a Parameters) -> Self {
+        self.add(prefix, parameters, parameters.values());
+        self
+    }
+
+    /// Adds an optimizer's moments, average and count, under `prefix`.
+    pub fn optimizer(
+        mut self,
+        prefix: &str,
+        parameters: &'a Parameters,
+        optimizer: &'a AdamW,
+    ) -> Self {
+        let (updates, buffers) = optimizer.state();
+        for (kind, values) in buffers {
+            self.add(&format!("{prefix}{kind}."), parameters, values);
+        }
+        self.note(format!("{prefix}{UPDATES}"), updates.to_string())
+    }
+
+    /// Adds a note, such as the step or the configuration.
+    pub fn note(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.notes.insert(key.into(), value.into());
+        self
+    }
+
+    fn add(&mut self, prefix: &str, parameters: &'a Parameters, values: &'a [f32]) {
+        for entry in parameters.entries() {
+            let columns = entry.shape.last();
+            let stored = Stored {
+                values: &values[entry.range.clone()],
+                shape: entry.file_shape().extents().to_vec(),
+                turned: (entry.layout == FileLayout::Transposed).then_some(columns),
+            };
+            self.tensors.push((format!("{prefix}{}", entry.name), stored));
+        }
+    }
+
+    /// Writes the file: to a temporary name, synced, then renamed into place.
+    ///
+    /// # Errors
+    /// If a value is not finite or the system refuses; the old file is then untouched.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        for (name, stored) in &self.tensors {
+            if let Some(index) = stored.values.iter().position(|value| !value.is_finite()) {
+                let value = stored.values[index];
+                let problem = format!("not written: `{name}` holds {value} at element {index}");
+                return Err(Error::Checkpoint { path: path.into(), problem });
+            }
+        }
+        let temporary = temporary_name(path);
+        let written = self.write_synced(&temporary).and_then(|()| {
+            let action = "cannot move the checkpoint to";
+            std::fs::rename(&temporary, path).map_err(|source| Error::File {
+                action,
+                path: path.into(),
+                source,
+            })
+        });
+        if written.is_err() {
+            // The error that matters is the one already in hand.
+            let _ = std::fs::remove_file(&temporary);
+        }
+        written?;
+        sync_folder(path)
+    }
+
+    fn write_synced(&self, path: &Path) -> Result<()> {
+        let action = "cannot write";
+        let notes = serde_json::to_string(&self.notes).expect("strings become JSON");
+        let metadata = HashMap::from([(NOTES.to_owned(), notes)]);
+        let tensors = self.tensors.iter().map(|(name, stored)| (name, stored));
+        serialize_to_file(tensors, Some(metadata), path).map_err(|error| Error::File {
+            action,
+            path: path.into(),
+            source: std::io::Error::other(error),
+        })?;
+        let synced = File::open(path).and_then(|file| file.sync_all());
+        synced.map_err(|source| Error::File { action, path: path.into(), source })
+    }
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Makes the rename itself survive a power cut.
+fn sync_folder(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|source| Error::File { action: "cannot sync", path: folder.into(), source })
+}
+
+/// A checkpoint that was read.
+pub struct Checkpoint {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    notes: BTreeMap<String, String>,
+    used: BTreeSet<String>,
+}
+
+impl Checkpoint {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not a safetensors file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|source| Error::File {
+            action: "cannot read",
+            path: path.into(),
+            source,
+        })?;
+        Self::from_bytes(path, bytes)
+    }
+
+    /// Reads a file's bytes; `path` is for messages.
+    ///
+    /// # Errors
+    /// If they are not a safetensors file.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        let problem = |problem: String| Error::Checkpoint { path: path.into(), problem };
+        let (_, metadata) = SafeTensors::read_metadata(&bytes)
+            .map_err(|error| problem(format!("not a whole safetensors file: {error}")))?;
+        SafeTensors::deserialize(&bytes)
+            .map_err(|error| problem(format!("not a whole safetensors file: {error}")))?;
+        let notes = metadata.metadata().as_ref().and_then(|map| map.get(NOTES));
+        let notes = match notes {
+            Some(text) => serde_json::from_str(text)
+                .map_err(|error| problem(format!("its notes are not a map of strings: {error}")))?,
+            None => BTreeMap::new(),
+        };
+        Ok(Self { path: path.into(), bytes, notes, used: BTreeSet::new() })
+    }
+
+    /// The notes.
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.notes
+    }
+
+    /// Loads parameters saved under `prefix` and returns how many were found.
+    ///
+    /// # Errors
+    /// If a tensor is missing (where matching is strict), has another type or shape, or is not
+    /// finite; the parameters are then as they were.
+    pub fn load_parameters(
+        &mut self,
+        prefix: &str,
+        parameters: &mut Parameters,
+        matching: Matching,
+    ) -> Result<usize> {
+        let entries = parameters.entries().to_vec();
+        self.load(prefix, &entries, parameters.values_mut()?, matching)
+    }
+
+    /// Loads an optimizer saved under `prefix`; all of it must be there.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::load_parameters`]; also if the count of updates is missing.
+    pub fn load_optimizer(
+        &mut self,
+        prefix: &str,
+        parameters: &Parameters,
+        optimizer: &mut AdamW,
+    ) -> Result<()> {
+        let key = format!("{prefix}{UPDATES}");
+        let count = self.notes.get(&key).and_then(|count| count.parse().ok());
+        let count = count
+            .ok_or_else(|| self.problem(format!("the note `{key}` is missing or not a number")))?;
+        let (updates, buffers) = optimizer.state_mut();
+        for (kind, values) in buffers {
+            self.load(&format!("{prefix}{kind}."), parameters.entries(), values, Matching::Strict)?;
+        }
+        *updates = count;
+        Ok(())
+    }
+
+    /// Fails if the file holds tensors that nothing asked for.
+    ///
+    /// # Errors
+    /// Names the first of them.
+    pub fn expect_all_used(&self) -> Result<()> {
+        let tensors = self.tensors();
+        let names: BTreeSet<&str> = tensors.names().into_iter().collect();
+        let mut extra = names.into_iter().filter(|name| !self.used.contains(*name));
+        let Some(first) = extra.next() else { return Ok(()) };
+        let more = extra.count();
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Err(self.problem(format!("`{first}`{rest} is in the file but not in the model")))
+    }
+
+    fn tensors(&self) -> SafeTensors<'_> {
+        SafeTensors::deserialize(&self.bytes).expect("it was read once already")
+    }
+
+    fn problem(&self, problem: String) -> Error {
+        Error::Checkpoint { path: self.path.clone(), problem }
+    }
+
+    fn load(
+        &mut self,
+        prefix: &str,
+        entries: &[Entry],
+        values: &mut [f32],
+        matching: Matching,
+    ) -> Result<usize> {
+        let tensors = self.tensors();
+        let mut found = Vec::new();
+        // Everything is examined before anything is changed.
+        for entry in entries {
+            let name = format!("{prefix}{}", entry.name);
+            match tensors.tensor(&name) {
+                Ok(view) => {
+                    self.examine(&name, entry, &view)?;
+                    found.push((name, entry, view));
+                }
+                Err(_) if matching == Matching::Partial => {}
+                Err(_) => {
+                    let shape = entry.file_shape();
+                    return Err(
+                        self.problem(format!("`{name}` is missing; F32 {shape} was expected"))
+                    );
+                }
+            }
+        }
+        let names: Vec<String> = found.iter().map(|(name, ..)| name.clone()).collect();
+        for (_, entry, view) in found {
+            let target = &mut values[entry.range.clone()];
+            let source: Vec<f32> = floats(view.data()).collect();
+            match entry.layout {
+                FileLayout::Transposed => transpose(target, &source, entry.shape.extents()[0]),
+                FileLayout::Same => target.copy_from_slice(&source),
+            }
+        }
+        drop(tensors);
+        let count = names.len();
+        self.used.extend(names);
+        Ok(count)
+    }
+
+    fn examine(&self, name: &str, entry: &Entry, view: &TensorView<'_>) -> Result<()> {
+        let expected = entry.file_shape();
+        if view.dtype() != Dtype::F32 || view.shape() != expected.extents() {
+            let (dtype, shape) = (view.dtype(), view.shape());
+            return Err(self.problem(format!(
+                "`{name}` is {dtype:?} {shape:?}, but F32 {expected} was expected"
+            )));
+        }
+        match floats(view.data()).position(|value| !value.is_finite()) {
+            Some(index) => Err(self.problem(format!("`{name}` is not finite at element {index}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| f32::from_le_bytes(*word))
+}
