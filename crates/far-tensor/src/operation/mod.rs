@@ -3,7 +3,17 @@
 
 mod activation;
 mod arithmetic;
+mod cosine;
+mod divergence;
+mod embedding;
+mod layout;
 mod linear;
+mod loss;
+mod masked;
+mod permute;
 mod reduction;
+mod row;
+mod softmax;
 
 pub use activation::Activation;
+pub use masked::Statistic;
