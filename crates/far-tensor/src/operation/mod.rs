@@ -4,14 +4,24 @@
 mod activation;
 mod arithmetic;
 mod attention;
+mod cosine;
+mod divergence;
+mod embedding;
 mod gated_residual;
 mod head_norm;
+mod layout;
 mod linear;
+mod loss;
+mod masked;
 mod modulated_norm;
+mod permute;
 mod reduction;
 mod rotary;
+mod row;
+mod softmax;
 
 pub use activation::Activation;
 pub use attention::Attention;
+pub use masked::Statistic;
 pub use modulated_norm::{Affine, Modulation};
 pub use rotary::RotaryTable;

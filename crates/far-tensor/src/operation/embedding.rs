@@ -1,0 +1,215 @@
+//! Rows by number: gather them from a table (an embedding lookup), scatter them into one.
+//!
+//! | operation | formula | shapes |
+//! |---|---|---|
+//! | gather | yᵢ = table[indexᵢ] | table [R, D…], n indices → [n, D…] |
+//! | scatter | y[indexᵢ] += xᵢ, from zeros | x [n, D…], n indices below R → [R, D…] |
+//!
+//! Each is the other's backward. Rows scattered to the same place add up in the order given; each
+//! range of the table is filled by one thread that walks all indices, so the order never changes.
+
+use super::row::{for_rows, row_of};
+use crate::buffer::Buffer;
+use crate::gradient::GradientStore;
+use crate::parallel::{Disjoint, for_ranges, row_grain};
+use crate::tape::Backward;
+use crate::vectorize::add_assign;
+use crate::{Error, Result, Shape, Tape, Tensor};
+use std::sync::Arc;
+
+/// Into how many ranges of rows a table is cut at most: each costs a walk over all indices.
+const MOST_RANGES: usize = 8;
+
+impl Tape {
+    /// Rows of a table by number: table [R, D…], n indices → [n, D…].
+    ///
+    /// ```
+    /// use far_tensor::{Device, Tape, Tensor};
+    /// let table = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// let rows = Tape::inference(&Device::cpu()).gather_rows(&table, vec![1, 0, 1])?;
+    /// assert_eq!(rows.values(), [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), far_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the table has no axis or an index is outside it.
+    pub fn gather_rows(
+        &mut self,
+        table: &Tensor,
+        indices: impl Into<Arc<[usize]>>,
+    ) -> Result<Tensor> {
+        let indices = indices.into();
+        let (rows, width) = table_size("gather_rows", table)?;
+        check_indices("gather_rows", &indices, rows)?;
+        let mut output = self.device().buffer(indices.len() * width);
+        gather(&mut output, table.values(), &indices, width, false);
+        let shape = with_first(table.shape(), indices.len());
+        Ok(self.record("gather_rows", shape, output, &[table], |_| GatherBackward {
+            table: table.clone(),
+            indices,
+            width,
+        }))
+    }
+
+    /// A table of `rows` rows, zero but for what is added to the rows named:
+    /// x [n, D…], n indices → [rows, D…]. Rows with the same index add up.
+    ///
+    /// # Errors
+    /// If there is not one index per row of `x`, or one is not below `rows`.
+    pub fn scatter_rows(
+        &mut self,
+        x: &Tensor,
+        indices: impl Into<Arc<[usize]>>,
+        rows: usize,
+    ) -> Result<Tensor> {
+        let indices = indices.into();
+        let (given, width) = table_size("scatter_rows", x)?;
+        x.expect("scatter_rows", given == indices.len(), || {
+            format!("{} indices were given, one per row is needed", indices.len())
+        })?;
+        check_indices("scatter_rows", &indices, rows)?;
+        let mut output = self.device().buffer(rows * width);
+        scatter(&mut output, x.values(), &indices, width, false);
+        let shape = with_first(x.shape(), rows);
+        Ok(self.record("scatter_rows", shape, output, &[x], |_| ScatterBackward {
+            x: x.clone(),
+            indices,
+            width,
+        }))
+    }
+}
+
+fn table_size(operation: &'static str, table: &Tensor) -> Result<(usize, usize)> {
+    let shape = table.shape();
+    table.expect(operation, shape.rank() > 0, || "a table has rows".into())?;
+    let (_, rows, width) = shape.around(0);
+    Ok((rows, width))
+}
+
+fn check_indices(operation: &'static str, indices: &[usize], rows: usize) -> Result<()> {
+    match indices.iter().find(|index| **index >= rows) {
+        Some(&index) => Err(Error::Index { operation, index, rows }),
+        None => Ok(()),
+    }
+}
+
+fn with_first(shape: &Shape, first: usize) -> Shape {
+    let mut extents = shape.extents().to_vec();
+    extents[0] = first;
+    Shape::new(&extents)
+}
+
+/// target[i] ← table[indices[i]], added if `accumulate`.
+fn gather(target: &mut [f32], table: &[f32], indices: &[usize], width: usize, accumulate: bool) {
+    for_rows(target, width, width, |row, part| {
+        let source = row_of(table, width, indices[row]);
+        if accumulate {
+            add_assign(part, source);
+        } else {
+            part.copy_from_slice(source);
+        }
+    });
+}
+
+/// target[indices[i]] += rows[i], from zeros unless `accumulate`.
+fn scatter(target: &mut [f32], rows: &[f32], indices: &[usize], width: usize, accumulate: bool) {
+    let count = target.len() / width.max(1);
+    let shared = Disjoint::new(target);
+    for_ranges(count, row_grain(width).max(count.div_ceil(MOST_RANGES)), |range| {
+        // SAFETY: the ranges of rows are disjoint.
+        let part = unsafe { shared.range(range.start * width..range.end * width) };
+        if !accumulate {
+            part.fill(0.0);
+        }
+        for (row, index) in indices.iter().enumerate() {
+            if range.contains(index) {
+                let place = (index - range.start) * width;
+                add_assign(&mut part[place..place + width], row_of(rows, width, row));
+            }
+        }
+    });
+}
+
+struct GatherBackward {
+    table: Tensor,
+    indices: Arc<[usize]>,
+    width: usize,
+}
+
+impl Backward for GatherBackward {
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        gradients.with(&self.table, |gradient, accumulate| {
+            scatter(gradient, &upstream, &self.indices, self.width, accumulate);
+        });
+    }
+}
+
+struct ScatterBackward {
+    x: Tensor,
+    indices: Arc<[usize]>,
+    width: usize,
+}
+
+impl Backward for ScatterBackward {
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        gradients.with(&self.x, |gradient, accumulate| {
+            gather(gradient, &upstream, &self.indices, self.width, accumulate);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use proptest::prelude::*;
+
+    fn reference_scatter(x: &Tensor, indices: &[usize], rows: usize, width: usize) -> Vec<f32> {
+        let mut result = vec![0.0; rows * width];
+        for (position, index) in indices.iter().enumerate() {
+            for column in 0..width {
+                result[index * width + column] += x.values()[position * width + column];
+            }
+        }
+        result
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn rows_match_the_reference(
+            rows in 1usize..60, width in 1usize..40, seed in 0u64..99,
+            picks in proptest::collection::vec(0usize..1000, 0..70),
+        ) {
+            let indices: Vec<usize> = picks.iter().map(|pick| pick % rows).collect();
+            let table = normal([rows, width], seed);
+            let found = evaluate(|tape| tape.gather_rows(&table, indices.clone()));
+            let expected: Vec<f32> = indices
+                .iter()
+                .flat_map(|index| table.values()[index * width..][..width].to_vec())
+                .collect();
+            prop_assert_eq!(found.values(), &expected[..]);
+
+            let x = normal([indices.len(), width], seed + 1);
+            let found = evaluate(|tape| tape.scatter_rows(&x, indices.clone(), rows));
+            prop_assert_eq!(found.shape().extents(), &[rows, width]);
+            assert_close(found.values(), &reference_scatter(&x, &indices, rows, width), 1e-6);
+        }
+    }
+
+    #[test]
+    fn gradients_match_differences() {
+        let x = [normal([4, 2, 3], 1)];
+        check_gradients(&x, |tape, x| tape.gather_rows(&x[0], vec![3, 0, 3, 3, 1]));
+        check_gradients(&x, |tape, x| tape.scatter_rows(&x[0], vec![5, 0, 5, 1], 6));
+    }
+
+    #[test]
+    fn an_index_outside_is_named() {
+        let mut tape = Tape::inference(&crate::Device::cpu());
+        let error = tape.gather_rows(&normal([4, 3], 1), vec![0, 4]).unwrap_err();
+        assert_eq!(error.to_string(), "gather_rows: index 4 is outside a table of 4 rows");
+        assert!(tape.scatter_rows(&normal([4, 3], 1), vec![0, 1, 2], 9).is_err());
+        assert!(tape.scatter_rows(&normal([2, 3], 1), vec![0, 9], 9).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! What operations over rows share: rows in parallel, optional masks, writing or adding.
+
+use crate::buffer::Buffer;
+use crate::parallel::{Disjoint, for_ranges, row_grain};
+use crate::{Device, Result, Tensor};
+
+/// Calls `work(row, part)` for every row of `width` elements of `target`, in parallel.
+///
+/// `cost` is how many elements the work on one row touches; it decides how rows are grouped.
+pub(super) fn for_rows(
+    target: &mut [f32],
+    width: usize,
+    cost: usize,
+    work: impl Fn(usize, &mut [f32]) + Sync,
+) {
+    if width == 0 {
+        return;
+    }
+    let rows = target.len() / width;
+    let shared = Disjoint::new(target);
+    for_ranges(rows, row_grain(cost), |range| {
+        for row in range {
+            // SAFETY: each row has its own part.
+            work(row, unsafe { shared.range(row * width..(row + 1) * width) });
+        }
+    });
+}
+
+/// One row of `width` elements.
+pub(super) fn row_of(values: &[f32], width: usize, row: usize) -> &[f32] {
+    &values[row * width..(row + 1) * width]
+}
+
+/// Writes `value`, or adds it to what is there.
+#[inline(always)]
+pub(super) fn put(target: &mut f32, value: f32, accumulate: bool) {
+    *target = if accumulate { *target + value } else { value };
+}
+
+/// Fails unless the mask, where there is one, has the shape of `x`.
+pub(super) fn expect_mask(
+    operation: &'static str,
+    x: &Tensor,
+    mask: Option<&Tensor>,
+) -> Result<()> {
+    mask.map_or(Ok(()), |mask| x.expect_same(operation, mask))
+}
+
+/// The rows of an optional mask; without one, every row is the same row of ones.
+pub(super) struct RowMask<'a> {
+    values: Option<&'a [f32]>,
+    ones: Buffer,
+    width: usize,
+}
+
+impl<'a> RowMask<'a> {
+    pub(super) fn new(device: &Device, mask: Option<&'a Tensor>, width: usize) -> Self {
+        let mut ones = device.buffer(if mask.is_none() { width } else { 0 });
+        ones.fill(1.0);
+        Self { values: mask.map(Tensor::values), ones, width }
+    }
+
+    pub(super) fn row(&self, row: usize) -> &[f32] {
+        self.values.map_or(&self.ones, |values| row_of(values, self.width, row))
+    }
+}
