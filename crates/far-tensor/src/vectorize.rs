@@ -121,7 +121,7 @@ pub(crate) fn logistic<const FUSED: bool>(x: f32) -> f32 {
 pub(crate) fn hyperbolic_tangent<const FUSED: bool>(x: f32) -> f32 {
     let square = x * x;
     let mut series = -5.704_988_7e-3;
-    for coefficient in [2.063_908_9e-2, -5.373_971_2e-2, 1.333_144_2e-1, -3.333_328_2e-1] {
+    for coefficient in [2.063_909e-2, -5.373_971e-2, 1.333_144_2e-1, -3.333_328e-1] {
         series = fused::<FUSED>(series, square, coefficient);
     }
     let near = fused::<FUSED>(series * square, x, x);

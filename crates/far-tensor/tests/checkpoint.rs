@@ -20,8 +20,11 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Name, type and shape of a tensor.
+type Described<'a> = (&'a str, Dtype, &'a [usize]);
+
 /// A file of these tensors, all zero.
-fn file(tensors: &[(&str, Dtype, &[usize])]) -> Vec<u8> {
+fn file(tensors: &[Described<'_>]) -> Vec<u8> {
     let zeros = [0u8; 256];
     let views = tensors.iter().map(|(name, dtype, shape)| {
         let length = shape.iter().product::<usize>() * dtype.bitsize() / 8;
@@ -95,7 +98,7 @@ fn linear_weights_lie_transposed_in_the_file() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-const GOOD: [(&str, Dtype, &[usize]); 2] =
+const GOOD: [Described<'static>; 2] =
     [("layer.weight", Dtype::F32, &[2, 3]), ("layer.bias", Dtype::F32, &[2])];
 
 #[test]
@@ -119,7 +122,7 @@ fn a_hostile_header_is_refused() {
 
 #[test]
 fn wrong_type_shape_and_names_are_named() {
-    let cases: [(&[(&str, Dtype, &[usize])], &str); 4] = [
+    let cases: [(&[Described<'_>], &str); 4] = [
         (
             &[GOOD[0], ("layer.bias", Dtype::F64, &[2])],
             "`layer.bias` is F64 [2], but F32 [2] was expected",

@@ -214,6 +214,9 @@ vectorized! {
     }
 }
 
+/// Two small vectors and the sums of their gradients.
+pub(super) type Pair<'a> = ([&'a [f32]; 2], [&'a mut [f32]; 2]);
+
 vectorized! {
     /// One row backward: writes or adds dx, adds to the sums of the small vectors it is given.
     pub(super) fn backward_row(
@@ -222,8 +225,8 @@ vectorized! {
         upstream: &[f32],
         x: &[f32],
         statistics: &[f32],
-        affine: Option<([&[f32]; 2], [&mut [f32]; 2])>,
-        modulation: Option<([&[f32]; 2], [&mut [f32]; 2])>,
+        affine: Option<Pair<'_>>,
+        modulation: Option<Pair<'_>>,
         scratch: &mut [f32],
     ) {
         let width = x.len();

@@ -141,9 +141,9 @@ mod tests {
         for row in 0..6 {
             let token = row % 3;
             let position = [(token / 2) as f32 + 1.0, (token % 2) as f32 + 1.0];
-            for part in 0..2 {
+            for (part, coordinate) in position.into_iter().enumerate() {
                 for pair in 0..2 {
-                    let angle = position[part] * 100f32.powf(-2.0 * pair as f32 / 4.0);
+                    let angle = coordinate * 100f32.powf(-2.0 * pair as f32 / 4.0);
                     let at = row * 16 + part * 4 + pair;
                     let (a, b) = (x.values()[at], x.values()[at + 2]);
                     expected[at] = a * angle.cos() - b * angle.sin();

@@ -71,10 +71,7 @@ pub(super) struct Head<'a> {
 }
 
 /// Cuts consecutive parts off a scratch slice.
-fn split<'a, const N: usize>(
-    mut scratch: &'a mut [f32],
-    lengths: [usize; N],
-) -> [&'a mut [f32]; N] {
+fn split<const N: usize>(mut scratch: &mut [f32], lengths: [usize; N]) -> [&mut [f32]; N] {
     lengths.map(|length| {
         let (part, rest) = std::mem::take(&mut scratch).split_at_mut(length);
         scratch = rest;
