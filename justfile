@@ -1,0 +1,42 @@
+# What can be done here; `just` alone lists it.
+default:
+    @just --list
+
+# Everything that must pass: formatting, lints, docs, tests.
+check:
+    .ci/run
+
+# All tests.
+test:
+    cargo test --release --workspace
+
+# The demonstration.
+demo:
+    cargo run --release -- demo
+
+# Speeds of the engine, of recall and of the worlds.
+bench:
+    cargo run --release -- bench train --shape small
+    cargo run --release -- bench recall --memories 1000
+    cargo run --release -- bench world
+
+# The same training step in PyTorch, interleaved (needs `pip install torch`).
+bench-torch shape="small" python="python3":
+    cargo run --release -- bench train --shape {{shape}} --rounds 5 --peer "{{python}} benches/peers/torch_dit.py cpu --shape {{shape}}"
+
+# The library documentation.
+docs:
+    cargo doc --workspace --no-deps --open
+
+# Licenses and advisories (needs `cargo install cargo-deny`).
+deny:
+    cargo deny check
+
+# Fuzz one reader of bytes for ten minutes (needs a nightly toolchain and `cargo install cargo-fuzz`).
+fuzz target seconds="600":
+    cargo +nightly fuzz run {{target}} -- -max_total_time={{seconds}}
+
+# Make the golden tensors again (needs `pip install torch safetensors numpy`).
+fixtures python="python3":
+    {{python}} scripts/make_dit_fixtures.py
+    {{python}} scripts/make_fixtures.py
