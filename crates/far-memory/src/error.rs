@@ -74,4 +74,76 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
+
+    /// The disk refused. A writer stops; readers may try again.
+    #[error("cannot {operation} {file}")]
+    Disk {
+        /// What was tried.
+        operation: &'static str,
+        /// The file it was tried on.
+        file: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+
+    /// A file of a store is not what was written. Restore it from a copy.
+    #[error("{file} is damaged at byte {offset}: {reason}")]
+    Corrupt {
+        /// The damaged file.
+        file: String,
+        /// Where the damage was noticed, or the start of the stretch that holds it.
+        offset: u64,
+        /// What was found.
+        reason: String,
+    },
+
+    /// There is no store where one was looked for.
+    #[error("there is no memory store in {path}")]
+    NoStore {
+        /// The folder.
+        path: String,
+    },
+
+    /// Another writer has the store open. Wait for it, or read with a reader.
+    #[error("{store} is open for writing already (by {holder})")]
+    Locked {
+        /// The store.
+        store: String,
+        /// Who holds it, as far as known.
+        holder: String,
+    },
+
+    /// The store was written by another version of this program.
+    #[error("{file} has version {found}, but this program reads version {supported}")]
+    StoreVersion {
+        /// The manifest.
+        file: String,
+        /// Version of the store.
+        found: u32,
+        /// Version that can be read.
+        supported: u32,
+    },
+
+    /// The store has other cues than the caller expects.
+    #[error("{store} has the cues {found}, not {expected}")]
+    StoreSchema {
+        /// The store.
+        store: String,
+        /// Its cues.
+        found: String,
+        /// The cues that were asked for.
+        expected: String,
+    },
+
+    /// The store stopped after a failure; nothing is known about what was written last. Open it
+    /// again to continue after the records that are safe.
+    #[error("{store} stopped with {durable} safe records: {cause}")]
+    Stopped {
+        /// The store.
+        store: String,
+        /// Records that are safe.
+        durable: u64,
+        /// The failure.
+        cause: String,
+    },
 }

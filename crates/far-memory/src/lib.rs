@@ -16,6 +16,7 @@ mod recall;
 mod scratch;
 pub mod selection;
 mod snapshot;
+pub mod store;
 
 pub use block::{BLOCK_RECORDS, Block, BlockParts, BlockView, PayloadSource};
 pub use camera::Camera;

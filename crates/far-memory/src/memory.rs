@@ -81,14 +81,7 @@ impl Memory {
                     ),
                 });
             }
-            for (cue, name, dimension, precision) in schema.keys() {
-                let found = block.key_column(cue).map(|keys| (keys.dimension(), keys.precision()));
-                if found != Some((dimension, precision)) {
-                    return Err(Error::Block {
-                        reason: format!("block {number} was made without cue {name:?} as it is"),
-                    });
-                }
-            }
+            check_cues(&schema, number, block)?;
         }
         let length = blocks.iter().map(Block::capacity).sum();
         let blocks = blocks.into_iter().map(Arc::new).collect();
@@ -158,6 +151,25 @@ impl Memory {
         Ok(MemoryId(length as u64))
     }
 
+    /// Puts a block with the same records in the place of a full one, for instance a mapped block
+    /// in the place of an owned one. Snapshots taken before keep the old block alive.
+    ///
+    /// # Errors
+    /// [`Error::Block`] if there is no full block with this number, or `block` is not a full one of
+    /// this schema.
+    pub(crate) fn replace_block(&mut self, number: usize, block: Block) -> Result<(), Error> {
+        let full = (number + 1) * BLOCK_RECORDS <= self.len();
+        if !full || block.capacity() != BLOCK_RECORDS {
+            let reason = format!("{} records cannot stand for block {number}", block.capacity());
+            return Err(Error::Block { reason });
+        }
+        check_cues(self.schema(), number, &block)?;
+        let mut blocks = Vec::clone(&self.shared.blocks.load());
+        blocks[number] = Arc::new(block);
+        self.shared.blocks.store(Arc::new(blocks));
+        Ok(())
+    }
+
     fn check(&self, observation: &Observation<'_>) -> Result<(), Error> {
         check(observation.time, &observation.pose)?;
         for (place, (name, key)) in observation.keys.iter().enumerate() {
@@ -210,4 +222,17 @@ impl Memory {
         self.shared.blocks.store(Arc::new(blocks));
         block
     }
+}
+
+/// Refuses a block whose key columns are not those of the schema.
+fn check_cues(schema: &Schema, number: usize, block: &Block) -> Result<(), Error> {
+    for (cue, name, dimension, precision) in schema.keys() {
+        let found = block.key_column(cue).map(|keys| (keys.dimension(), keys.precision()));
+        if found != Some((dimension, precision)) {
+            return Err(Error::Block {
+                reason: format!("block {number} was made without cue {name:?} as it is"),
+            });
+        }
+    }
+    Ok(())
 }
