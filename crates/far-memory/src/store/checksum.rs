@@ -22,6 +22,7 @@ pub(crate) struct FileChecksum {
 
 impl FileChecksum {
     /// The checksum of a file with these contents.
+    #[cfg(test)]
     pub fn of(contents: &[u8]) -> Self {
         let mut checksum = RunningChecksum::default();
         checksum.update(contents);
