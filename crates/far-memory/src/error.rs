@@ -146,4 +146,40 @@ pub enum Error {
         /// The failure.
         cause: String,
     },
+
+    /// A policy id that does not exist.
+    #[error("no recall policy named {id:?} (there are: {})", known.join(", "))]
+    UnknownPolicy {
+        /// The id that was asked for.
+        id: String,
+        /// The ids that exist.
+        known: Vec<String>,
+    },
+
+    /// A setting of a policy that is out of range.
+    #[error("the policy option {option} is {value}, but must be {wanted}")]
+    PolicyOption {
+        /// Name of the setting.
+        option: String,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        wanted: String,
+    },
+
+    /// A retriever file, configuration or parameter set that cannot be used.
+    #[error("this retriever cannot be used: {reason}")]
+    Retriever {
+        /// What is missing, superfluous or damaged.
+        reason: String,
+    },
+
+    /// A retriever file of another version.
+    #[error("the retriever file has version {found}, this program reads version {supported}")]
+    RetrieverVersion {
+        /// Version in the file.
+        found: u32,
+        /// Version that is understood.
+        supported: u32,
+    },
 }
