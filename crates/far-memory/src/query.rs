@@ -158,6 +158,11 @@ impl RecallQuery {
                 let (cue, found) = (name.clone(), values.len());
                 return Err(Error::Dimension { cue, expected: dimension, found });
             }
+            if !values.iter().all(|value| value.is_finite()) {
+                return Err(Error::Query {
+                    reason: format!("the embedding of cue {name:?} has a number that is not finite"),
+                });
+            }
         }
         Ok(())
     }

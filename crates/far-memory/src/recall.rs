@@ -92,6 +92,21 @@ impl Recall {
         self.standardized.extend_from_slice(standardized);
     }
 
+    /// Adds the next memory and gives the places of its raw and standardized score for each cue.
+    pub(crate) fn push_empty(
+        &mut self,
+        id: MemoryId,
+        score: f32,
+        chunk: Option<u32>,
+    ) -> impl Iterator<Item = (&mut f32, &mut f32)> {
+        let first = self.raw.len();
+        let cues = self.weights.len();
+        self.entries.push(Entry { id, score, chunk });
+        self.raw.resize(first + cues, 0.0);
+        self.standardized.resize(first + cues, 0.0);
+        self.raw[first..].iter_mut().zip(&mut self.standardized[first..])
+    }
+
     /// Puts the memories into chronological order; ranks follow the new order.
     pub fn sort_by_id(&mut self) {
         // A stable insertion sort: there are few entries and three parallel arrays.
