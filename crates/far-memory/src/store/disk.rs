@@ -167,7 +167,7 @@ impl Disk for LocalDisk {
                 // Who holds it is only a courtesy to the one refused: the lock is the system's.
                 file.set_len(0)?;
                 write!(file, "{}", std::process::id())?;
-                Ok(Box::new(file))
+                Ok(Box::new(HeldLock(file)))
             }
             Err(TryLockError::WouldBlock) => {
                 let holder = std::fs::read_to_string(&path).unwrap_or_default();
@@ -175,6 +175,17 @@ impl Disk for LocalDisk {
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// Releases its lock by name and not only by closing the file: a child process that this program
+/// is starting at the same moment shares the open file until it has replaced itself.
+struct HeldLock(File);
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // Closing the file releases the lock as well, if later.
+        let _ = self.0.unlock();
     }
 }
 
