@@ -36,6 +36,7 @@ pub struct Retriever {
     scorers: Vec<CueScorer>,
     gate: Option<Gate>,
     threads: usize,
+    pool_cap: Option<usize>,
 }
 
 impl Retriever {
@@ -73,7 +74,7 @@ impl Retriever {
         let gate = (cues > 1)
             .then(|| Gate::new(take("gate.weight".to_owned()), cues, config.gate.stride_scale));
         let names = config.cues.iter().map(|cue| cue.name.clone()).collect();
-        Self { config, names, scorers, gate, threads: 1 }
+        Self { config, names, scorers, gate, threads: 1, pool_cap: None }
     }
 
     /// The same retriever with this many threads for large pools (0 counts as 1). The result does not
@@ -81,6 +82,17 @@ impl Retriever {
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
+    }
+
+    /// The same retriever, searching at most this many records of a pool, evenly spaced.
+    pub fn with_pool_cap(mut self, cap: Option<usize>) -> Self {
+        self.pool_cap = cap;
+        self
+    }
+
+    /// The smaller of its own cap and the query's.
+    fn cap(&self, query: &RecallQuery) -> Option<usize> {
+        [self.pool_cap, query.pool_cap].into_iter().flatten().min()
     }
 
     /// Cues, sizes and features.
@@ -140,7 +152,7 @@ impl Retriever {
         slots: usize,
     ) -> Result<Recall, Error> {
         query.check(snapshot.schema())?;
-        let pool = snapshot.pool(&query.pool, query.pool_cap)?;
+        let pool = snapshot.pool(&query.pool, self.cap(query))?;
         let mut raw = Vec::new();
         for (cue, scorer) in self.scorers.iter().enumerate() {
             let index = self.config.cue_index(cue, snapshot.schema())?;
@@ -230,7 +242,7 @@ impl RecallPolicy for Retriever {
         recall: &mut Recall,
     ) -> Result<(), Error> {
         query.check(snapshot.schema())?;
-        let pool = snapshot.pool(&query.pool, query.pool_cap)?;
+        let pool = snapshot.pool(&query.pool, self.cap(query))?;
         let buffers = scratch.get::<Buffers>();
         self.prepare(snapshot, query, &mut buffers.prepared)?;
         recall.begin(&self.names);

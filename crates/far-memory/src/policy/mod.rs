@@ -47,7 +47,7 @@ pub use none::NoneConfig;
 pub use novelty::NoveltyGate;
 pub use oracle::OracleConfig;
 pub use random::RandomConfig;
-pub use registry::{PolicyConfig, RuleConfig};
+pub use registry::{FarConfig, PolicyConfig, RuleConfig};
 pub use seoul::SeoulConfig;
 pub use spatia::SpatiaConfig;
 pub use spmem::SpMemConfig;

@@ -1,5 +1,7 @@
 //! Every rule by its id, with its settings as a value that reads and writes as text.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::RecallPolicy;
@@ -24,7 +26,7 @@ use super::vrag::{Vrag, VragConfig};
 use super::vrag_segments::{VragSegments, VragSegmentsConfig};
 use super::worldmem::{WorldMem, WorldMemConfig};
 use super::worldmem_paper::{WorldMemPaper, WorldMemPaperConfig};
-use crate::{Camera, Error};
+use crate::{Camera, Error, Retriever};
 
 /// A policy with all its settings.
 ///
@@ -97,12 +99,42 @@ impl PolicyConfig {
     /// Makes the policy.
     ///
     /// # Errors
-    /// [`Error::PolicyOption`] for a setting out of range.
+    /// [`Error::PolicyOption`] for a setting out of range; for `far` also what
+    /// [`Retriever::load`] says.
     pub fn build(self) -> Result<Box<dyn RecallPolicy>, Error> {
         if self.pool_cap == Some(0) {
             super::view::check_count("pool_cap", 0)?;
         }
         self.rule.build(self.pool_cap)
+    }
+}
+
+/// The learned rule of Future-Aware Recall: a retriever that was trained and saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FarConfig {
+    /// Path of the retriever's file.
+    pub retriever: PathBuf,
+    /// Threads for large pools. The result does not depend on it.
+    pub threads: usize,
+}
+
+impl Default for FarConfig {
+    fn default() -> Self {
+        Self { retriever: PathBuf::new(), threads: 1 }
+    }
+}
+
+impl FarConfig {
+    fn load(&self) -> Result<Retriever, Error> {
+        if self.retriever.as_os_str().is_empty() {
+            return Err(Error::PolicyOption {
+                option: "retriever".to_owned(),
+                value: "not set".to_owned(),
+                wanted: "the path of a retriever's file".to_owned(),
+            });
+        }
+        Ok(Retriever::load(&self.retriever)?.with_threads(self.threads))
     }
 }
 
@@ -113,6 +145,9 @@ macro_rules! rules {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "id")]
         pub enum RuleConfig {
+            /// `far`
+            #[serde(rename = "far")]
+            Far(FarConfig),
             $(
                 #[doc = concat!("`", $id, "`")]
                 #[serde(rename = $id)]
@@ -122,11 +157,12 @@ macro_rules! rules {
 
         impl RuleConfig {
             /// The ids of all rules.
-            pub const IDS: &'static [&'static str] = &[$($id),*];
+            pub const IDS: &'static [&'static str] = &["far", $($id),*];
 
             /// The id of the rule.
             pub fn id(&self) -> &'static str {
                 match self {
+                    Self::Far(_) => "far",
                     $(Self::$variant(_) => $id,)*
                 }
             }
@@ -137,6 +173,7 @@ macro_rules! rules {
             /// [`Error::UnknownPolicy`] if there is none.
             pub fn from_id(id: &str) -> Result<Self, Error> {
                 match id {
+                    "far" => Ok(Self::Far(FarConfig::default())),
                     $($id => Ok(Self::$variant(<$config>::default())),)*
                     _ => Err(Error::UnknownPolicy {
                         id: id.to_owned(),
@@ -148,12 +185,14 @@ macro_rules! rules {
             /// How many memories the rule's source recalls, where it says so.
             pub fn published_slots(&self) -> Option<usize> {
                 match self {
+                    Self::Far(_) => Some(11),
                     $(Self::$variant(_) => $slots,)*
                 }
             }
 
             fn build(self, pool_cap: Option<usize>) -> Result<Box<dyn RecallPolicy>, Error> {
                 match self {
+                    Self::Far(config) => Ok(Box::new(config.load()?.with_pool_cap(pool_cap))),
                     $(Self::$variant(config) => {
                         let rule = <$rule>::new(config)?;
                         Ok(Box::new(RulePolicy::new($id, rule, pool_cap)))
@@ -201,7 +240,11 @@ mod tests {
             let bare = format!(r#"{{ "id": {id:?} }}"#);
             let bare: PolicyConfig = serde_json::from_str(&bare).expect("defaults");
             assert_eq!(bare.with_pool_cap(200), config);
-            assert_eq!(config.build().expect("valid").id(), *id);
+            match config.build() {
+                Ok(policy) => assert_eq!(policy.id(), *id),
+                // Nothing was trained, so there is no file to name.
+                Err(error) => assert!(*id == "far" && error.to_string().contains("retriever")),
+            }
             let wrong = format!(r#"{{ "id": {id:?}, "no_such_setting": 1 }}"#);
             assert!(serde_json::from_str::<PolicyConfig>(&wrong).is_err(), "{id}");
         }
@@ -228,7 +271,7 @@ mod tests {
                 assert!(text.contains("80.0") || text.contains("79.99"), "{text}");
                 assert!(text.contains(":6.0") && !text.contains("30.0"), "{text}");
             }
-            config.build().expect("valid");
+            assert!(config.build().is_ok() || *id == "far");
         }
     }
 }

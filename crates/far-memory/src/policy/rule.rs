@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use pulp::{Simd, WithSimd};
+
 use super::RecallPolicy;
 use super::assignment::Assignment;
 use super::coverage::Coverage;
@@ -13,6 +15,7 @@ use super::i3dm::Confidence;
 use super::novelty::NoveltyGate;
 use super::point_set::PointSet;
 use super::sight::FrustumSight;
+use crate::cosine::cosines;
 use crate::selection::{ChunkTopK, Ranked, TopK};
 use crate::{Error, Keys, MemoryId, Pose, Recall, RecallQuery, Scratch, Snapshot, normalize};
 
@@ -55,6 +58,8 @@ pub(crate) struct Work {
     pub(crate) scores: Vec<f32>,
     pub(crate) cosines: Vec<f32>,
     pub(crate) query_key: Vec<f32>,
+    /// Room for half-precision keys while they are compared.
+    pub(crate) widened: Vec<f32>,
     pub(crate) order: Vec<usize>,
     pub(crate) flags: Vec<bool>,
     pub(crate) poses: Vec<Pose>,
@@ -109,7 +114,7 @@ impl Work {
         self.query_key.clear();
         self.query_key.extend_from_slice(embedding);
         normalize(&mut self.query_key);
-        scene.compare(cue, &self.query_key, &mut self.cosines);
+        scene.compare(cue, &self.query_key, &mut self.widened, &mut self.cosines);
         Ok(())
     }
 }
@@ -150,11 +155,38 @@ impl Scene<'_> {
     }
 
     /// Writes the dot product of `vector` with each candidate's key: −∞ for one without a key.
-    pub(crate) fn compare(&self, cue: usize, vector: &[f32], products: &mut Vec<f32>) {
+    pub(crate) fn compare(
+        &self,
+        cue: usize,
+        vector: &[f32],
+        widened: &mut Vec<f32>,
+        products: &mut Vec<f32>,
+    ) {
         products.clear();
-        products.extend(self.candidates.iter().map(|candidate| {
-            self.key(cue, candidate).map_or(f32::NEG_INFINITY, |key| key.dot(vector))
-        }));
+        products.resize(self.candidates.len(), f32::NEG_INFINITY);
+        pulp::Arch::new().dispatch(Compare { scene: self, cue, vector, widened, products });
+    }
+}
+
+struct Compare<'a> {
+    scene: &'a Scene<'a>,
+    cue: usize,
+    vector: &'a [f32],
+    widened: &'a mut Vec<f32>,
+    products: &'a mut [f32],
+}
+
+impl WithSimd for Compare<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        for (candidate, product) in self.scene.candidates.iter().zip(self.products) {
+            if let Some(key) = self.scene.key(self.cue, candidate) {
+                let product = std::slice::from_mut(product);
+                cosines(simd, key, self.vector, self.widened, product);
+            }
+        }
     }
 }
 

@@ -84,7 +84,8 @@ impl Rule for WorldMemPaper {
                 work.query_key.clear();
                 work.query_key.resize(key.len(), 0.0);
                 key.copy_to(&mut work.query_key);
-                scene.compare(cue, &work.query_key, &mut work.cosines);
+                let Work { query_key, widened, cosines, .. } = &mut *work;
+                scene.compare(cue, query_key, widened, cosines);
                 for (score, &cosine) in work.scores.iter_mut().zip(&work.cosines) {
                     if cosine > config.similarity_cut {
                         *score = f32::NEG_INFINITY;

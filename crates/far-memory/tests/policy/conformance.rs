@@ -1,6 +1,7 @@
 //! One suite that every recall policy passes, whatever its rule.
 
-use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
+use crate::retriever_file;
+use far_memory::policy::{FarConfig, OracleConfig, PolicyConfig, RuleConfig};
 use far_memory::{
     Camera, Cue, Error, Memory, MemoryId, Observation, Pool, Pose, Recall, RecallPolicy,
     RecallQuery, Schema, Scratch, Snapshot,
@@ -14,7 +15,7 @@ const BY_QUERY_KEY: [&str; 3] = ["longlive-rag", "framepack", "mixture-of-contex
 /// Rules that may recall a memory twice.
 const REPEATING: [&str; 1] = ["matrix-game"];
 /// Rules that recall at most one memory of a chunk of ten.
-const CHUNKED: [&str; 2] = ["mixture-of-contexts", "oracle"];
+const CHUNKED: [&str; 3] = ["far", "mixture-of-contexts", "oracle"];
 
 /// A record of a test memory.
 #[derive(Clone)]
@@ -60,8 +61,14 @@ fn query(records: usize) -> RecallQuery {
 fn config(id: &str) -> PolicyConfig {
     let camera = Camera::from_degrees(90.0, 70.0);
     let mut config = PolicyConfig::from_id(id).expect("a known id").with_camera(&camera, 8.0);
-    if let RuleConfig::Oracle(OracleConfig { utilities, .. }) = &mut config.rule {
-        *utilities = (0..200).map(|index| (index as f32 * 0.7).sin()).collect();
+    match &mut config.rule {
+        RuleConfig::Oracle(OracleConfig { utilities, .. }) => {
+            *utilities = (0..200).map(|index| (index as f32 * 0.7).sin()).collect();
+        }
+        RuleConfig::Far(FarConfig { retriever, .. }) => {
+            *retriever = retriever_file::path(DIMENSION)
+        }
+        _ => {}
     }
     config
 }
@@ -235,7 +242,7 @@ fn a_query_without_embedding_is_refused_only_by_rules_that_need_it() {
                 assert!(error.to_string().contains("vision"), "{id}: {error}");
             }
         }
-        let needs_keys = needs_query || id == "worldmem-paper";
+        let needs_keys = needs_query || ["far", "worldmem-paper"].contains(&id);
         assert_eq!(recall(policy, &keyless, &query, 4).is_err(), needs_keys, "{id}");
     });
 }
@@ -249,7 +256,7 @@ fn a_key_that_is_not_a_number_is_never_recalled_for_its_key() {
     let snapshot = snapshot(&records);
     each(|id, policy| {
         let recall = checked(id, policy, &snapshot, &query(40), 8);
-        if BY_QUERY_KEY.contains(&id) {
+        if BY_QUERY_KEY.contains(&id) || id == "far" {
             assert!(ids(&recall).iter().all(|index| !(10..20).contains(index)), "{id}");
             assert_eq!(recall.not_a_number(), 10, "{id}");
         }

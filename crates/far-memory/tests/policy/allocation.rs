@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use crate::retriever_file;
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{Cue, Memory, Observation, Pose, Recall, RecallQuery, Schema, Scratch};
 
@@ -55,7 +56,11 @@ fn no_policy_allocates_after_warm_up() {
         .with_horizon(&horizon)
         .with_key("vision", &[0.5; 8]);
     for id in RuleConfig::IDS {
-        let policy = PolicyConfig::from_id(id).expect("known").build().expect("valid");
+        let mut config = PolicyConfig::from_id(id).expect("known");
+        if let RuleConfig::Far(far) = &mut config.rule {
+            far.retriever = retriever_file::path(8);
+        }
+        let policy = config.build().expect("valid");
         let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
         let mut run = || {
             let before = ALLOCATIONS.with(Cell::get);
