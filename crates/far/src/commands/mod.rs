@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod bench;
+mod memory;
 
 use clap::Subcommand;
 
@@ -10,11 +11,15 @@ pub enum Command {
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Look at, check and export memory stores.
+    #[command(subcommand)]
+    Memory(memory::Command),
 }
 
 /// Runs one verb.
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Bench(command) => bench::run(command),
+        Command::Memory(command) => memory::run(command),
     }
 }

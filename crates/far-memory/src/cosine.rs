@@ -1,0 +1,220 @@
+//! The key cues: `s_i = cos(k_i, q)` with `q = adapter(h)`, the caller's query embedding `h`.
+//!
+//! Stored keys have unit length and the query is scaled to it, so a cosine is a dot product and the
+//! scan is one pass over the keys at the speed of memory.
+
+use crate::activation::{gelu, gelu_reference};
+use crate::key::{Keys, normalize};
+use crate::metadata_scorer::Layer;
+use pulp::{Arch, Simd, WithSimd};
+
+/// What is done to a query embedding before it is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueryAdapter {
+    /// Nothing.
+    Identity,
+    /// `W₂·gelu(W₁·h + b₁) + b₂`.
+    Network([Layer; 2]),
+    /// `h + W₂·gelu(W₁·h + b₁) + b₂`: starts as the identity when the second layer is zero.
+    Residual([Layer; 2]),
+}
+
+impl QueryAdapter {
+    /// The adapted query at unit length, in plain loops: the reference.
+    pub fn apply_reference(&self, embedding: &[f32]) -> Vec<f32> {
+        let mut adapted = match self {
+            Self::Identity => embedding.to_vec(),
+            Self::Network([first, second]) | Self::Residual([first, second]) => {
+                let mut hidden = first.apply_reference(embedding);
+                hidden.iter_mut().for_each(|value| *value = gelu_reference(*value));
+                second.apply_reference(&hidden)
+            }
+        };
+        if let Self::Residual(_) = self {
+            adapted.iter_mut().zip(embedding).for_each(|(sum, value)| *sum += value);
+        }
+        normalize(&mut adapted);
+        adapted
+    }
+
+    /// The adapted query at unit length.
+    pub(crate) fn apply(&self, embedding: &[f32], hidden: &mut Vec<f32>, adapted: &mut Vec<f32>) {
+        adapted.clear();
+        match self {
+            Self::Identity => adapted.extend_from_slice(embedding),
+            Self::Network([first, second]) | Self::Residual([first, second]) => {
+                hidden.resize(first.bias.len(), 0.0);
+                adapted.resize(second.bias.len(), 0.0);
+                Arch::new().dispatch(Adapt { first, second, embedding, hidden, adapted });
+            }
+        }
+        if let Self::Residual(_) = self {
+            adapted.iter_mut().zip(embedding).for_each(|(sum, value)| *sum += value);
+        }
+        normalize(adapted);
+    }
+}
+
+struct Adapt<'a> {
+    first: &'a Layer,
+    second: &'a Layer,
+    embedding: &'a [f32],
+    hidden: &'a mut [f32],
+    adapted: &'a mut [f32],
+}
+
+impl WithSimd for Adapt<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        dot_rows(simd, &self.first.weight, self.embedding, self.hidden);
+        self.hidden.iter_mut().zip(&self.first.bias).for_each(|(sum, bias)| *sum += bias);
+        let (vectors, rest) = S::as_mut_simd_f32s(self.hidden);
+        vectors.iter_mut().for_each(|value| *value = gelu(simd, *value));
+        let last = gelu(simd, simd.partial_load_f32s(rest));
+        simd.partial_store_f32s(rest, last);
+        dot_rows(simd, &self.second.weight, self.hidden, self.adapted);
+        self.adapted.iter_mut().zip(&self.second.bias).for_each(|(sum, bias)| *sum += bias);
+    }
+}
+
+/// Rows whose products are summed together, so that the query is loaded once for all of them.
+const ROWS: usize = 4;
+
+/// `products[row] = keys[row]·query` for row-major `keys`.
+#[inline(always)]
+pub(crate) fn dot_rows<S: Simd>(simd: S, keys: &[f32], query: &[f32], products: &mut [f32]) {
+    let dimension = query.len();
+    debug_assert_eq!(keys.len(), dimension * products.len());
+    let (query_vectors, query_rest) = S::as_simd_f32s(query);
+    let mut groups = products.chunks_exact_mut(ROWS);
+    let mut rows = keys.chunks_exact(ROWS * dimension);
+    for (products, group) in groups.by_ref().zip(rows.by_ref()) {
+        let rows: [&[f32]; ROWS] =
+            std::array::from_fn(|row| &group[row * dimension..(row + 1) * dimension]);
+        let vectors = rows.map(|row| S::as_simd_f32s(row).0);
+        let mut sums = [simd.splat_f32s(0.0); ROWS];
+        for (place, &query) in query_vectors.iter().enumerate() {
+            for (sum, row) in sums.iter_mut().zip(&vectors) {
+                *sum = simd.mul_add_e_f32s(row[place], query, *sum);
+            }
+        }
+        if !query_rest.is_empty() {
+            let query = simd.partial_load_f32s(query_rest);
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let row = simd.partial_load_f32s(S::as_simd_f32s(row).1);
+                *sum = simd.mul_add_e_f32s(row, query, *sum);
+            }
+        }
+        for (product, sum) in products.iter_mut().zip(sums) {
+            *product = simd.reduce_sum_f32s(sum);
+        }
+    }
+    let rest = rows.remainder().chunks_exact(dimension);
+    for (product, row) in groups.into_remainder().iter_mut().zip(rest) {
+        *product = dot(simd, row, query);
+    }
+}
+
+/// The dot product of two vectors of equal length.
+#[inline(always)]
+pub(crate) fn dot<S: Simd>(simd: S, left: &[f32], right: &[f32]) -> f32 {
+    let ((left, left_rest), (right, right_rest)) = (S::as_simd_f32s(left), S::as_simd_f32s(right));
+    let mut sum = simd.splat_f32s(0.0);
+    for (&left, &right) in left.iter().zip(right) {
+        sum = simd.mul_add_e_f32s(left, right, sum);
+    }
+    let (left, right) = (simd.partial_load_f32s(left_rest), simd.partial_load_f32s(right_rest));
+    simd.reduce_sum_f32s(simd.mul_add_e_f32s(left, right, sum))
+}
+
+/// Cosines of a run of stored keys with a unit query. `widened` is room for half-precision rows.
+#[inline(always)]
+pub(crate) fn cosines<S: Simd>(
+    simd: S,
+    keys: Keys<'_>,
+    query: &[f32],
+    widened: &mut Vec<f32>,
+    scores: &mut [f32],
+) {
+    match keys {
+        Keys::F32(keys) => dot_rows(simd, keys, query, scores),
+        Keys::F16(_) => {
+            // A few rows at a time, so that the widened copy stays in the first-level cache.
+            let step = 8;
+            let dimension = query.len();
+            widened.resize(step * dimension, 0.0);
+            for (group, scores) in scores.chunks_mut(step).enumerate() {
+                let first = group * step * dimension;
+                let count = scores.len() * dimension;
+                let widened = &mut widened[..count];
+                keys.range(first, first + count).copy_to(widened);
+                dot_rows(simd, widened, query, scores);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Cosines<'a>(Keys<'a>, &'a [f32], &'a mut [f32]);
+
+    impl WithSimd for Cosines<'_> {
+        type Output = ();
+
+        fn with_simd<S: Simd>(self, simd: S) {
+            cosines(simd, self.0, self.1, &mut Vec::new(), self.2);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn vector_and_plain_dot_products_agree(
+            rows in 0usize..12,
+            query in prop::collection::vec(-1.0f32..1.0, 1..70),
+            seed in any::<u32>(),
+        ) {
+            let noise = |place: usize| ((place as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / u32::MAX as f32 - 0.5;
+            let keys: Vec<f32> = (0..rows * query.len()).map(noise).collect();
+            let halves: Vec<half::f16> = keys.iter().map(|&key| half::f16::from_f32(key)).collect();
+            for keys in [Keys::F32(&keys), Keys::F16(&halves)] {
+                let mut scores = vec![0.0; rows];
+                Arch::new().dispatch(Cosines(keys, &query, &mut scores));
+                for (row, score) in scores.iter().enumerate() {
+                    let row = keys.range(row * query.len(), (row + 1) * query.len());
+                    prop_assert!((row.dot(&query) - score).abs() < 1e-5);
+                }
+            }
+        }
+
+        #[test]
+        fn adapted_queries_agree_with_the_reference(
+            embedding in prop::collection::vec(-1.0f32..1.0, 24..25),
+            weights in prop::collection::vec(-0.5f32..0.5, 2 * 24 * 19 + 19 + 24),
+        ) {
+            let (first, rest) = weights.split_at(24 * 19);
+            let (second, rest) = rest.split_at(24 * 19);
+            let (first_bias, second_bias) = rest.split_at(19);
+            let layers = [
+                Layer { weight: first.to_vec(), bias: first_bias.to_vec() },
+                Layer { weight: second.to_vec(), bias: second_bias.to_vec() },
+            ];
+            for adapter in [
+                QueryAdapter::Identity,
+                QueryAdapter::Network(layers.clone()),
+                QueryAdapter::Residual(layers),
+            ] {
+                let mut adapted = Vec::new();
+                adapter.apply(&embedding, &mut Vec::new(), &mut adapted);
+                for (fast, plain) in adapted.iter().zip(adapter.apply_reference(&embedding)) {
+                    prop_assert!((fast - plain).abs() < 1e-5);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What can go wrong in the memory, by what the caller can do about it.
+
+/// Every failure of this crate, with the values that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A cue list that no memory can have: an empty or repeated name, or a key without numbers.
+    #[error("cue {name:?} cannot be part of a schema: {reason}")]
+    Schema {
+        /// Name of the refused cue.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A cue that the memory, the query or the retriever does not have.
+    #[error("no cue named {name:?} (there are: {})", known.join(", "))]
+    UnknownCue {
+        /// The name that was asked for.
+        name: String,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+
+    /// An embedding whose length is not its cue's dimension.
+    #[error("cue {cue:?} has keys of dimension {expected}, but {found} numbers were given")]
+    Dimension {
+        /// Name of the cue.
+        cue: String,
+        /// Dimension in the schema.
+        expected: usize,
+        /// Numbers given.
+        found: usize,
+    },
+
+    /// An observation that cannot be stored, for instance because its pose is not finite.
+    #[error("the observation at time {time} cannot be stored: {reason}")]
+    Observation {
+        /// Time of the observation in seconds.
+        time: f64,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A query that cannot be answered, for instance because its pose is not finite.
+    #[error("the query cannot be answered: {reason}")]
+    Query {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A pool that names a record the snapshot does not have.
+    #[error("the pool names memory {id}, but the snapshot ends at {length}")]
+    OutsideSnapshot {
+        /// The first id out of range.
+        id: u64,
+        /// Records in the snapshot.
+        length: u64,
+    },
+
+    /// A list of ids that is not strictly ascending.
+    #[error("pool ids must ascend, but {next} follows {previous} at position {position}")]
+    PoolOrder {
+        /// Position of the second id in the list.
+        position: usize,
+        /// The id before it.
+        previous: u64,
+        /// The id that does not ascend.
+        next: u64,
+    },
+
+    /// Columns handed in as a block that do not fit each other or the schema.
+    #[error("these columns do not make a block: {reason}")]
+    Block {
+        /// What does not fit.
+        reason: String,
+    },
+
+    /// The disk refused. A writer stops; readers may try again.
+    #[error("cannot {operation} {file}")]
+    Disk {
+        /// What was tried.
+        operation: &'static str,
+        /// The file it was tried on.
+        file: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+
+    /// A file of a store is not what was written. Restore it from a copy.
+    #[error("{file} is damaged at byte {offset}: {reason}")]
+    Corrupt {
+        /// The damaged file.
+        file: String,
+        /// Where the damage was noticed, or the start of the stretch that holds it.
+        offset: u64,
+        /// What was found.
+        reason: String,
+    },
+
+    /// There is no store where one was looked for.
+    #[error("there is no memory store in {path}")]
+    NoStore {
+        /// The folder.
+        path: String,
+    },
+
+    /// Another writer has the store open. Wait for it, or read with a reader.
+    #[error("{store} is open for writing already (by {holder})")]
+    Locked {
+        /// The store.
+        store: String,
+        /// Who holds it, as far as known.
+        holder: String,
+    },
+
+    /// The store was written by another version of this program.
+    #[error("{file} has version {found}, but this program reads version {supported}")]
+    StoreVersion {
+        /// The manifest.
+        file: String,
+        /// Version of the store.
+        found: u32,
+        /// Version that can be read.
+        supported: u32,
+    },
+
+    /// The store has other cues than the caller expects.
+    #[error("{store} has the cues {found}, not {expected}")]
+    StoreSchema {
+        /// The store.
+        store: String,
+        /// Its cues.
+        found: String,
+        /// The cues that were asked for.
+        expected: String,
+    },
+
+    /// The store stopped after a failure; nothing is known about what was written last. Open it
+    /// again to continue after the records that are safe.
+    #[error("{store} stopped with {durable} safe records: {cause}")]
+    Stopped {
+        /// The store.
+        store: String,
+        /// Records that are safe.
+        durable: u64,
+        /// The failure.
+        cause: String,
+    },
+
+    /// A policy id that does not exist.
+    #[error("no recall policy named {id:?} (there are: {})", known.join(", "))]
+    UnknownPolicy {
+        /// The id that was asked for.
+        id: String,
+        /// The ids that exist.
+        known: Vec<String>,
+    },
+
+    /// A setting of a policy that is out of range.
+    #[error("the policy option {option} is {value}, but must be {wanted}")]
+    PolicyOption {
+        /// Name of the setting.
+        option: String,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        wanted: String,
+    },
+
+    /// A retriever file, configuration or parameter set that cannot be used.
+    #[error("this retriever cannot be used: {reason}")]
+    Retriever {
+        /// What is missing, superfluous or damaged.
+        reason: String,
+    },
+
+    /// A retriever file of another version.
+    #[error("the retriever file has version {found}, this program reads version {supported}")]
+    RetrieverVersion {
+        /// Version in the file.
+        found: u32,
+        /// Version that is understood.
+        supported: u32,
+    },
+}

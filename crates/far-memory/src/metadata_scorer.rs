@@ -1,0 +1,305 @@
+//! The metadata cue: `s_i = tanh(MLP([z_i, z_t, a]))` over time, pose and action.
+//!
+//! The network has one or two hidden layers of GELUs. For one query its first layer is folded (see
+//! `feature.rs`), and the memories of a tile are the lanes of the vector registers: every weight is
+//! broadcast, every sum stays in a register, and nothing is added across lanes.
+
+use crate::activation::{gelu, gelu_reference, tanh};
+use crate::feature::{FEATURES, FeatureScale, INPUTS, QueryFrame, features};
+use crate::prefetch::Prefetch;
+use crate::{Pose, RecallQuery};
+use pulp::Simd;
+
+/// Memories scored together. Small enough that inputs, hidden values and keys stay in the caches.
+pub(crate) const TILE: usize = 256;
+
+/// Numbers per folded hidden unit: input weights, bias, and the unit's weight in the output (used
+/// with one hidden layer), padded to one cache line.
+const ROW: usize = 16;
+
+/// One fully connected layer, weights row-major `[outputs, inputs]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// Weights, `outputs × inputs`.
+    pub weight: Vec<f32>,
+    /// Biases, `outputs`.
+    pub bias: Vec<f32>,
+}
+
+impl Layer {
+    /// `weight·input + bias` in plain order.
+    pub(crate) fn apply_reference(&self, input: &[f32]) -> Vec<f32> {
+        let rows = self.weight.chunks_exact(input.len());
+        rows.zip(&self.bias)
+            .map(|(row, bias)| bias + row.iter().zip(input).map(|(w, x)| w * x).sum::<f32>())
+            .collect()
+    }
+}
+
+/// The scoring network of the metadata cue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetadataScorer {
+    scale: FeatureScale,
+    /// Two or three layers: `[width, FEATURES]`, perhaps `[width, width]`, `[1, width]`.
+    layers: Vec<Layer>,
+}
+
+impl MetadataScorer {
+    /// A scorer from layers whose shapes were checked.
+    pub(crate) fn new(scale: FeatureScale, layers: Vec<Layer>) -> Self {
+        debug_assert!(matches!(layers.len(), 2 | 3));
+        Self { scale, layers }
+    }
+
+    /// Width of the hidden layers.
+    pub(crate) fn width(&self) -> usize {
+        self.layers[0].bias.len()
+    }
+
+    /// The layers, first to last.
+    pub(crate) fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Multiplications and additions of the folded network for one memory.
+    pub fn operations_per_memory(&self) -> usize {
+        let width = self.width();
+        2 * width * (INPUTS + 1 + (self.layers.len() - 2) * width)
+    }
+
+    /// The score of one memory by the definition: the reference.
+    pub fn score_reference(&self, query: &RecallQuery, time: f64, pose: &Pose) -> f32 {
+        let mut values = features(query, time, pose, self.scale).to_vec();
+        for (place, layer) in self.layers.iter().enumerate() {
+            values = layer.apply_reference(&values);
+            if place + 1 < self.layers.len() {
+                values.iter_mut().for_each(|value| *value = gelu_reference(*value));
+            }
+        }
+        values[0].tanh()
+    }
+
+    /// Folds a query into the first layer.
+    pub(crate) fn fold(&self, query: &RecallQuery, folded: &mut FoldedScorer) {
+        let frame = QueryFrame::new(query, self.scale);
+        let first = &self.layers[0];
+        folded.rows.clear();
+        for (unit, weights) in first.weight.chunks_exact(FEATURES).enumerate() {
+            let (inputs, bias) = frame.fold(weights, first.bias[unit]);
+            let mut row = [0.0; ROW];
+            row[..INPUTS].copy_from_slice(&inputs);
+            row[INPUTS] = bias;
+            if let [_, output] = self.layers.as_slice() {
+                row[INPUTS + 1] = output.weight[unit];
+            }
+            folded.rows.push(row);
+        }
+        folded.frame = Some(frame);
+    }
+}
+
+/// A scorer with one query folded in.
+#[derive(Default)]
+pub(crate) struct FoldedScorer {
+    frame: Option<QueryFrame>,
+    rows: Vec<[f32; ROW]>,
+}
+
+/// The inputs of up to [`TILE`] memories as columns, and room for the hidden layer.
+pub(crate) struct MetadataTile {
+    inputs: [Lanes; INPUTS],
+    scores: Lanes,
+    hidden: Vec<f32>,
+}
+
+/// One column of a tile, aligned for the widest registers.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Lanes([f32; TILE]);
+
+impl Default for MetadataTile {
+    fn default() -> Self {
+        let zero = Lanes([0.0; TILE]);
+        Self { inputs: [zero; INPUTS], scores: zero, hidden: Vec::new() }
+    }
+}
+
+/// The stored numbers of a run of memories, as slices of equal length.
+pub(crate) struct StoredMetadata<'a> {
+    pub(crate) times: &'a [f64],
+    pub(crate) positions: [&'a [f32]; 3],
+    pub(crate) angles: [&'a [f32]; 4],
+}
+
+impl FoldedScorer {
+    fn frame(&self) -> &QueryFrame {
+        self.frame.as_ref().expect("a query was folded in")
+    }
+
+    /// Places a run of memories at `first..` in the tile.
+    #[inline(always)]
+    pub(crate) fn load(&self, tile: &mut MetadataTile, first: usize, stored: &StoredMetadata<'_>) {
+        let frame = self.frame();
+        for (axis, column) in stored.positions.iter().enumerate() {
+            let target = &mut tile.inputs[axis].0[first..][..column.len()];
+            for (target, &coordinate) in target.iter_mut().zip(*column) {
+                *target = frame.offset(axis, coordinate);
+            }
+        }
+        for (place, column) in stored.angles.iter().enumerate() {
+            tile.inputs[3 + place].0[first..][..column.len()].copy_from_slice(column);
+        }
+        let target = &mut tile.inputs[9].0[first..][..stored.times.len()];
+        for (target, &time) in target.iter_mut().zip(stored.times) {
+            *target = frame.gap(time);
+        }
+    }
+
+    /// Scores the first `count` memories of the tile into `scores`, asking for the bytes of
+    /// `prefetch` on the way.
+    #[inline(always)]
+    pub(crate) fn score<S: Simd>(
+        &self,
+        simd: S,
+        scorer: &MetadataScorer,
+        tile: &mut MetadataTile,
+        prefetch: Prefetch<'_>,
+        scores: &mut [f32],
+    ) {
+        let count = scores.len();
+        let lanes = S::F32_LANES;
+        // Lanes past `count` hold what an earlier tile left; they are computed and ignored.
+        let vectors = count.div_ceil(lanes);
+        for vector in 0..vectors {
+            let column = |tile: &MetadataTile, place: usize| {
+                S::as_simd_f32s(&tile.inputs[place].0).0[vector]
+            };
+            let offset = [0, 1, 2].map(|axis| column(tile, axis));
+            let gap = column(tile, 9);
+            for (place, values) in self.frame().nonlinear(simd, offset, gap).into_iter().enumerate()
+            {
+                S::as_mut_simd_f32s(&mut tile.inputs[7 + place].0).0[vector] = values;
+            }
+        }
+        // Two vectors at a time share each broadcast weight and hide the latency of each other.
+        let step = 2;
+        let groups = vectors.div_ceil(step);
+        for group in 0..groups {
+            let prefetch = prefetch.part(group, groups);
+            let sums = match scorer.layers.as_slice() {
+                [_, output] => self.one_hidden_layer::<S, 2>(
+                    simd,
+                    output.bias[0],
+                    tile,
+                    group * step,
+                    prefetch,
+                ),
+                layers => {
+                    self.two_hidden_layers::<S, 2>(simd, layers, tile, group * step, prefetch)
+                }
+            };
+            let target = S::as_mut_simd_f32s(&mut tile.scores.0).0;
+            for (place, sum) in sums.into_iter().enumerate() {
+                target[group * step + place] = tanh(simd, sum);
+            }
+        }
+        scores.copy_from_slice(&tile.scores.0[..count]);
+    }
+
+    /// The inputs of `G` vectors of memories.
+    #[inline(always)]
+    fn inputs<S: Simd, const G: usize>(
+        tile: &MetadataTile,
+        vector: usize,
+    ) -> [[S::f32s; G]; INPUTS] {
+        std::array::from_fn(|place| {
+            let column = S::as_simd_f32s(&tile.inputs[place].0).0;
+            std::array::from_fn(|member| column[vector + member])
+        })
+    }
+
+    /// One folded hidden unit before its activation.
+    #[inline(always)]
+    fn unit<S: Simd, const G: usize>(
+        simd: S,
+        row: &[f32; ROW],
+        inputs: &[[S::f32s; G]; INPUTS],
+    ) -> [S::f32s; G] {
+        let mut sums = [simd.splat_f32s(row[INPUTS]); G];
+        for (place, input) in inputs.iter().enumerate() {
+            let weight = simd.splat_f32s(row[place]);
+            for (sum, value) in sums.iter_mut().zip(input) {
+                *sum = simd.mul_add_e_f32s(weight, *value, *sum);
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn one_hidden_layer<S: Simd, const G: usize>(
+        &self,
+        simd: S,
+        bias: f32,
+        tile: &MetadataTile,
+        vector: usize,
+        prefetch: Prefetch<'_>,
+    ) -> [S::f32s; G] {
+        let inputs = Self::inputs::<S, G>(tile, vector);
+        let mut sums = [simd.splat_f32s(bias); G];
+        for (unit, row) in self.rows.iter().enumerate() {
+            prefetch.part(unit, self.rows.len()).fetch();
+            let values = Self::unit::<S, G>(simd, row, &inputs);
+            let weight = simd.splat_f32s(row[INPUTS + 1]);
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = simd.mul_add_e_f32s(weight, gelu(simd, value), *sum);
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn two_hidden_layers<S: Simd, const G: usize>(
+        &self,
+        simd: S,
+        layers: &[Layer],
+        tile: &mut MetadataTile,
+        vector: usize,
+        prefetch: Prefetch<'_>,
+    ) -> [S::f32s; G] {
+        let width = self.rows.len();
+        let inputs = Self::inputs::<S, G>(tile, vector);
+        tile.hidden.resize(width * G * S::F32_LANES, 0.0);
+        let (hidden, _) = S::as_mut_simd_f32s(&mut tile.hidden);
+        for (row, target) in self.rows.iter().zip(hidden.chunks_exact_mut(G)) {
+            for (target, value) in target.iter_mut().zip(Self::unit::<S, G>(simd, row, &inputs)) {
+                *target = gelu(simd, value);
+            }
+        }
+        let (second, output) = (&layers[1], &layers[2]);
+        let mut sums = [simd.splat_f32s(output.bias[0]); G];
+        /// Units of the second layer computed together: each hidden value is read once for all.
+        const UNITS: usize = 4;
+        for first in (0..width).step_by(UNITS) {
+            prefetch.part(first / UNITS, width.div_ceil(UNITS)).fetch();
+            // A short last group repeats its last unit and ignores the copies.
+            let units: [usize; UNITS] = std::array::from_fn(|place| (first + place).min(width - 1));
+            let rows = units.map(|unit| &second.weight[unit * width..][..width]);
+            let mut values = units.map(|unit| [simd.splat_f32s(second.bias[unit]); G]);
+            for (place, hidden) in hidden.chunks_exact(G).enumerate() {
+                for (sums, row) in values.iter_mut().zip(rows) {
+                    let weight = simd.splat_f32s(row[place]);
+                    for (sum, value) in sums.iter_mut().zip(hidden) {
+                        *sum = simd.mul_add_e_f32s(weight, *value, *sum);
+                    }
+                }
+            }
+            for (values, unit) in values.into_iter().zip(first..width) {
+                let weight = simd.splat_f32s(output.weight[unit]);
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    *sum = simd.mul_add_e_f32s(weight, gelu(simd, value), *sum);
+                }
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,87 @@
+//! What goes into a memory: one observation with its time, pose, keys and payload.
+
+use crate::Pose;
+use std::fmt;
+
+/// The name of one record: its place in the order of appending, from 0, valid forever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoryId(pub u64);
+
+impl MemoryId {
+    /// The id as an index into a snapshot.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl From<usize> for MemoryId {
+    fn from(index: usize) -> Self {
+        Self(index as u64)
+    }
+}
+
+impl fmt::Display for MemoryId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// What the caller keeps with a record. The memory never looks inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// Nothing.
+    #[default]
+    None,
+    /// The bytes themselves, for instance a compressed frame or a latent.
+    Bytes(&'a [u8]),
+    /// Where the bytes are, for instance a path and a frame number.
+    Reference(&'a str),
+}
+
+/// One observation to append. It borrows its parts; appending copies them.
+///
+/// ```
+/// use far_memory::{Observation, Pose};
+/// let frame = [0u8; 16];
+/// let observation = Observation::new(0.2, Pose::identity())
+///     .with_key("vision", &[0.6, 0.8])
+///     .with_bytes(&frame);
+/// assert_eq!(observation.keys.len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation<'a> {
+    /// Seconds since any fixed moment; the same clock for all records and queries.
+    pub time: f64,
+    /// Where the camera stood.
+    pub pose: Pose,
+    /// Keys by cue name; cues left out are missing for this record. Any length but zero serves:
+    /// the memory keeps keys at unit length.
+    pub keys: Vec<(&'a str, &'a [f32])>,
+    /// What the caller keeps with the record.
+    pub payload: Payload<'a>,
+}
+
+impl<'a> Observation<'a> {
+    /// An observation without keys and payload.
+    pub fn new(time: f64, pose: Pose) -> Self {
+        Self { time, pose, keys: Vec::new(), payload: Payload::None }
+    }
+
+    /// Adds the key of one cue.
+    pub fn with_key(mut self, cue: &'a str, key: &'a [f32]) -> Self {
+        self.keys.push((cue, key));
+        self
+    }
+
+    /// Sets the payload to these bytes.
+    pub fn with_bytes(mut self, bytes: &'a [u8]) -> Self {
+        self.payload = Payload::Bytes(bytes);
+        self
+    }
+
+    /// Sets the payload to a reference to bytes kept elsewhere.
+    pub fn with_reference(mut self, reference: &'a str) -> Self {
+        self.payload = Payload::Reference(reference);
+        self
+    }
+}

@@ -1,0 +1,92 @@
+//! CaR's uncompressed frame: the camera matrix closest to the goal's.
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{Rule, Scene, Work};
+use super::view::check_positive;
+use crate::Error;
+use crate::selection::Ranked;
+
+/// Score = −‖[E*⁻¹ E]₃ₓ₄ − [I | 0]‖ (Frobenius), where E is a memory's camera-to-world matrix and E*
+/// the last target's. Source: Compression-and-Retrieval (CaR, 2026), mode `closest`, which takes
+/// the one best.
+///
+/// The source mixes rotation (no unit) with translation in whatever unit the poses have; here the
+/// length that counts as much as one unit of rotation is a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CarClosestConfig {
+    /// Meters that count as one (CaR: 1, implicitly).
+    pub length_scale: f32,
+}
+
+impl Default for CarClosestConfig {
+    fn default() -> Self {
+        Self { length_scale: 1.0 }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct CarClosest {
+    config: CarClosestConfig,
+}
+
+impl CarClosest {
+    pub(crate) fn new(config: CarClosestConfig) -> Result<Self, Error> {
+        check_positive("length_scale", config.length_scale)?;
+        Ok(Self { config })
+    }
+}
+
+impl Rule for CarClosest {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        let goal = scene.goal();
+        work.scores.clear();
+        work.scores.extend(scene.candidates.iter().map(|candidate| {
+            // ‖R − I‖² = 6 − 2 tr R = 8 (1 − w²) = 8 ‖vector part‖², w being the real part of the
+            // relative quaternion. The vector part keeps small rotations exact.
+            let [_, x, y, z] = candidate.pose.relative_to(goal).rotation;
+            let length = candidate.pose.distance(goal) / self.config.length_scale;
+            -(8.0 * (x * x + y * y + z * z) + length * length).sqrt()
+        }));
+        work.top(slots, picks);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_ranked, episodes};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn agrees_with_the_matrices(episode in episodes(), slots in 0usize..8) {
+            let rule = CarClosest::new(CarClosestConfig { length_scale: 2.0 }).expect("valid");
+            let goal = episode.goal();
+            let expected = episode.candidates().iter().map(|candidate| {
+                let relative = candidate.pose.relative_to(&goal);
+                let mut sum = 0.0f32;
+                for column in 0..3 {
+                    let axis = std::array::from_fn(|row| f32::from(row == column));
+                    let end = relative.to_world(axis);
+                    for row in 0..3 {
+                        let difference = end[row] - relative.position[row] - axis[row];
+                        sum += difference * difference;
+                    }
+                    sum += (0.5 * relative.position[column]).powi(2);
+                }
+                -sum.sqrt()
+            });
+            assert_ranked(&expected.collect::<Vec<_>>(), &episode.picks(&rule, slots), slots, 2e-3)?;
+        }
+    }
+}

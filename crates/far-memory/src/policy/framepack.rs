@@ -1,0 +1,154 @@
+//! FramePack: an order of importance, which decides how strongly a frame is compressed.
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{Rule, Scene, Work};
+use super::view::check_weight;
+use crate::Error;
+use crate::selection::Ranked;
+
+/// By what FramePack orders the past.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FramePackOrder {
+    /// The most recent first (as released).
+    Time,
+    /// By the cosine of keys.
+    Similarity,
+    /// Cosine + λ · exp(−Δt²).
+    #[default]
+    Hybrid,
+}
+
+/// Score = cosine + λ·exp(−(t − tᵢ)²), time in seconds; or either part alone. Source: FramePack
+/// (Zhang et al., 2025); its code orders by time only, its paper advises similarity for worlds that
+/// are revisited.
+///
+/// In the paper the cosine is summed over the pixels of an estimate of the next section; here it is
+/// the cosine of the query embedding with the key, 0 for a memory without a key. What rank means
+/// for the generator is [`FramePackConfig::kernel`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FramePackConfig {
+    /// The ordering.
+    pub order: FramePackOrder,
+    /// λ of the hybrid ordering (not published).
+    pub time_weight: f32,
+    /// Whether the last slot holds the oldest memory (FramePack's code: yes, beside the others).
+    pub start: bool,
+    /// The cue whose keys are compared; the memory's first key cue if absent.
+    pub cue: Option<String>,
+}
+
+impl Default for FramePackConfig {
+    fn default() -> Self {
+        Self { order: FramePackOrder::Hybrid, time_weight: 1.0, start: false, cue: None }
+    }
+}
+
+impl FramePackConfig {
+    /// The released tiers as (ranks, patch of frames × height × width): one frame almost whole, two
+    /// halved, sixteen quartered.
+    pub const TIERS: [(usize, [usize; 3]); 3] = [(1, [1, 2, 2]), (2, [2, 4, 4]), (16, [4, 8, 8])];
+
+    /// The patch that the frame at a rank is compressed with; `None` beyond the last tier.
+    ///
+    /// ```
+    /// use far_memory::policy::FramePackConfig;
+    /// assert_eq!(FramePackConfig::kernel(0), Some([1, 2, 2]));
+    /// assert_eq!(FramePackConfig::kernel(18), Some([4, 8, 8]));
+    /// assert_eq!(FramePackConfig::kernel(19), None);
+    /// ```
+    pub fn kernel(rank: usize) -> Option<[usize; 3]> {
+        let mut end = 0;
+        Self::TIERS.iter().find_map(|&(ranks, kernel)| {
+            end += ranks;
+            (rank < end).then_some(kernel)
+        })
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct FramePack {
+    config: FramePackConfig,
+}
+
+impl FramePack {
+    pub(crate) fn new(config: FramePackConfig) -> Result<Self, Error> {
+        check_weight("time_weight", config.time_weight)?;
+        Ok(Self { config })
+    }
+}
+
+impl Rule for FramePack {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        let ages = scene.candidates.iter().map(|candidate| scene.query.time - candidate.time);
+        work.scores.clear();
+        if self.config.order == FramePackOrder::Time {
+            // exp(−Δt²) is the same order, but underflows to equal scores after ten seconds.
+            work.scores.extend(ages.map(|age| -age.abs() as f32));
+        } else {
+            let cue = scene.key_cue(self.config.cue.as_deref())?;
+            work.compare_keys(scene, cue)?;
+            let weight = match self.config.order {
+                FramePackOrder::Similarity => 0.0,
+                _ => self.config.time_weight,
+            };
+            work.scores.extend(work.cosines.iter().zip(ages).map(|(&cosine, age)| {
+                let cosine = if cosine == f32::NEG_INFINITY { 0.0 } else { cosine };
+                cosine + weight * (-age * age).exp() as f32
+            }));
+        }
+        let start = self.config.start && slots > 1 && scene.candidates.len() > 1;
+        if start {
+            work.scores[0] = f32::NEG_INFINITY;
+        }
+        work.top(slots - usize::from(start), picks);
+        if start {
+            picks.push(Ranked { score: 0.0, position: 0 });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_ranked, episodes};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn agrees_with_the_formulas(episode in episodes(), slots in 1usize..8, order in 0usize..3) {
+            use FramePackOrder::{Hybrid, Similarity, Time};
+            let order = [Time, Similarity, Hybrid][order];
+            let config = FramePackConfig { order, time_weight: 0.7, ..Default::default() };
+            let rule = FramePack::new(config).expect("valid");
+            let scores = (0..episode.len()).map(|index| {
+                let age = (episode.now() - episode.candidates()[index].time) as f32;
+                let cosine = episode.cosine(index, episode.query_key()).unwrap_or(0.0);
+                match order {
+                    Time => -age,
+                    Similarity => cosine,
+                    Hybrid => cosine + 0.7 * (-age.powi(2)).exp(),
+                }
+            });
+            assert_ranked(&scores.collect::<Vec<_>>(), &episode.picks(&rule, slots), slots, 1e-4)?;
+        }
+
+        #[test]
+        fn the_start_takes_the_last_slot(episode in episodes(), slots in 2usize..8) {
+            let config = FramePackConfig { start: true, ..Default::default() };
+            let chosen = episode.chosen(&FramePack::new(config).expect("valid"), slots);
+            prop_assert_eq!(chosen.len(), slots.min(episode.len()));
+            prop_assert_eq!(chosen.iter().position(|&position| position == 0), Some(chosen.len() - 1));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! LongLive-RAG: the most similar keys, the latest frames left out.
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{Rule, Scene, Work};
+use crate::Error;
+use crate::selection::Ranked;
+
+/// Score = cosine of the query's key with the memory's; the last few memories are not searched,
+/// because the generator's window still holds them. Source: LongLive-RAG (Hu et al., 2026),
+/// 6 slots.
+///
+/// In the source the query is the key of the last finished frame, not of the goal; which one it is
+/// here the caller decides with the query embedding. A memory without a key is never recalled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LongLiveRagConfig {
+    /// How many of the most recent memories are not searched (LongLive-RAG: 5).
+    pub recency_guard: usize,
+    /// The cue whose keys are compared; the memory's first key cue if absent.
+    pub cue: Option<String>,
+}
+
+impl Default for LongLiveRagConfig {
+    fn default() -> Self {
+        Self { recency_guard: 5, cue: None }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct LongLiveRag {
+    config: LongLiveRagConfig,
+}
+
+impl LongLiveRag {
+    pub(crate) fn new(config: LongLiveRagConfig) -> Result<Self, Error> {
+        Ok(Self { config })
+    }
+}
+
+impl Rule for LongLiveRag {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        let cue = scene.key_cue(self.config.cue.as_deref())?;
+        work.compare_keys(scene, cue)?;
+        let searched = scene.candidates.len().saturating_sub(self.config.recency_guard);
+        work.scores.clear();
+        work.scores.extend_from_slice(&work.cosines[..searched]);
+        work.top(slots, picks);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_ranked, episodes};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn agrees_with_plain_cosines(
+            episode in episodes(),
+            slots in 1usize..8,
+            recency_guard in 0usize..8,
+        ) {
+            let rule = LongLiveRag::new(LongLiveRagConfig { recency_guard, cue: None }).expect("valid");
+            let scores: Vec<f32> = (0..episode.len().saturating_sub(recency_guard))
+                .map(|index| {
+                    episode.cosine(index, episode.query_key()).unwrap_or(f32::NEG_INFINITY)
+                })
+                .collect();
+            assert_ranked(&scores, &episode.picks(&rule, slots), slots, 1e-5)?;
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The oracle: memories by a utility that the caller measured. The upper control.
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{Rule, Scene, Work};
+use super::view::check_count;
+use crate::Error;
+use crate::selection::Ranked;
+
+/// Score = the utility handed in for the memory, for instance minus the world model's loss with
+/// that memory as context; chunked Top-K over it. A memory without a utility, or with one that is
+/// not a number, is never recalled.
+///
+/// Utilities come from the future, which a query cannot hold; so they are part of the policy, and
+/// an evaluation makes a new one for every query.
+///
+/// ```
+/// use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
+/// let rule = OracleConfig { utilities: vec![0.1, 0.9, 0.3], chunk_size: Some(1) };
+/// let policy = PolicyConfig::from(RuleConfig::Oracle(rule)).build()?;
+/// assert_eq!(policy.id(), "oracle");
+/// # Ok::<(), far_memory::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OracleConfig {
+    /// Utility of each memory, by id.
+    pub utilities: Vec<f32>,
+    /// Take at most one memory of each run of this many; plain Top-K if absent.
+    pub chunk_size: Option<usize>,
+}
+
+impl Default for OracleConfig {
+    fn default() -> Self {
+        Self { utilities: Vec::new(), chunk_size: Some(10) }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Oracle {
+    config: OracleConfig,
+}
+
+impl Oracle {
+    pub(crate) fn new(config: OracleConfig) -> Result<Self, Error> {
+        if let Some(size) = config.chunk_size {
+            check_count("chunk_size", size)?;
+        }
+        Ok(Self { config })
+    }
+}
+
+impl Rule for Oracle {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        work.scores.clear();
+        work.scores.extend(scene.candidates.iter().map(|candidate| {
+            let utility = self.config.utilities.get(candidate.id.index());
+            utility.copied().unwrap_or(f32::NEG_INFINITY)
+        }));
+        work.chunk_top(slots, self.config.chunk_size.unwrap_or(1), picks);
+        Ok(())
+    }
+
+    fn chunk_size(&self) -> Option<usize> {
+        self.config.chunk_size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::episodes;
+    use super::*;
+    use crate::selection::chunk_top_k_reference;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn agrees_with_sorting_utilities(
+            episode in episodes(),
+            levels in prop::collection::vec(-3i32..3, 40),
+            slots in 0usize..8,
+            chunk_size in 1usize..6,
+        ) {
+            let utilities: Vec<f32> =
+                levels[..episode.len()].iter().map(|&level| 0.5 * level as f32).collect();
+            let config = OracleConfig { utilities: utilities.clone(), chunk_size: Some(chunk_size) };
+            let expected = chunk_top_k_reference(&utilities, chunk_size, slots);
+            prop_assert_eq!(episode.picks(&Oracle::new(config).expect("valid"), slots), expected);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Every rule by its id, with its settings as a value that reads and writes as text.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::RecallPolicy;
+use super::car_closest::{CarClosest, CarClosestConfig};
+use super::context_as_memory::{ContextAsMemory, ContextAsMemoryConfig};
+use super::fov_topk::{FovTopK, FovTopKConfig};
+use super::framepack::{FramePack, FramePackConfig};
+use super::i3dm::{I3dm, I3dmConfig};
+use super::longlive_rag::{LongLiveRag, LongLiveRagConfig};
+use super::matrix_game::{MatrixGame, MatrixGameConfig};
+use super::mixture_of_contexts::{MixtureOfContexts, MixtureOfContextsConfig};
+use super::nearest_pose::{NearestPose, NearestPoseConfig};
+use super::none::{NoRecall, NoneConfig};
+use super::oracle::{Oracle, OracleConfig};
+use super::random::{Random, RandomConfig};
+use super::rule::RulePolicy;
+use super::seoul::{Seoul, SeoulConfig};
+use super::spatia::{Spatia, SpatiaConfig};
+use super::spmem::{SpMem, SpMemConfig};
+use super::temporal::{Temporal, TemporalConfig};
+use super::vrag::{Vrag, VragConfig};
+use super::vrag_segments::{VragSegments, VragSegmentsConfig};
+use super::worldmem::{WorldMem, WorldMemConfig};
+use super::worldmem_paper::{WorldMemPaper, WorldMemPaperConfig};
+use crate::{Camera, Error, Retriever};
+
+/// A policy with all its settings.
+///
+/// As text it is one flat table: `id`, the settings of that rule and, for every rule, `pool_cap`.
+/// Settings left out have the published values; a name that the rule does not know is an error.
+///
+/// ```
+/// use far_memory::policy::PolicyConfig;
+/// let text = r#"{ "id": "worldmem", "pool_cap": 200, "view": { "radius": 6.0 } }"#;
+/// let config: PolicyConfig = serde_json::from_str(text)?;
+/// assert_eq!(config.build()?.id(), "worldmem");
+/// assert!(serde_json::from_str::<PolicyConfig>(r#"{ "id": "worldmem", "raduis": 6 }"#).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicyConfig {
+    /// Search at most this many records of the pool, evenly spaced from the oldest. Some papers
+    /// cap one arm: WorldMem at 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_cap: Option<usize>,
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: RuleConfig,
+}
+
+impl From<RuleConfig> for PolicyConfig {
+    fn from(rule: RuleConfig) -> Self {
+        Self { pool_cap: None, rule }
+    }
+}
+
+impl PolicyConfig {
+    /// The policy with this id and its published settings.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`] if there is none.
+    pub fn from_id(id: &str) -> Result<Self, Error> {
+        RuleConfig::from_id(id).map(Self::from)
+    }
+
+    /// Sets the cap of the pool.
+    pub fn with_pool_cap(mut self, cap: usize) -> Self {
+        self.pool_cap = Some(cap);
+        self
+    }
+
+    /// Takes the field of view from a corpus's camera and how far it sees, in meters, wherever the
+    /// rule has such settings; other rules stay as they are.
+    pub fn with_camera(mut self, camera: &Camera, reach: f32) -> Self {
+        match &mut self.rule {
+            RuleConfig::WorldMem(config) => config.view.set_camera(camera, reach),
+            RuleConfig::WorldMemPaper(config) => config.view.set_camera(camera, reach),
+            RuleConfig::FovTopK(config) => config.view.set_camera(camera, reach),
+            RuleConfig::ContextAsMemory(config) => {
+                ContextAsMemory::set_camera(config, camera, reach);
+            }
+            RuleConfig::MatrixGame(config) => config.frustum.set_camera(camera, reach),
+            RuleConfig::I3dm(config) => config.frustum.set_camera(camera, reach),
+            RuleConfig::SpMem(config) => {
+                config.frustum.set_camera(camera, reach);
+                config.view.set_camera(camera, reach);
+            }
+            RuleConfig::Spatia(config) => config.view.set_camera(camera, reach),
+            RuleConfig::Seoul(config) => config.view.set_camera(camera, reach),
+            _ => {}
+        }
+        self
+    }
+
+    /// Makes the policy.
+    ///
+    /// # Errors
+    /// [`Error::PolicyOption`] for a setting out of range; for `far` also what
+    /// [`Retriever::load`] says.
+    pub fn build(self) -> Result<Box<dyn RecallPolicy>, Error> {
+        if self.pool_cap == Some(0) {
+            super::view::check_count("pool_cap", 0)?;
+        }
+        self.rule.build(self.pool_cap)
+    }
+}
+
+/// The learned rule of Future-Aware Recall: a retriever that was trained and saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FarConfig {
+    /// Path of the retriever's file.
+    pub retriever: PathBuf,
+    /// Threads for large pools. The result does not depend on it.
+    pub threads: usize,
+}
+
+impl Default for FarConfig {
+    fn default() -> Self {
+        Self { retriever: PathBuf::new(), threads: 1 }
+    }
+}
+
+impl FarConfig {
+    fn load(&self) -> Result<Retriever, Error> {
+        if self.retriever.as_os_str().is_empty() {
+            return Err(Error::PolicyOption {
+                option: "retriever".to_owned(),
+                value: "not set".to_owned(),
+                wanted: "the path of a retriever's file".to_owned(),
+            });
+        }
+        Ok(Retriever::load(&self.retriever)?.with_threads(self.threads))
+    }
+}
+
+/// One line per rule: its id, its settings, the number of slots in its source, its type.
+macro_rules! rules {
+    ($($id:tt $variant:ident($config:ty) slots $slots:expr, $rule:ty;)*) => {
+        /// The settings of one rule, told apart by its id.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "id")]
+        pub enum RuleConfig {
+            /// `far`
+            #[serde(rename = "far")]
+            Far(FarConfig),
+            $(
+                #[doc = concat!("`", $id, "`")]
+                #[serde(rename = $id)]
+                $variant($config),
+            )*
+        }
+
+        impl RuleConfig {
+            /// The ids of all rules.
+            pub const IDS: &'static [&'static str] = &["far", $($id),*];
+
+            /// The id of the rule.
+            pub fn id(&self) -> &'static str {
+                match self {
+                    Self::Far(_) => "far",
+                    $(Self::$variant(_) => $id,)*
+                }
+            }
+
+            /// The rule with this id and its published settings.
+            ///
+            /// # Errors
+            /// [`Error::UnknownPolicy`] if there is none.
+            pub fn from_id(id: &str) -> Result<Self, Error> {
+                match id {
+                    "far" => Ok(Self::Far(FarConfig::default())),
+                    $($id => Ok(Self::$variant(<$config>::default())),)*
+                    _ => Err(Error::UnknownPolicy {
+                        id: id.to_owned(),
+                        known: Self::IDS.iter().map(|&id| id.to_owned()).collect(),
+                    }),
+                }
+            }
+
+            /// How many memories the rule's source recalls, where it says so.
+            pub fn published_slots(&self) -> Option<usize> {
+                match self {
+                    Self::Far(_) => Some(11),
+                    $(Self::$variant(_) => $slots,)*
+                }
+            }
+
+            fn build(self, pool_cap: Option<usize>) -> Result<Box<dyn RecallPolicy>, Error> {
+                match self {
+                    Self::Far(config) => Ok(Box::new(config.load()?.with_pool_cap(pool_cap))),
+                    $(Self::$variant(config) => {
+                        let rule = <$rule>::new(config)?;
+                        Ok(Box::new(RulePolicy::new($id, rule, pool_cap)))
+                    })*
+                }
+            }
+        }
+    };
+}
+
+rules! {
+    "none" None(NoneConfig) slots Some(0), NoRecall;
+    "random" Random(RandomConfig) slots None, Random;
+    "temporal" Temporal(TemporalConfig) slots Some(4), Temporal;
+    "nearest-pose" NearestPose(NearestPoseConfig) slots None, NearestPose;
+    "worldmem" WorldMem(WorldMemConfig) slots Some(8), WorldMem;
+    "worldmem-paper" WorldMemPaper(WorldMemPaperConfig) slots Some(8), WorldMemPaper;
+    "fov-topk" FovTopK(FovTopKConfig) slots None, FovTopK;
+    "longlive-rag" LongLiveRag(LongLiveRagConfig) slots Some(6), LongLiveRag;
+    "context-as-memory" ContextAsMemory(ContextAsMemoryConfig) slots Some(20), ContextAsMemory;
+    "vrag" Vrag(VragConfig) slots Some(10), Vrag;
+    "vrag-segments" VragSegments(VragSegmentsConfig) slots Some(10), VragSegments;
+    "matrix-game" MatrixGame(MatrixGameConfig) slots Some(5), MatrixGame;
+    "i3dm" I3dm(I3dmConfig) slots Some(4), I3dm;
+    "spmem" SpMem(SpMemConfig) slots None, SpMem;
+    "framepack" FramePack(FramePackConfig) slots Some(19), FramePack;
+    "mixture-of-contexts" MixtureOfContexts(MixtureOfContextsConfig) slots Some(5), MixtureOfContexts;
+    "car-closest" CarClosest(CarClosestConfig) slots Some(1), CarClosest;
+    "spatia" Spatia(SpatiaConfig) slots Some(7), Spatia;
+    "seoul" Seoul(SeoulConfig) slots Some(5), Seoul;
+    "oracle" Oracle(OracleConfig) slots None, Oracle;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_builds_and_survives_text() {
+        for id in RuleConfig::IDS {
+            let config = PolicyConfig::from_id(id).expect("known").with_pool_cap(200);
+            assert_eq!(config.rule.id(), *id);
+            let text = serde_json::to_string(&config).expect("serializes");
+            assert_eq!(serde_json::from_str::<PolicyConfig>(&text).expect("reads back"), config);
+            let bare = format!(r#"{{ "id": {id:?} }}"#);
+            let bare: PolicyConfig = serde_json::from_str(&bare).expect("defaults");
+            assert_eq!(bare.with_pool_cap(200), config);
+            match config.build() {
+                Ok(policy) => assert_eq!(policy.id(), *id),
+                // Nothing was trained, so there is no file to name.
+                Err(error) => assert!(*id == "far" && error.to_string().contains("retriever")),
+            }
+            let wrong = format!(r#"{{ "id": {id:?}, "no_such_setting": 1 }}"#);
+            assert!(serde_json::from_str::<PolicyConfig>(&wrong).is_err(), "{id}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let unknown = PolicyConfig::from_id("worldmemory").expect_err("no such rule").to_string();
+        assert!(unknown.contains("worldmemory") && unknown.contains("longlive-rag"), "{unknown}");
+        let text = r#"{ "id": "worldmem", "view": { "horizontal_degrees": 190 } }"#;
+        let config: PolicyConfig = serde_json::from_str(text).expect("reads");
+        let refused = config.build().err().expect("out of range").to_string();
+        assert!(refused.contains("horizontal_degrees") && refused.contains("190"), "{refused}");
+        assert!(PolicyConfig::from_id("random").expect("known").with_pool_cap(0).build().is_err());
+    }
+
+    #[test]
+    fn the_corpus_sets_field_of_view_and_reach() {
+        let camera = Camera::from_degrees(80.0, 50.0);
+        for id in RuleConfig::IDS {
+            let config = PolicyConfig::from_id(id).expect("known").with_camera(&camera, 6.0);
+            let text = serde_json::to_string(&config).expect("serializes");
+            if text.contains("horizontal_degrees") {
+                assert!(text.contains("80.0") || text.contains("79.99"), "{text}");
+                assert!(text.contains(":6.0") && !text.contains("30.0"), "{text}");
+            }
+            assert!(config.build().is_ok() || *id == "far");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Seoul World Model: the nearest places along the path that show the target, and one ahead.
+
+use serde::{Deserialize, Serialize};
+
+use super::point_set::PointSet;
+use super::rule::{Rule, Scene, Work};
+use super::view::{ViewConfig, check_count, check_weight};
+use crate::Error;
+use crate::selection::Ranked;
+
+/// Memories are ranked by the distance of their position to the nearest target position; of a short
+/// list of the nearest, those that see enough of the targets' view are taken. The last slot is the
+/// lookahead: the memory nearest to the end of the path, whatever it sees. The score is minus the
+/// distance in meters. Source: Seoul World Model (2026), 5 slots (1 in its fast model, without
+/// lookahead).
+///
+/// The source measures what a memory shows by reprojecting its depth; here it is the share of the
+/// sample points in the targets' view, and hidden points count. The bound is not published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeoulConfig {
+    /// Field of view and sample points: settings of the corpus.
+    pub view: ViewConfig,
+    /// Least share of the targets' view that a memory must see (not published).
+    pub coverage: f32,
+    /// How many of the nearest memories are considered (not published).
+    pub nearest: usize,
+    /// Whether the last slot is the lookahead (Seoul World Model: yes).
+    pub lookahead: bool,
+}
+
+impl Default for SeoulConfig {
+    fn default() -> Self {
+        Self { view: ViewConfig::default(), coverage: 0.1, nearest: 64, lookahead: true }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Seoul {
+    config: SeoulConfig,
+    ball: PointSet,
+}
+
+impl Seoul {
+    pub(crate) fn new(config: SeoulConfig) -> Result<Self, Error> {
+        check_weight("coverage", config.coverage)?;
+        check_count("nearest", config.nearest)?;
+        Ok(Self { ball: config.view.ball()?, config })
+    }
+}
+
+impl Rule for Seoul {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        let ahead = (self.config.lookahead && slots > 1).then(|| {
+            let ranked = scene.candidates.iter().enumerate().map(|(position, candidate)| Ranked {
+                score: -candidate.pose.distance(scene.goal()),
+                position,
+            });
+            ranked.reduce(|best, next| if next.beats(&best) { next } else { best })
+        });
+        let ahead = ahead.flatten();
+        work.scores.clear();
+        work.scores.extend(scene.candidates.iter().enumerate().map(|(position, candidate)| {
+            let distances = scene.targets().iter().map(|target| candidate.pose.distance(target));
+            let taken = ahead.is_some_and(|ahead| ahead.position == position);
+            if taken { f32::NEG_INFINITY } else { -distances.fold(f32::INFINITY, f32::min) }
+        }));
+        work.top(self.config.nearest, picks);
+
+        work.coverage.survey(&self.ball, &self.config.view, scene.targets(), scene.candidates);
+        let least = self.config.coverage * work.coverage.total() as f32;
+        let counts = work.coverage.counts();
+        picks.retain(|pick| counts[pick.position] as f32 >= least);
+        picks.truncate(slots - usize::from(ahead.is_some()));
+        picks.extend(ahead);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::episodes;
+    use super::super::view::sees_reference;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn agrees_with_plain_loops(episode in episodes(), slots in 1usize..8, nearest in 1usize..20) {
+            let view = ViewConfig { points: 400, radius: 9.0, ..Default::default() };
+            let config = SeoulConfig { view: view.clone(), nearest, ..Default::default() };
+            let rule = Seoul::new(config).expect("valid");
+            let origin = episode.horizon()[0].position;
+            let sees = |pose, point| sees_reference(&view, pose, origin, point);
+            let union: Vec<[f32; 3]> = (0..rule.ball.len())
+                .map(|index| rule.ball.point(index))
+                .filter(|&point| episode.horizon().iter().any(|pose| sees(pose, point)))
+                .collect();
+            let mut ranked: Vec<(f32, usize)> = episode
+                .candidates()
+                .iter()
+                .enumerate()
+                .map(|(position, candidate)| {
+                    let distances = episode.horizon().iter().map(|t| t.distance(&candidate.pose));
+                    (-distances.fold(f32::INFINITY, f32::min), position)
+                })
+                .collect();
+            ranked.sort_by(|a, b| b.partial_cmp(a).expect("finite"));
+            let ahead = (0..episode.len())
+                .map(|position| {
+                    (-episode.candidates()[position].pose.distance(&episode.goal()), position)
+                })
+                .max_by(|a, b| a.partial_cmp(b).expect("finite"))
+                .filter(|_| slots > 1);
+            let mut expected: Vec<usize> = Vec::new();
+            let others = ranked.iter().filter(|entry| ahead.is_none_or(|ahead| ahead.1 != entry.1));
+            for &(_, position) in others.take(nearest) {
+                let pose = &episode.candidates()[position].pose;
+                let seen = union.iter().filter(|&&point| sees(pose, point)).count();
+                let room = slots - usize::from(ahead.is_some());
+                if seen as f32 >= 0.1 * union.len() as f32 && expected.len() < room {
+                    expected.push(position);
+                }
+            }
+            expected.extend(ahead.map(|ahead| ahead.1));
+            prop_assert_eq!(episode.chosen(&rule, slots), expected);
+        }
+    }
+}

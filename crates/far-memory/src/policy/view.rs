@@ -1,0 +1,166 @@
+//! What a rule assumes about cameras and about how far they see: settings of the corpus, not of
+//! the rule. Record them with every result.
+
+use serde::{Deserialize, Serialize};
+
+use super::point_set::PointSet;
+use crate::{Camera, Error};
+
+/// Sample points in a ball around the query, seen through an angular field of view.
+///
+/// The defaults are WorldMem's, made for Minecraft blocks. Indoors a radius of a few times the
+/// room serves better: of a 30 m ball almost every point lies behind walls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ViewConfig {
+    /// Full horizontal field of view in degrees, below 180 (WorldMem: 105).
+    pub horizontal_degrees: f32,
+    /// Full vertical field of view in degrees, below 180 (WorldMem: 75).
+    pub vertical_degrees: f32,
+    /// Radius of the ball of sample points in meters (WorldMem: 30 blocks).
+    pub radius: f32,
+    /// Number of sample points (WorldMem: 10,000).
+    pub points: usize,
+    /// Seed of the sample points. They are drawn once: WorldMem draws anew at every call, which
+    /// makes its choice random within the sampling error.
+    pub point_seed: u64,
+}
+
+impl Default for ViewConfig {
+    fn default() -> Self {
+        Self {
+            horizontal_degrees: 105.0,
+            vertical_degrees: 75.0,
+            radius: 30.0,
+            points: 10_000,
+            point_seed: 0,
+        }
+    }
+}
+
+impl ViewConfig {
+    /// The camera with this field of view.
+    pub fn camera(&self) -> Camera {
+        Camera::from_degrees(self.horizontal_degrees, self.vertical_degrees)
+    }
+
+    /// Takes the field of view from `camera` and the radius from `reach`, in meters.
+    pub(crate) fn set_camera(&mut self, camera: &Camera, reach: f32) {
+        [self.horizontal_degrees, self.vertical_degrees] = degrees(camera);
+        self.radius = reach;
+    }
+
+    /// The sample points around the origin, after a check of the settings.
+    pub(crate) fn ball(&self) -> Result<PointSet, Error> {
+        check_angle("view.horizontal_degrees", self.horizontal_degrees)?;
+        check_angle("view.vertical_degrees", self.vertical_degrees)?;
+        check_positive("view.radius", self.radius)?;
+        check_count("view.points", self.points)?;
+        Ok(PointSet::ball(self.points, self.radius, self.point_seed))
+    }
+}
+
+/// A pinhole frustum between two depths, cut into cells.
+///
+/// The defaults are Matrix-Game 3.0's, in its scaled game units.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FrustumConfig {
+    /// Full horizontal field of view in degrees, below 180 (Matrix-Game: 90).
+    pub horizontal_degrees: f32,
+    /// Full vertical field of view in degrees, below 180 (Matrix-Game: 90).
+    pub vertical_degrees: f32,
+    /// Nearest depth in meters (Matrix-Game: 0.1).
+    pub near: f32,
+    /// Farthest depth in meters (Matrix-Game: 30).
+    pub far: f32,
+    /// Cells across, down and deep (Matrix-Game: 10 × 10 × 10). A cell stands for its center.
+    pub cells: [usize; 3],
+}
+
+impl Default for FrustumConfig {
+    fn default() -> Self {
+        Self {
+            horizontal_degrees: 90.0,
+            vertical_degrees: 90.0,
+            near: 0.1,
+            far: 30.0,
+            cells: [10, 10, 10],
+        }
+    }
+}
+
+impl FrustumConfig {
+    /// The camera with this field of view.
+    pub fn camera(&self) -> Camera {
+        Camera::from_degrees(self.horizontal_degrees, self.vertical_degrees)
+    }
+
+    /// The two depths.
+    pub(crate) fn depths(&self) -> [f32; 2] {
+        [self.near, self.far]
+    }
+
+    /// Takes the field of view from `camera` and the far depth from `reach`, in meters.
+    pub(crate) fn set_camera(&mut self, camera: &Camera, reach: f32) {
+        [self.horizontal_degrees, self.vertical_degrees] = degrees(camera);
+        self.far = reach;
+        self.near = self.near.min(0.1 * reach);
+    }
+
+    /// Refuses settings that describe no frustum.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_angle("frustum.horizontal_degrees", self.horizontal_degrees)?;
+        check_angle("frustum.vertical_degrees", self.vertical_degrees)?;
+        check_positive("frustum.near", self.near)?;
+        check_positive("frustum.far", self.far - self.near)?;
+        check_count("frustum.cells", self.cells.iter().product())
+    }
+}
+
+fn degrees(camera: &Camera) -> [f32; 2] {
+    [camera.horizontal_field_of_view, camera.vertical_field_of_view].map(f32::to_degrees)
+}
+
+/// Refuses an opening angle that is not inside (0°, 180°).
+pub(crate) fn check_angle(option: &str, degrees: f32) -> Result<(), Error> {
+    let inside = degrees > 0.0 && degrees < 180.0;
+    inside.then_some(()).ok_or_else(|| refuse(option, degrees, "an angle inside (0, 180) degrees"))
+}
+
+/// Refuses a number that is not above zero and finite.
+pub(crate) fn check_positive(option: &str, value: f32) -> Result<(), Error> {
+    let positive = value > 0.0 && value.is_finite();
+    positive.then_some(()).ok_or_else(|| refuse(option, value, "a number above 0"))
+}
+
+/// Refuses a weight that is negative or not finite.
+pub(crate) fn check_weight(option: &str, value: f32) -> Result<(), Error> {
+    let valid = value >= 0.0 && value.is_finite();
+    valid.then_some(()).ok_or_else(|| refuse(option, value, "a number of at least 0"))
+}
+
+/// Refuses a count of zero.
+pub(crate) fn check_count(option: &str, value: usize) -> Result<(), Error> {
+    (value > 0).then_some(()).ok_or_else(|| refuse(option, value, "at least 1"))
+}
+
+fn refuse(option: &str, value: impl std::fmt::Display, wanted: &str) -> Error {
+    Error::PolicyOption {
+        option: option.to_owned(),
+        value: value.to_string(),
+        wanted: wanted.to_owned(),
+    }
+}
+
+/// The angular visibility test of one point, by itself: what the references of the rules use.
+#[cfg(test)]
+pub(crate) fn sees_reference(
+    view: &ViewConfig,
+    pose: &crate::Pose,
+    origin: [f32; 3],
+    [x, y, z]: [f32; 3],
+) -> bool {
+    use super::sight::{AngularSight, Sight};
+    AngularSight::new(pose, &view.camera(), origin).sees(x, y, z)
+}

@@ -1,0 +1,124 @@
+//! VRAG's history buffer: a few frames from each of ever longer stretches of the past.
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{Rule, Scene, Work};
+use super::view::check_count;
+use crate::Error;
+use crate::selection::Ranked;
+
+/// Going back from now, the past is cut into stretches of 4, 8, 16, 32 and 64 memories; from each,
+/// evenly spaced memories are taken, beginning with its latest. Slots are dealt to the stretches in
+/// turn, the nearest first. The score is minus the number of memories in between. Source: the
+/// "history buffer" baseline of VRAG (Chen et al., 2025): 124 frames, 2 of each stretch, 10 slots.
+///
+/// The source does not say which two frames of a stretch it takes. With more than 10 slots each
+/// stretch gives more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VragSegmentsConfig {
+    /// Memories in the nearest stretch (VRAG: 4).
+    pub first_length: usize,
+    /// How much longer each stretch is than the one before (VRAG: 2).
+    pub ratio: usize,
+    /// Number of stretches (VRAG: 5).
+    pub segments: usize,
+}
+
+impl Default for VragSegmentsConfig {
+    fn default() -> Self {
+        Self { first_length: 4, ratio: 2, segments: 5 }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct VragSegments {
+    config: VragSegmentsConfig,
+}
+
+impl VragSegments {
+    pub(crate) fn new(config: VragSegmentsConfig) -> Result<Self, Error> {
+        check_count("first_length", config.first_length)?;
+        check_count("ratio", config.ratio)?;
+        check_count("segments", config.segments)?;
+        Ok(Self { config })
+    }
+}
+
+impl Rule for VragSegments {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        let count = scene.candidates.len();
+        // Where each stretch begins, counted back from the newest; the last entry ends the last.
+        work.order.clear();
+        let (mut begin, mut length) = (0usize, self.config.first_length);
+        work.order.push(0);
+        for _ in 0..self.config.segments {
+            begin = begin.saturating_add(length).min(count);
+            length = length.saturating_mul(self.config.ratio);
+            work.order.push(begin);
+        }
+        let stretches = work.order.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        let each = slots.div_ceil(stretches.max(1));
+        for turn in 0..each {
+            for pair in work.order.windows(2) {
+                let length = pair[1] - pair[0];
+                let taken = each.min(length);
+                if turn < taken && picks.len() < slots {
+                    let back = pair[0] + turn * length / taken;
+                    picks.push(Ranked { score: -(back as f32), position: count - 1 - back });
+                }
+            }
+        }
+        picks.sort_unstable_by_key(|pick| std::cmp::Reverse(pick.position));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Episode;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ten_slots_take_two_of_each_stretch() {
+        let rule = VragSegments::new(VragSegmentsConfig::default()).expect("valid");
+        let back: Vec<usize> =
+            Episode::walk(130).chosen(&rule, 10).iter().map(|position| 129 - position).collect();
+        assert_eq!(back, [0, 2, 4, 8, 12, 20, 28, 44, 60, 92]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn every_stretch_has_its_share(records in 1usize..140, slots in 1usize..14) {
+            let rule = VragSegments::new(VragSegmentsConfig::default()).expect("valid");
+            let chosen = Episode::walk(records).chosen(&rule, slots);
+            // Count, by plain loops, how many each stretch gave.
+            let (mut begin, mut shares) = (0, Vec::new());
+            for length in [4, 8, 16, 32, 64] {
+                let inside = |position: &&usize| {
+                    let back = records - 1 - **position;
+                    (begin..begin + length).contains(&back)
+                };
+                if begin < records {
+                    shares.push((chosen.iter().filter(inside).count(), length.min(records - begin)));
+                }
+                begin += length;
+            }
+            let mut distinct = chosen.clone();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), chosen.len());
+            prop_assert!(chosen.len() <= slots);
+            let fair = slots.div_ceil(shares.len());
+            prop_assert!(shares.iter().all(|&(share, length)| share <= fair.min(length)));
+            prop_assert!(shares.iter().all(|&(share, length)| share + 1 >= fair.min(length)));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! WorldMem, as written: overlap minus age, then a cut by similarity.
+
+use serde::{Deserialize, Serialize};
+
+use super::point_set::PointSet;
+use super::rule::{Rule, Scene, Work};
+use super::view::{ViewConfig, check_weight};
+use crate::Error;
+use crate::selection::Ranked;
+
+/// Score = w_o·o − w_t·|t − tᵢ|/t, where o is the share of all sample points that both a target and
+/// the memory see. Takes the best, discards every memory whose key is more similar to it than
+/// the cut, and repeats. Source: Algorithms 1 and 2 of the WorldMem paper (Xiao et al., 2025),
+/// 8 slots.
+///
+/// Differences: similarity is the cosine of two stored keys (the paper compares latents); a memory
+/// without a key is similar to none; `t` is the time since the oldest memory of the pool. Fewer
+/// than K are recalled when the cut leaves no more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorldMemPaperConfig {
+    /// Field of view and sample points: settings of the corpus.
+    pub view: ViewConfig,
+    /// Weight of overlap (WorldMem: 1).
+    pub overlap_weight: f32,
+    /// Weight of age (WorldMem: 0.2).
+    pub time_weight: f32,
+    /// Cosine above which a memory repeats one already taken (WorldMem: 0.9).
+    pub similarity_cut: f32,
+    /// The cue whose keys are compared; the memory's first key cue if absent.
+    pub cue: Option<String>,
+}
+
+impl Default for WorldMemPaperConfig {
+    fn default() -> Self {
+        Self {
+            view: ViewConfig::default(),
+            overlap_weight: 1.0,
+            time_weight: 0.2,
+            similarity_cut: 0.9,
+            cue: None,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct WorldMemPaper {
+    config: WorldMemPaperConfig,
+    ball: PointSet,
+}
+
+impl WorldMemPaper {
+    pub(crate) fn new(config: WorldMemPaperConfig) -> Result<Self, Error> {
+        check_weight("overlap_weight", config.overlap_weight)?;
+        check_weight("time_weight", config.time_weight)?;
+        Ok(Self { ball: config.view.ball()?, config })
+    }
+}
+
+impl Rule for WorldMemPaper {
+    fn select(
+        &self,
+        scene: &Scene,
+        slots: usize,
+        work: &mut Work,
+        picks: &mut Vec<Ranked>,
+    ) -> Result<(), Error> {
+        let config = &self.config;
+        let cue = scene.key_cue(config.cue.as_deref())?;
+        work.coverage.survey(&self.ball, &config.view, scene.targets(), scene.candidates);
+        work.scores.clear();
+        let counts = work.coverage.counts().iter().zip(scene.candidates);
+        work.scores.extend(counts.map(|(&count, candidate)| {
+            let overlap = count as f32 / self.ball.len() as f32;
+            config.overlap_weight * overlap - config.time_weight * scene.age(candidate).abs()
+        }));
+        while picks.len() < slots {
+            let before = picks.len();
+            work.top(1, picks);
+            let Some(pick) = picks.get(before) else { break };
+            let position = pick.position;
+            work.scores[position] = f32::NEG_INFINITY;
+            if let Some(key) = scene.key(cue, &scene.candidates[position]) {
+                work.query_key.clear();
+                work.query_key.resize(key.len(), 0.0);
+                key.copy_to(&mut work.query_key);
+                let Work { query_key, widened, cosines, .. } = &mut *work;
+                scene.compare(cue, query_key, widened, cosines);
+                for (score, &cosine) in work.scores.iter_mut().zip(&work.cosines) {
+                    if cosine > config.similarity_cut {
+                        *score = f32::NEG_INFINITY;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Episode, episodes};
+    use super::super::view::sees_reference;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reference(rule: &WorldMemPaper, episode: &Episode, slots: usize) -> Vec<usize> {
+        let view = &rule.config.view;
+        let origin = episode.horizon()[0].position;
+        let span = (episode.now() - episode.candidates()[0].time) as f32;
+        let sees = |pose, point| sees_reference(view, pose, origin, point);
+        let mut left: Vec<(f32, usize)> = Vec::new();
+        for (position, candidate) in episode.candidates().iter().enumerate() {
+            let shared = (0..rule.ball.len())
+                .map(|index| rule.ball.point(index))
+                .filter(|&point| episode.horizon().iter().any(|pose| sees(pose, point)))
+                .filter(|&point| sees(&candidate.pose, point))
+                .count();
+            let age = (episode.now() - candidate.time) as f32 / span;
+            left.push((shared as f32 / rule.ball.len() as f32 - 0.2 * age, position));
+        }
+        let mut chosen = Vec::new();
+        while chosen.len() < slots && !left.is_empty() {
+            left.sort_by(|a, b| b.partial_cmp(a).expect("finite"));
+            let (_, best) = left.remove(0);
+            chosen.push(best);
+            if let Some(key) = episode.key(best) {
+                left.retain(|&(_, other)| {
+                    episode.cosine(other, key).is_none_or(|cosine| cosine <= 0.9)
+                });
+            }
+        }
+        chosen
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn agrees_with_plain_loops(episode in episodes(), slots in 1usize..10) {
+            let view = ViewConfig { points: 700, radius: 9.0, ..Default::default() };
+            let config = WorldMemPaperConfig { view, ..Default::default() };
+            let rule = WorldMemPaper::new(config).expect("valid");
+            prop_assert_eq!(episode.chosen(&rule, slots), reference(&rule, &episode, slots));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a recall returns, with the reasons for each choice.
+
+use crate::MemoryId;
+use std::sync::Arc;
+
+/// One recalled memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recalled<'a> {
+    /// Which record.
+    pub id: MemoryId,
+    /// Place in the result, from 0.
+    pub rank: usize,
+    /// The score it was chosen by; larger is better.
+    pub score: f32,
+    /// The chunk it represents, counted over pool order; `None` where the rule has no chunks.
+    pub chunk: Option<u32>,
+    /// Score of each cue before standardization, in the order of [`Recall::cues`]; NaN where the
+    /// record has no key for the cue.
+    pub raw: &'a [f32],
+    /// Score of each cue after standardization; 0 where the cue is missing.
+    pub standardized: &'a [f32],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Entry {
+    id: MemoryId,
+    score: f32,
+    chunk: Option<u32>,
+}
+
+/// The memories a policy chose, best first unless the policy says otherwise, and why. Reuse one
+/// value for many recalls: its buffers grow once and then stay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recall {
+    cues: Option<Arc<[String]>>,
+    weights: Vec<f32>,
+    entries: Vec<Entry>,
+    raw: Vec<f32>,
+    standardized: Vec<f32>,
+    not_a_number: usize,
+}
+
+impl Recall {
+    /// An empty result.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Empties the result for a policy that explains itself by `cues`, with weight 0 each. A
+    /// policy keeps its list of names and passes it every time.
+    pub fn begin(&mut self, cues: &Arc<[String]>) {
+        if !self.cues.as_ref().is_some_and(|own| Arc::ptr_eq(own, cues)) {
+            self.cues = Some(cues.clone());
+        }
+        self.weights.clear();
+        self.weights.resize(cues.len(), 0.0);
+        self.entries.clear();
+        self.raw.clear();
+        self.standardized.clear();
+        self.not_a_number = 0;
+    }
+
+    /// Sets the weight λ of a cue.
+    ///
+    /// # Panics
+    /// If there is no cue with this index.
+    pub fn set_weight(&mut self, cue: usize, weight: f32) {
+        self.weights[cue] = weight;
+    }
+
+    /// Sets how many scores were not a number.
+    pub fn set_not_a_number(&mut self, count: usize) {
+        self.not_a_number = count;
+    }
+
+    /// Adds the next memory.
+    ///
+    /// # Panics
+    /// If `raw` or `standardized` does not have one number for each cue of [`begin`](Self::begin).
+    pub fn push(
+        &mut self,
+        id: MemoryId,
+        score: f32,
+        chunk: Option<u32>,
+        raw: &[f32],
+        standardized: &[f32],
+    ) {
+        let cues = self.weights.len();
+        assert!(raw.len() == cues && standardized.len() == cues, "one score for each cue");
+        self.entries.push(Entry { id, score, chunk });
+        self.raw.extend_from_slice(raw);
+        self.standardized.extend_from_slice(standardized);
+    }
+
+    /// Adds the next memory and gives the places of its raw and standardized score for each cue.
+    pub(crate) fn push_empty(
+        &mut self,
+        id: MemoryId,
+        score: f32,
+        chunk: Option<u32>,
+    ) -> impl Iterator<Item = (&mut f32, &mut f32)> {
+        let first = self.raw.len();
+        let cues = self.weights.len();
+        self.entries.push(Entry { id, score, chunk });
+        self.raw.resize(first + cues, 0.0);
+        self.standardized.resize(first + cues, 0.0);
+        self.raw[first..].iter_mut().zip(&mut self.standardized[first..])
+    }
+
+    /// Puts the memories into chronological order; ranks follow the new order.
+    pub fn sort_by_id(&mut self) {
+        // A stable insertion sort: there are few entries and three parallel arrays.
+        let cues = self.weights.len();
+        for end in 1..self.entries.len() {
+            let mut place = end;
+            while place > 0 && self.entries[place - 1].id > self.entries[place].id {
+                self.entries.swap(place - 1, place);
+                for cue in 0..cues {
+                    self.raw.swap((place - 1) * cues + cue, place * cues + cue);
+                    self.standardized.swap((place - 1) * cues + cue, place * cues + cue);
+                }
+                place -= 1;
+            }
+        }
+    }
+
+    /// The names of the cues this result is explained by; empty for rules without cues.
+    pub fn cues(&self) -> &[String] {
+        self.cues.as_deref().unwrap_or(&[])
+    }
+
+    /// The weight λ of each cue; they sum to 1 for policies that fuse cues.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// How many memories were recalled.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many searched records had a score that was not a number; they are never recalled.
+    pub fn not_a_number(&self) -> usize {
+        self.not_a_number
+    }
+
+    /// The memory at a rank.
+    pub fn get(&self, rank: usize) -> Option<Recalled<'_>> {
+        let entry = self.entries.get(rank)?;
+        let cues = rank * self.weights.len()..(rank + 1) * self.weights.len();
+        Some(Recalled {
+            id: entry.id,
+            rank,
+            score: entry.score,
+            chunk: entry.chunk,
+            raw: &self.raw[cues.clone()],
+            standardized: &self.standardized[cues],
+        })
+    }
+
+    /// The memories by rank.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Recalled<'_>> {
+        (0..self.len()).map(|rank| self.get(rank).expect("rank below the length"))
+    }
+
+    /// The ids by rank.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = MemoryId> + '_ {
+        self.entries.iter().map(|entry| entry.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chronological_order_keeps_scores_with_their_memory() {
+        let cues: Arc<[String]> = vec!["meta".to_owned(), "vision".to_owned()].into();
+        let mut recall = Recall::new();
+        recall.begin(&cues);
+        for id in [5u64, 1, 3] {
+            let score = id as f32;
+            recall.push(MemoryId(id), score, None, &[score, -score], &[score + 0.5, 0.0]);
+        }
+        recall.sort_by_id();
+        assert_eq!(recall.ids().map(|id| id.0).collect::<Vec<_>>(), [1, 3, 5]);
+        for memory in recall.iter() {
+            assert_eq!(memory.raw, [memory.score, -memory.score]);
+            assert_eq!(memory.standardized[0], memory.score + 0.5);
+        }
+    }
+}

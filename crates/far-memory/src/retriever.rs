@@ -1,0 +1,274 @@
+//! Future-Aware Recall at inference: the policy `far`.
+//!
+//! One pass over the searched memory scores every cue tile by tile and sums the statistics; then the
+//! gate weighs the cues, and a second pass over the scores alone fuses them and selects. Mean and
+//! deviation are needed before anything can be compared, so two is the least number of passes.
+
+use crate::cosine::QueryAdapter;
+use crate::fusion::{CueTerm, FuseAndSelect, fuse_reference};
+use crate::gate::Gate;
+use crate::metadata_scorer::{Layer, MetadataScorer};
+use crate::recall_pass::{Buffers, PreparedCue, RecallPass};
+use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig};
+use crate::selection::{Ranked, chunk_top_k_reference};
+use crate::standardization::{MISSING, Statistics, merge};
+use crate::{Error, MemoryId, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot};
+use pulp::Arch;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How one cue is scored, with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CueScorer {
+    Metadata(MetadataScorer),
+    Cosine(QueryAdapter),
+}
+
+/// A trained retriever: the policy `far`.
+///
+/// Load one with [`Retriever::load`], or make one from parameters with
+/// [`Retriever::from_tensors`]. Cues for which the query has no embedding or the searched memory no
+/// key get weight 0. If no cue is left, all scores are 0 and the most recent chunks are recalled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retriever {
+    config: RetrieverConfig,
+    names: Arc<[String]>,
+    scorers: Vec<CueScorer>,
+    gate: Option<Gate>,
+    threads: usize,
+    pool_cap: Option<usize>,
+}
+
+impl Retriever {
+    /// From parameters whose names and shapes were checked.
+    pub(crate) fn assemble(
+        config: RetrieverConfig,
+        mut parameters: BTreeMap<String, Vec<f32>>,
+    ) -> Self {
+        let mut take = |name: String| parameters.remove(&name).expect("parameters were checked");
+        let mut layer = |prefix: String| Layer {
+            weight: take(format!("{prefix}.weight")),
+            bias: take(format!("{prefix}.bias")),
+        };
+        let mut scorers = Vec::new();
+        for cue in &config.cues {
+            let name = &cue.name;
+            scorers.push(match cue.scorer {
+                ScorerConfig::Metadata { layers, .. } => {
+                    let scale = cue.scorer.feature_scale().expect("a metadata scorer has units");
+                    let layers =
+                        (0..layers).map(|place| layer(format!("cue.{name}.layer.{place}")));
+                    CueScorer::Metadata(MetadataScorer::new(scale, layers.collect()))
+                }
+                ScorerConfig::Cosine { adapter, .. } => {
+                    let mut layers = || [0, 1].map(|i| layer(format!("cue.{name}.adapter.{i}")));
+                    CueScorer::Cosine(match adapter {
+                        AdapterKind::Identity => QueryAdapter::Identity,
+                        AdapterKind::Network => QueryAdapter::Network(layers()),
+                        AdapterKind::Residual => QueryAdapter::Residual(layers()),
+                    })
+                }
+            });
+        }
+        let cues = config.cues.len();
+        let gate = (cues > 1)
+            .then(|| Gate::new(take("gate.weight".to_owned()), cues, config.gate.stride_scale));
+        let names = config.cues.iter().map(|cue| cue.name.clone()).collect();
+        Self { config, names, scorers, gate, threads: 1, pool_cap: None }
+    }
+
+    /// The same retriever with this many threads for large pools (0 counts as 1). The result does not
+    /// depend on the number.
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// The same retriever, searching at most this many records of a pool, evenly spaced.
+    pub fn with_pool_cap(mut self, cap: Option<usize>) -> Self {
+        self.pool_cap = cap;
+        self
+    }
+
+    /// The smaller of its own cap and the query's.
+    fn cap(&self, query: &RecallQuery) -> Option<usize> {
+        [self.pool_cap, query.pool_cap].into_iter().flatten().min()
+    }
+
+    /// Cues, sizes and features.
+    pub fn config(&self) -> &RetrieverConfig {
+        &self.config
+    }
+
+    /// Multiplications and additions of all metadata networks for one memory.
+    pub fn operations_per_memory(&self) -> usize {
+        let scorers = self.scorers.iter().map(|scorer| match scorer {
+            CueScorer::Metadata(scorer) => scorer.operations_per_memory(),
+            CueScorer::Cosine(_) => 0,
+        });
+        scorers.sum()
+    }
+
+    /// The parameters by name.
+    pub(crate) fn parameters(&self) -> BTreeMap<String, &[f32]> {
+        let mut parameters = BTreeMap::new();
+        for (cue, scorer) in self.config.cues.iter().zip(&self.scorers) {
+            let (kind, layers) = match scorer {
+                CueScorer::Metadata(scorer) => ("layer", scorer.layers()),
+                CueScorer::Cosine(QueryAdapter::Identity) => ("adapter", &[][..]),
+                CueScorer::Cosine(
+                    QueryAdapter::Network(layers) | QueryAdapter::Residual(layers),
+                ) => ("adapter", &layers[..]),
+            };
+            for (place, layer) in layers.iter().enumerate() {
+                let prefix = format!("cue.{}.{kind}.{place}", cue.name);
+                parameters.insert(format!("{prefix}.weight"), layer.weight.as_slice());
+                parameters.insert(format!("{prefix}.bias"), layer.bias.as_slice());
+            }
+        }
+        if let Some(gate) = &self.gate {
+            parameters.insert("gate.weight".to_owned(), gate.weight());
+        }
+        parameters
+    }
+
+    /// λ of each cue from the statistics of its scores.
+    fn weigh(&self, statistics: &[Option<Statistics>], stride: f32, weights: &mut [f32]) {
+        match &self.gate {
+            Some(gate) => gate.weights(statistics, stride, weights),
+            None => weights[0] = if statistics[0].is_some() { 1.0 } else { 0.0 },
+        }
+    }
+
+    /// What [`RecallPolicy::recall`] computes, in plain loops straight from the equations and with
+    /// fresh memory: the reference.
+    ///
+    /// # Errors
+    /// As [`RecallPolicy::recall`].
+    pub fn recall_reference(
+        &self,
+        snapshot: &Snapshot,
+        query: &RecallQuery,
+        slots: usize,
+    ) -> Result<Recall, Error> {
+        query.check(snapshot.schema())?;
+        let pool = snapshot.pool(&query.pool, self.cap(query))?;
+        let mut raw = Vec::new();
+        for (cue, scorer) in self.scorers.iter().enumerate() {
+            let index = self.config.cue_index(cue, snapshot.schema())?;
+            let embedding = query.key(&self.names[cue]);
+            let score = |id: MemoryId| match (scorer, index, embedding) {
+                (CueScorer::Metadata(scorer), ..) => {
+                    let index = id.index();
+                    scorer.score_reference(query, snapshot.time(index), &snapshot.pose(index))
+                }
+                (CueScorer::Cosine(adapter), Some(cue), Some(embedding)) => snapshot
+                    .key(cue, id.index())
+                    .map_or(MISSING, |key| key.dot(&adapter.apply_reference(embedding))),
+                _ => MISSING,
+            };
+            raw.push(pool.iter().map(score).collect::<Vec<f32>>());
+        }
+        let statistics: Vec<_> = raw.iter().map(|raw| Statistics::reference(raw)).collect();
+        let mut weights = vec![0.0; raw.len()];
+        self.weigh(&statistics, query.stride, &mut weights);
+        let record = |position: usize| raw.iter().map(|raw| raw[position]).collect::<Vec<f32>>();
+        let fused: Vec<f32> = (0..pool.len())
+            .map(|position| fuse_reference(&statistics, &weights, &record(position)))
+            .collect();
+        let mut recall = Recall::new();
+        recall.begin(&self.names);
+        recall.set_not_a_number(fused.iter().filter(|score| score.is_nan()).count());
+        for (cue, weight) in weights.iter().enumerate() {
+            recall.set_weight(cue, *weight);
+        }
+        for chosen in chunk_top_k_reference(&fused, self.config.chunk_size, slots) {
+            self.explain(&pool, &statistics, chosen, |cue| raw[cue][chosen.position], &mut recall);
+        }
+        Ok(recall)
+    }
+
+    /// Adds a chosen record with its scores by cue.
+    fn explain(
+        &self,
+        pool: &PoolView<'_>,
+        statistics: &[Option<Statistics>],
+        chosen: Ranked,
+        raw: impl Fn(usize) -> f32,
+        recall: &mut Recall,
+    ) {
+        let chunk = (chosen.position / self.config.chunk_size) as u32;
+        let slots = recall.push_empty(pool.id(chosen.position), chosen.score, Some(chunk));
+        for (cue, (raw_slot, standardized)) in slots.enumerate() {
+            let score = raw(cue);
+            *raw_slot = if score == MISSING { f32::NAN } else { score };
+            *standardized = statistics[cue].map_or(0.0, |known| known.standardize(score));
+        }
+    }
+
+    /// Folds or adapts the query for each cue.
+    fn prepare(
+        &self,
+        snapshot: &Snapshot,
+        query: &RecallQuery,
+        prepared: &mut Vec<PreparedCue>,
+    ) -> Result<(), Error> {
+        prepared.resize_with(self.scorers.len(), PreparedCue::default);
+        for (cue, (scorer, prepared)) in self.scorers.iter().zip(prepared).enumerate() {
+            prepared.index = self.config.cue_index(cue, snapshot.schema())?;
+            match (scorer, query.key(&self.names[cue])) {
+                (CueScorer::Metadata(scorer), _) => scorer.fold(query, &mut prepared.folded),
+                (CueScorer::Cosine(adapter), Some(embedding)) => {
+                    adapter.apply(embedding, &mut prepared.hidden, &mut prepared.query);
+                }
+                (CueScorer::Cosine(_), None) => prepared.index = None,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RecallPolicy for Retriever {
+    fn id(&self) -> &str {
+        "far"
+    }
+
+    fn recall(
+        &self,
+        snapshot: &Snapshot,
+        query: &RecallQuery,
+        slots: usize,
+        scratch: &mut Scratch,
+        recall: &mut Recall,
+    ) -> Result<(), Error> {
+        query.check(snapshot.schema())?;
+        let pool = snapshot.pool(&query.pool, self.cap(query))?;
+        let buffers = scratch.get::<Buffers>();
+        self.prepare(snapshot, query, &mut buffers.prepared)?;
+        recall.begin(&self.names);
+        if pool.is_empty() || slots == 0 {
+            return Ok(());
+        }
+        let cues = self.scorers.len();
+        RecallPass { scorers: &self.scorers, snapshot, pool }.run(self.threads, buffers);
+
+        let Buffers { raw, parts, statistics, weights, terms, selection, .. } = buffers;
+        statistics.clear();
+        statistics.extend((0..cues).map(|cue| merge(parts.iter().skip(cue).step_by(cues))));
+        weights.resize(cues, 0.0);
+        self.weigh(statistics, query.stride, weights);
+        terms.clear();
+        terms.extend((0..cues).map(|cue| CueTerm::new(statistics[cue], weights[cue], pool.len())));
+        selection.begin(slots, self.config.chunk_size);
+        Arch::new().dispatch(FuseAndSelect { terms, raw, length: pool.len(), selection });
+        recall.set_not_a_number(selection.not_a_number());
+        for (cue, weight) in weights.iter().enumerate() {
+            recall.set_weight(cue, *weight);
+        }
+        for &chosen in selection.finish() {
+            let raw = |cue: usize| raw[cue * pool.len() + chosen.position];
+            self.explain(&pool, statistics, chosen, raw, recall);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+//! What a retriever consists of: the document that stands in the metadata of its file.
+
+use crate::feature::{FEATURES, FeatureScale};
+use crate::gate::Gate;
+use crate::{CueKind, Error, Schema};
+use serde::{Deserialize, Serialize};
+
+/// Limits that keep a damaged or hostile file from asking for absurd amounts of memory.
+const MOST_CUES: usize = 16;
+const WIDEST: usize = 1 << 16;
+
+/// The feature set of a metadata scorer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FeatureSet {
+    /// Pose of the memory relative to now and to the goal, distances, time gaps, action and stride; see
+    /// [`features`](crate::features).
+    #[serde(rename = "relative-pose-time-1")]
+    RelativePoseTime1,
+}
+
+/// The activation of hidden layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activation {
+    /// GELU in its tanh form.
+    #[serde(rename = "gelu-tanh")]
+    GeluTanh,
+}
+
+/// What is done to the query embedding of a key cue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdapterKind {
+    /// Nothing.
+    Identity,
+    /// A network with one hidden layer.
+    Network,
+    /// The embedding plus the output of such a network.
+    Residual,
+}
+
+/// How one cue is scored.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ScorerConfig {
+    /// `tanh(MLP(features))` over time and pose.
+    Metadata {
+        /// What the network sees.
+        features: FeatureSet,
+        /// Activation of its hidden layers.
+        activation: Activation,
+        /// 2 or 3: one or two hidden layers and the output.
+        layers: usize,
+        /// Units in each hidden layer; the method's default is 128.
+        width: usize,
+        /// Meters that count as 1.
+        length_scale: f32,
+        /// Seconds that count as 1.
+        time_scale: f32,
+    },
+    /// Cosine of the stored key and the adapted query embedding.
+    Cosine {
+        /// Numbers per key.
+        dimension: usize,
+        /// What is done to the query embedding.
+        adapter: AdapterKind,
+        /// Hidden units of the adapter; 0 for the identity.
+        adapter_width: usize,
+    },
+}
+
+/// One cue of a retriever.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CueConfig {
+    /// Name of the cue in the memory.
+    pub name: String,
+    /// How it is scored.
+    pub scorer: ScorerConfig,
+}
+
+/// How the cue weights are made when there are several cues.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateConfig {
+    /// Whether the products of stride and cue are among the features.
+    pub stride_products: bool,
+    /// Seconds of stride that count as 1.
+    pub stride_scale: f32,
+}
+
+/// A retriever's cues, sizes and features.
+///
+/// ```
+/// use far_memory::RetrieverConfig;
+/// let config = RetrieverConfig::meta_and_vision(256);
+/// let parameters: usize =
+///     config.tensors().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
+/// assert_eq!(parameters, 26 * 128 + 128 + 128 + 1 + 8);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetrieverConfig {
+    /// The cues in the order of their weights.
+    pub cues: Vec<CueConfig>,
+    /// Consecutive records of which at most one is recalled (n_c).
+    pub chunk_size: usize,
+    /// The gate; not used, and without parameters, when there is one cue.
+    pub gate: GateConfig,
+}
+
+impl RetrieverConfig {
+    /// The method's usual metadata scorer: two layers of width 128, lengths in units of 4 m and times in
+    /// units of 1 s.
+    pub fn metadata_scorer() -> ScorerConfig {
+        ScorerConfig::Metadata {
+            features: FeatureSet::RelativePoseTime1,
+            activation: Activation::GeluTanh,
+            layers: 2,
+            width: 128,
+            length_scale: 4.0,
+            time_scale: 1.0,
+        }
+    }
+
+    /// The cues `meta` and `vision` with identity adapter, chunks of 10, a gate that sees the stride in
+    /// units of 6.4 s (128 frames at 20 per second).
+    pub fn meta_and_vision(dimension: usize) -> Self {
+        let vision =
+            ScorerConfig::Cosine { dimension, adapter: AdapterKind::Identity, adapter_width: 0 };
+        Self {
+            cues: vec![
+                CueConfig { name: "meta".to_owned(), scorer: Self::metadata_scorer() },
+                CueConfig { name: "vision".to_owned(), scorer: vision },
+            ],
+            chunk_size: 10,
+            gate: GateConfig { stride_products: true, stride_scale: 6.4 },
+        }
+    }
+
+    /// Names and shapes of the parameters, all f32 and row-major: `cue.NAME.layer.I.weight|bias`,
+    /// `cue.NAME.adapter.I.weight|bias` and `gate.weight`.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        let mut tensors = Vec::new();
+        let mut layer = |prefix: String, outputs: usize, inputs: usize| {
+            tensors.push((format!("{prefix}.weight"), vec![outputs, inputs]));
+            tensors.push((format!("{prefix}.bias"), vec![outputs]));
+        };
+        for CueConfig { name, scorer } in &self.cues {
+            match *scorer {
+                ScorerConfig::Metadata { layers, width, .. } => {
+                    for place in 0..layers {
+                        let inputs = if place == 0 { FEATURES } else { width };
+                        let outputs = if place + 1 == layers { 1 } else { width };
+                        layer(format!("cue.{name}.layer.{place}"), outputs, inputs);
+                    }
+                }
+                ScorerConfig::Cosine { adapter: AdapterKind::Identity, .. } => {}
+                ScorerConfig::Cosine { dimension, adapter_width, .. } => {
+                    layer(format!("cue.{name}.adapter.0"), adapter_width, dimension);
+                    layer(format!("cue.{name}.adapter.1"), dimension, adapter_width);
+                }
+            }
+        }
+        if self.cues.len() > 1 {
+            let count = Gate::weight_count(self.cues.len(), self.gate.stride_products);
+            tensors.push(("gate.weight".to_owned(), vec![count]));
+        }
+        tensors
+    }
+
+    /// Checks that every number is usable.
+    ///
+    /// # Errors
+    /// [`Error::Retriever`] naming what is not.
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |reason: String| Err(Error::Retriever { reason });
+        if self.cues.is_empty() || self.cues.len() > MOST_CUES {
+            return refuse(format!(
+                "it has {} cues; 1 to {MOST_CUES} are allowed",
+                self.cues.len()
+            ));
+        }
+        if self.chunk_size == 0 {
+            return refuse("its chunk size is 0".to_owned());
+        }
+        if !(self.gate.stride_scale > 0.0 && self.gate.stride_scale.is_finite()) {
+            return refuse(format!("its stride scale is {}", self.gate.stride_scale));
+        }
+        for (place, CueConfig { name, scorer }) in self.cues.iter().enumerate() {
+            if name.is_empty() || self.cues[..place].iter().any(|cue| cue.name == *name) {
+                return refuse(format!("cue {place} has an empty or repeated name {name:?}"));
+            }
+            let fault = match *scorer {
+                ScorerConfig::Metadata { layers, width, length_scale, time_scale, .. } => {
+                    let scales = [length_scale, time_scale];
+                    if !matches!(layers, 2 | 3) {
+                        Some(format!("{layers} layers; 2 or 3 are allowed"))
+                    } else if !(1..=WIDEST).contains(&width) {
+                        Some(format!("width {width}; 1 to {WIDEST} are allowed"))
+                    } else if !scales.iter().all(|scale| *scale > 0.0 && scale.is_finite()) {
+                        Some(format!("scales {scales:?}; they must be positive"))
+                    } else {
+                        None
+                    }
+                }
+                ScorerConfig::Cosine { dimension, adapter, adapter_width } => {
+                    let identity = adapter == AdapterKind::Identity;
+                    if !(1..=WIDEST).contains(&dimension) {
+                        Some(format!("dimension {dimension}; 1 to {WIDEST} are allowed"))
+                    } else if identity != (adapter_width == 0) || adapter_width > WIDEST {
+                        Some(format!("adapter width {adapter_width} for {adapter:?}"))
+                    } else {
+                        None
+                    }
+                }
+            };
+            if let Some(fault) = fault {
+                return refuse(format!("cue {name:?} has {fault}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// For each cue its index in the schema of a memory.
+    ///
+    /// # Errors
+    /// [`Error::UnknownCue`] or [`Error::Dimension`] if the memory has no such cue.
+    pub(crate) fn cue_index(&self, cue: usize, schema: &Schema) -> Result<Option<usize>, Error> {
+        let CueConfig { name, scorer } = &self.cues[cue];
+        let ScorerConfig::Cosine { dimension: expected, .. } = *scorer else { return Ok(None) };
+        let index = schema.index(name)?;
+        let found = match schema.cues()[index].kind {
+            CueKind::Metadata => 0,
+            CueKind::Key { dimension, .. } => dimension,
+        };
+        if found == expected {
+            Ok(Some(index))
+        } else {
+            Err(Error::Dimension { cue: name.clone(), expected, found })
+        }
+    }
+}
+
+impl ScorerConfig {
+    /// The feature units of a metadata scorer.
+    pub(crate) fn feature_scale(&self) -> Option<FeatureScale> {
+        match *self {
+            Self::Metadata { length_scale, time_scale, .. } => {
+                Some(FeatureScale { length: length_scale, time: time_scale })
+            }
+            Self::Cosine { .. } => None,
+        }
+    }
+}

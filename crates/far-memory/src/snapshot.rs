@@ -1,0 +1,123 @@
+//! A consistent view of a memory at one moment.
+
+use crate::block::{Block, BlockView};
+use crate::key::Keys;
+use crate::pool::{Pool, PoolView};
+use crate::{BLOCK_RECORDS, Error, MemoryId, Payload, Pose, Schema};
+use std::sync::Arc;
+
+/// The records that existed when it was taken. Cheap to clone, never changes, never blocks the
+/// writer and is never blocked by it.
+///
+/// Records are addressed by index, which is [`MemoryId::index`]. Methods that take an index panic
+/// if it is not below [`len`](Self::len).
+#[derive(Clone)]
+pub struct Snapshot {
+    schema: Arc<Schema>,
+    blocks: Arc<Vec<Arc<Block>>>,
+    length: usize,
+}
+
+impl Snapshot {
+    /// # Safety
+    /// All rows below `length` are published in `blocks`, which are full except the last.
+    pub(crate) unsafe fn new(
+        schema: Arc<Schema>,
+        blocks: Arc<Vec<Arc<Block>>>,
+        length: usize,
+    ) -> Self {
+        Self { schema, blocks, length }
+    }
+
+    /// The cues of the memory.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// How many blocks there are.
+    pub fn block_count(&self) -> usize {
+        self.length.div_ceil(BLOCK_RECORDS)
+    }
+
+    /// The block with this number.
+    ///
+    /// # Panics
+    /// If there are fewer blocks.
+    pub fn block(&self, number: usize) -> BlockView<'_> {
+        assert!(number < self.block_count(), "block within the snapshot");
+        let first = number * BLOCK_RECORDS;
+        let length = (self.length - first).min(BLOCK_RECORDS);
+        // SAFETY: `new` promises that rows below the snapshot's length are published.
+        unsafe { BlockView::new(&self.blocks[number], first, length) }
+    }
+
+    /// All blocks, oldest first.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockView<'_>> {
+        (0..self.block_count()).map(|number| self.block(number))
+    }
+
+    /// The block and row of a record.
+    #[inline]
+    fn locate(&self, index: usize) -> (BlockView<'_>, usize) {
+        assert!(index < self.length, "index {index} within a snapshot of {}", self.length);
+        (self.block(index / BLOCK_RECORDS), index % BLOCK_RECORDS)
+    }
+
+    /// Time of a record in seconds.
+    pub fn time(&self, index: usize) -> f64 {
+        let (block, row) = self.locate(index);
+        block.times()[row]
+    }
+
+    /// Position of a record in meters.
+    pub fn position(&self, index: usize) -> [f32; 3] {
+        let (block, row) = self.locate(index);
+        block.positions().map(|column| column[row])
+    }
+
+    /// Pose of a record.
+    pub fn pose(&self, index: usize) -> Pose {
+        let (block, row) = self.locate(index);
+        let position = block.positions().map(|column| column[row]);
+        Pose { position, rotation: block.rotations()[row] }
+    }
+
+    /// Sine and cosine of a record's yaw, then of its pitch.
+    pub fn angles(&self, index: usize) -> [f32; 4] {
+        let (block, row) = self.locate(index);
+        block.angles().map(|column| column[row])
+    }
+
+    /// The key of a record (unit length) for the cue with this index in the schema; `None` if the
+    /// record has none or the cue is the metadata cue.
+    pub fn key(&self, cue: usize, index: usize) -> Option<Keys<'_>> {
+        let (block, row) = self.locate(index);
+        let keys = block.keys(cue)?;
+        let dimension = keys.len() / block.len();
+        block.is_present(cue, row).then(|| keys.range(row * dimension, (row + 1) * dimension))
+    }
+
+    /// The payload of a record.
+    pub fn payload(&self, id: MemoryId) -> Payload<'_> {
+        let (block, row) = self.locate(id.index());
+        block.payload(row)
+    }
+
+    /// The records of a pool, at most `cap` of them, checked to be inside this snapshot.
+    ///
+    /// # Errors
+    /// [`Error::OutsideSnapshot`] or [`Error::PoolOrder`].
+    pub fn pool<'a>(&self, pool: &'a Pool, cap: Option<usize>) -> Result<PoolView<'a>, Error> {
+        PoolView::new(pool, cap, self.length)
+    }
+}

@@ -1,0 +1,248 @@
+//! The few things a store asks of a disk, so that tests can stand in for one that fails.
+//!
+//! A [`Disk`] is one flat folder of named files. Three promises of POSIX are kept apart, because
+//! losing a record usually means having mixed them up: bytes are durable after [`DiskFile::sync`],
+//! names (created, renamed, removed) after [`Disk::sync_directory`], and a rename replaces its
+//! target in one step. Nothing else is assumed: un-synced writes may be lost, torn or reordered.
+
+use bytes::Bytes;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// One folder of files, as a store sees it.
+pub trait Disk: Send + Sync {
+    /// A short name of the folder for messages, usually its path.
+    fn describe(&self) -> String;
+
+    /// The names of all files, in any order.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// All bytes of a file at this moment, as a copy.
+    fn read(&self, name: &str) -> io::Result<Bytes>;
+
+    /// All bytes of a file that will never change again, without a copy where possible.
+    fn map(&self, name: &str) -> io::Result<Bytes>;
+
+    /// Makes an empty file, replacing one of the same name, and opens it for writing.
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens an existing file for writing.
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Gives a file another name, replacing the file that had it, in one step.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes the names of files durable.
+    fn sync_directory(&self) -> io::Result<()>;
+
+    /// Takes the exclusive lock `name`, held until the guard is dropped or the process ends in any
+    /// way. Fails with [`io::ErrorKind::WouldBlock`] when somebody holds it.
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+}
+
+/// A file opened for writing.
+pub trait DiskFile: Send + Sync {
+    /// Writes all bytes at an offset, extending the file if needed.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts the file to a length, or extends it with zeros.
+    fn set_length(&mut self, length: u64) -> io::Result<()>;
+
+    /// Makes all bytes written so far durable. After a failure nothing is known about them, and
+    /// calling again proves nothing: operating systems may drop what they could not write.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// How a file of a disk is called in messages.
+pub(crate) fn path_of(disk: &dyn Disk, name: &str) -> String {
+    Path::new(&disk.describe()).join(name).display().to_string()
+}
+
+/// A folder of the operating system.
+#[derive(Clone, Debug)]
+pub struct LocalDisk {
+    folder: PathBuf,
+}
+
+impl LocalDisk {
+    /// The folder at `path`, which must exist.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let folder = path.as_ref().to_path_buf();
+        if folder.metadata()?.is_dir() {
+            Ok(Self { folder })
+        } else {
+            Err(io::Error::from(io::ErrorKind::NotADirectory))
+        }
+    }
+
+    /// The folder at `path`, made with its parents if it is not there.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            std::fs::create_dir_all(path)?;
+            if let Some(parent) = path.canonicalize()?.parent() {
+                sync_folder(parent)?;
+            }
+        }
+        Self::open(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Disk for LocalDisk {
+    fn describe(&self) -> String {
+        self.folder.display().to_string()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let names = std::fs::read_dir(&self.folder)?
+            .map(|entry| Ok(entry?.file_name().into_string().ok()))
+            .collect::<io::Result<Vec<_>>>()?;
+        // A name that is not UTF-8 cannot be one of ours.
+        Ok(names.into_iter().flatten().collect())
+    }
+
+    fn read(&self, name: &str) -> io::Result<Bytes> {
+        // The length is fixed first, so that a reader beside a running writer sees a prefix of the
+        // file and never a later write without an earlier one.
+        let file = File::open(self.path(name))?;
+        let length = file.metadata()?.len();
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(usize::try_from(length).map_err(io::Error::other)?)?;
+        file.take(length).read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    fn map(&self, name: &str) -> io::Result<Bytes> {
+        let file = File::open(self.path(name))?;
+        if file.metadata()?.len() == 0 {
+            return Ok(Bytes::new());
+        }
+        // SAFETY: a store never changes or shortens a file once it is sealed, and removing its name
+        // keeps the mapped bytes alive. Somebody else truncating a sealed file under a running
+        // program breaks this, as it does for every program that maps files; `docs/memory.md` says so.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Ok(Bytes::from_owner(map))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        // A name may still be mapped by a reader: a fresh file takes it over, the old one lives on.
+        match std::fs::remove_file(self.path(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new().write(true).create_new(true).open(self.path(name))?;
+        Ok(Box::new(LocalFile { file }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().write(true).open(self.path(name))?;
+        Ok(Box::new(LocalFile { file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        sync_folder(&self.folder)
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        let path = self.path(name);
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // Who holds it is only a courtesy to the one refused: the lock is the system's.
+                file.set_len(0)?;
+                write!(file, "{}", std::process::id())?;
+                Ok(Box::new(HeldLock(file)))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let holder = std::fs::read_to_string(&path).unwrap_or_default();
+                Err(io::Error::new(io::ErrorKind::WouldBlock, format!("process {holder}")))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Releases its lock by name and not only by closing the file: a child process that this program
+/// is starting at the same moment shares the open file until it has replaced itself.
+struct HeldLock(File);
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // Closing the file releases the lock as well, if later.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Flushes a folder's entries; Windows has no such call and journals names by itself.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(windows) { Ok(()) } else { File::open(folder)?.sync_all() }
+}
+
+struct LocalFile {
+    file: File,
+}
+
+impl DiskFile for LocalFile {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        use std::io::{Seek, SeekFrom};
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.write_all(bytes)
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        // The length is part of what `fdatasync` keeps; times of access are not worth a journal write.
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_lock_is_refused_until_the_first_is_dropped() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let disk = LocalDisk::open(folder.path()).expect("folder exists");
+        let held = disk.lock("lock").expect("free lock");
+        let refused = disk.lock("lock").err().expect("held lock");
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(refused.to_string().contains(&std::process::id().to_string()));
+        drop(held);
+        disk.lock("lock").expect("free again");
+    }
+
+    #[test]
+    fn bytes_land_where_they_were_written_and_a_created_file_starts_empty() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let disk = LocalDisk::create(folder.path().join("deep/er")).expect("made");
+        let mut file = disk.create("a").expect("created");
+        file.write_at(3, b"xyz").and_then(|()| file.write_at(0, b"ab")).expect("written");
+        file.sync().and_then(|()| disk.sync_directory()).expect("synced");
+        assert_eq!(&disk.read("a").expect("there")[..], b"ab\0xyz");
+        let mapped = disk.map("a").expect("mapped");
+        disk.create("a").expect("replaced");
+        assert_eq!(&mapped[..], b"ab\0xyz", "the old file outlives its name");
+        assert_eq!(disk.map("a").expect("empty").len(), 0);
+        assert_eq!(disk.list().expect("listed"), ["a"]);
+    }
+}

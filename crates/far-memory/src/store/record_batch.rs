@@ -1,0 +1,204 @@
+//! Records as Arrow: the columns, one message for the log, and reading a message from untrusted bytes.
+//!
+//! | column | type | holds |
+//! |---|---|---|
+//! | `id` | uint64 | place in the order of appending |
+//! | `time` | float64 | seconds |
+//! | `position` | fixed_size_list<float32>[3] | meters |
+//! | `rotation` | fixed_size_list<float32>[4] | unit quaternion w, x, y, z |
+//! | `key_NAME` | fixed_size_list<float32 or float16>[dimension] | unit-length key of cue NAME, null if missing |
+//! | `payload` | large_binary | the caller's bytes, null if none |
+//! | `reference` | large_string | where the caller's bytes are, null if none |
+
+use crate::{Error, KeyPrecision, Keys, Payload, Schema, Snapshot};
+use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
+use arrow_array::{
+    ArrayRef, FixedSizeListArray, Float16Array, Float32Array, Float64Array, RecordBatch,
+    UInt64Array,
+};
+use arrow_buffer::{Buffer, NullBuffer};
+use arrow_ipc::reader::RecordBatchDecoder;
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions, write_message};
+use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
+use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+// Buffers are read in place, so the machine must agree with the little-endian files.
+#[cfg(target_endian = "big")]
+compile_error!(
+    "far-memory's store maps little-endian files and does not run on big-endian machines"
+);
+
+/// The index of the first key column.
+pub(crate) const FIRST_KEY: usize = 4;
+
+/// The Arrow columns of a memory with these cues.
+pub(crate) fn arrow_schema(schema: &Schema) -> SchemaRef {
+    let list = |element, length: usize| {
+        DataType::FixedSizeList(Arc::new(Field::new("item", element, false)), length as i32)
+    };
+    let mut fields = vec![
+        Field::new("id", DataType::UInt64, false),
+        Field::new("time", DataType::Float64, false),
+        Field::new("position", list(DataType::Float32, 3), false),
+        Field::new("rotation", list(DataType::Float32, 4), false),
+    ];
+    for (_, name, dimension, precision) in schema.keys() {
+        let element = match precision {
+            KeyPrecision::F32 => DataType::Float32,
+            KeyPrecision::F16 => DataType::Float16,
+        };
+        fields.push(Field::new(format!("key_{name}"), list(element, dimension), true));
+    }
+    fields.push(Field::new("payload", DataType::LargeBinary, true));
+    fields.push(Field::new("reference", DataType::LargeUtf8, true));
+    Arc::new(arrow_schema::Schema::new(fields))
+}
+
+/// The records `rows` of a snapshot, all of one block, as a batch with the columns of `columns`.
+pub(crate) fn record_batch(
+    snapshot: &Snapshot,
+    columns: &SchemaRef,
+    rows: Range<usize>,
+) -> Result<RecordBatch, ArrowError> {
+    let block = snapshot.block(rows.start / crate::BLOCK_RECORDS);
+    let inside = rows.start - block.first()..rows.end - block.first();
+    let positions = block.positions();
+    let flat_positions = inside.clone().flat_map(|row| positions.map(|axis| axis[row]));
+    let rotations = block.rotations()[inside.clone()].as_flattened();
+    let mut arrays: Vec<ArrayRef> = vec![
+        Arc::new(UInt64Array::from_iter_values(rows.start as u64..rows.end as u64)),
+        Arc::new(Float64Array::from(block.times()[inside.clone()].to_vec())),
+        fixed_lists(columns, 2, Arc::new(Float32Array::from_iter_values(flat_positions)), None)?,
+        fixed_lists(columns, 3, Arc::new(Float32Array::from(rotations.to_vec())), None)?,
+    ];
+    for (column, (cue, _, dimension, _)) in snapshot.schema().keys().enumerate() {
+        let keys = block.keys(cue).expect("a key cue has a column");
+        let values: ArrayRef = match keys.range(inside.start * dimension, inside.end * dimension) {
+            Keys::F32(values) => Arc::new(Float32Array::from(values.to_vec())),
+            Keys::F16(values) => Arc::new(Float16Array::from(values.to_vec())),
+        };
+        let present: NullBuffer = inside.clone().map(|row| block.is_present(cue, row)).collect();
+        arrays.push(fixed_lists(columns, FIRST_KEY + column, values, Some(present))?);
+    }
+    let (mut payloads, mut references) = (LargeBinaryBuilder::new(), LargeStringBuilder::new());
+    for row in inside {
+        let (payload, reference) = match block.payload(row) {
+            Payload::None => (None, None),
+            Payload::Bytes(bytes) => (Some(bytes), None),
+            Payload::Reference(reference) => (None, Some(reference)),
+        };
+        payloads.append_option(payload);
+        references.append_option(reference);
+    }
+    arrays.push(Arc::new(payloads.finish()));
+    arrays.push(Arc::new(references.finish()));
+    RecordBatch::try_new(columns.clone(), arrays)
+}
+
+fn fixed_lists(
+    columns: &SchemaRef,
+    index: usize,
+    values: ArrayRef,
+    present: Option<NullBuffer>,
+) -> Result<ArrayRef, ArrowError> {
+    let DataType::FixedSizeList(item, length) = columns.field(index).data_type() else {
+        unreachable!("these columns are lists by construction")
+    };
+    let present = present.filter(|bits| bits.null_count() > 0);
+    Ok(Arc::new(FixedSizeListArray::try_new(item.clone(), *length, values, present)?))
+}
+
+/// How Arrow data is laid out: the current version, every buffer at a multiple of 64 bytes.
+pub(crate) fn write_options() -> IpcWriteOptions {
+    IpcWriteOptions::try_new(64, false, MetadataVersion::V5).expect("a supported combination")
+}
+
+/// A batch as one Arrow IPC message.
+pub(crate) fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    let options = write_options();
+    let mut tracker = DictionaryTracker::new(true);
+    let (_, encoded) = IpcDataGenerator::default().encode(
+        batch,
+        &mut tracker,
+        &options,
+        &mut Default::default(),
+    )?;
+    let mut message =
+        Vec::with_capacity(encoded.ipc_message.len() + encoded.arrow_data.len() + 128);
+    write_message(&mut message, encoded, &options)?;
+    Ok(message)
+}
+
+/// Reads one Arrow IPC message with a batch of these columns, in place where alignment allows.
+///
+/// Everything the message says about itself is checked against the columns and the bytes that are
+/// there before Arrow's decoder sees it, because that one trusts lengths and offsets.
+///
+/// # Errors
+/// What is wrong with the message.
+pub(crate) fn decode(columns: &SchemaRef, message: &Buffer) -> Result<RecordBatch, String> {
+    let prefix = message.get(..8).ok_or("the message has no prefix")?;
+    if prefix[..4] != [0xff; 4] {
+        return Err("the message does not start with Arrow's continuation mark".into());
+    }
+    let length = u32::from_le_bytes(prefix[4..].try_into().expect("four bytes")) as usize;
+    let metadata = message[8..].get(..length).ok_or("the metadata is longer than the message")?;
+    let body = message.slice(8 + length);
+    let parsed = root_as_message(metadata).map_err(|error| error.to_string())?;
+    if parsed.version() != MetadataVersion::V5 || parsed.header_type() != MessageHeader::RecordBatch
+    {
+        return Err("the message is no record batch of version 5".into());
+    }
+    let batch = parsed.header_as_record_batch().ok_or("the record batch has no header")?;
+    let rows = usize::try_from(batch.length()).ok().filter(|&rows| rows <= crate::BLOCK_RECORDS);
+    let rows = rows.ok_or_else(|| format!("{} rows are not a batch", batch.length()))?;
+    if batch.compression().is_some() || batch.variadicBufferCounts().is_some_and(|c| !c.is_empty())
+    {
+        return Err("the record batch is compressed or has views".into());
+    }
+    let nodes = batch.nodes().ok_or("the record batch has no nodes")?;
+    let lengths = node_lengths(columns.fields(), rows);
+    if nodes.len() != lengths.len() {
+        return Err(format!("{} nodes instead of {}", nodes.len(), lengths.len()));
+    }
+    for (node, length) in nodes.iter().zip(lengths) {
+        let (found, nulls) = (node.length(), node.null_count());
+        if usize::try_from(found) != Ok(length) || !(0..=found).contains(&nulls) {
+            return Err(format!("a column of {found} with {nulls} nulls instead of {length}"));
+        }
+    }
+    for buffer in batch.buffers().ok_or("the record batch has no buffers")? {
+        let start = usize::try_from(buffer.offset()).ok();
+        let end = usize::try_from(buffer.length()).ok().and_then(|size| start?.checked_add(size));
+        if end.is_none_or(|end| end > body.len()) {
+            return Err("a buffer lies outside the message".into());
+        }
+    }
+    RecordBatchDecoder::try_new(&body, batch, columns.clone(), &HashMap::new(), &parsed.version())
+        .and_then(|decoder| decoder.read_record_batch())
+        .map_err(|error| error.to_string())
+}
+
+/// The length of every node of a batch with `rows` rows, in Arrow's depth-first order.
+fn node_lengths(fields: &Fields, rows: usize) -> Vec<usize> {
+    let nodes = fields.iter().flat_map(|field| match field.data_type() {
+        DataType::FixedSizeList(_, length) => vec![rows, rows * *length as usize],
+        _ => vec![rows],
+    });
+    nodes.collect()
+}
+
+impl From<ArrowError> for Error {
+    /// A failure while writing our own columns: the target's, or columns that do not fit.
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, source) => {
+                Self::Disk { operation: "write", file: "an Arrow file".into(), source }
+            }
+            other => Self::Block { reason: other.to_string() },
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The one writer of a store.
+
+use super::disk::{Disk, LocalDisk, path_of};
+use super::frame::{Damage, LOG_HEADER};
+use super::log::{ActiveLog, LogContents};
+use super::manifest::{
+    MANIFEST, MANIFEST_DRAFT, Manifest, describe, is_ours, log_name, sealed_name,
+};
+use super::record_batch::{arrow_schema, encode, record_batch};
+use super::sealed::{self, Check};
+use super::segment;
+use crate::{
+    BLOCK_RECORDS, Error, Memory, MemoryId, MemoryReader, Observation, Payload, Schema, Snapshot,
+};
+use arrow_schema::SchemaRef;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The longest payload of one record, in bytes. Larger things are kept elsewhere, by reference.
+pub const MAX_PAYLOAD: usize = 256 << 20;
+
+const LOCK: &str = "lock";
+
+/// How a store writes. The defaults serve; smaller numbers bound the work of opening after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Records in the log before it is sealed, at most a block (65,536, the default).
+    pub seal_records: usize,
+    /// Bytes in the log before it is sealed; 256 MiB, so that large payloads do not pile up.
+    pub seal_bytes: usize,
+    /// Bytes of appended records held back until they are written together; 4 MiB.
+    /// [`Store::sync`] writes them at once.
+    pub frame_bytes: usize,
+    /// Whether opening reads and checks every byte of every sealed file instead of those that
+    /// say where everything is. Off by default: it costs a read of the whole store.
+    pub check_everything: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            seal_records: BLOCK_RECORDS,
+            seal_bytes: 256 << 20,
+            frame_bytes: 4 << 20,
+            check_everything: false,
+        }
+    }
+}
+
+/// What opening a store found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Records that are there, all of them durable.
+    pub records: u64,
+    /// Bytes of an unfinished write at the end of the log that were cut.
+    pub torn_bytes: u64,
+    /// Files that no longer counted and were removed.
+    pub removed: Vec<String>,
+}
+
+/// A memory on disk, opened for writing; there is one such writer at a time.
+///
+/// Records are readable through [`Self::snapshot`] at once and safe after [`Self::sync`]. After a
+/// failed write or sync nothing is known about the last bytes, so the store stops
+/// ([`Error::Stopped`]); opening it again recovers everything that was synced. Dropping a store
+/// syncs it, but cannot say whether that worked: [`Self::close`] can.
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    options: StoreOptions,
+    columns: SchemaRef,
+    manifest: Manifest,
+    log: ActiveLog,
+    memory: Memory,
+    /// Records in sealed files and in the log.
+    written: usize,
+    /// Records that are safe.
+    durable: usize,
+    /// About how many bytes the appended records that are not written yet will take.
+    pending_bytes: usize,
+    stopped: Option<String>,
+    recovery: Recovery,
+    _lock: Box<dyn Send + Sync>,
+}
+
+impl Store {
+    /// Opens the store in the folder `path`, or makes one with these cues if there is none.
+    ///
+    /// # Errors
+    /// [`Error::StoreSchema`] if the store has other cues; otherwise as for [`Self::open`].
+    pub fn open_or_create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let disk = LocalDisk::create(path)
+            .map_err(|source| Error::disk("create", path.display().to_string(), source))?;
+        Self::open_or_create_on(Arc::new(disk), schema, StoreOptions::default())
+    }
+
+    /// Opens the store in the folder `path`.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] if there is none, [`Error::Locked`] if it is open for writing elsewhere,
+    /// [`Error::Corrupt`] for damage, [`Error::StoreVersion`] if another version wrote it,
+    /// [`Error::Disk`] if the system refuses.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_on(Arc::new(local(path.as_ref())?), StoreOptions::default())
+    }
+
+    /// As [`Self::open_or_create`], on any disk and with other than the usual options.
+    pub fn open_or_create_on(
+        disk: Arc<dyn Disk>,
+        schema: &Schema,
+        options: StoreOptions,
+    ) -> Result<Self, Error> {
+        let lock = lock(&*disk)?;
+        let manifest = match Manifest::load(&*disk)? {
+            Some(manifest) => manifest,
+            None => create(&*disk, schema)?,
+        };
+        let found = manifest.schema()?;
+        if found != *schema {
+            return Err(Error::StoreSchema {
+                store: disk.describe(),
+                found: describe(&found),
+                expected: describe(schema),
+            });
+        }
+        Self::recover(disk, lock, manifest, options)
+    }
+
+    /// As [`Self::open`], on any disk and with other than the usual options.
+    pub fn open_on(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, Error> {
+        let lock = lock(&*disk)?;
+        let manifest = Manifest::load(&*disk)?;
+        let manifest = manifest.ok_or_else(|| Error::NoStore { path: disk.describe() })?;
+        Self::recover(disk, lock, manifest, options)
+    }
+
+    fn recover(
+        disk: Arc<dyn Disk>,
+        lock: Box<dyn Send + Sync>,
+        manifest: Manifest,
+        options: StoreOptions,
+    ) -> Result<Self, Error> {
+        let schema = manifest.schema()?;
+        let columns = arrow_schema(&schema);
+        let check = if options.check_everything { Check::Everything } else { Check::Structure };
+        let mut segments = (manifest.sealed.iter())
+            .map(|entry| sealed::read(&*disk, &columns, entry, check))
+            .collect::<Result<Vec<_>, _>>()?;
+        let contents = LogContents::read(&*disk, &columns, &manifest)?;
+        segments.extend(contents.segments.iter().cloned());
+        let blocks = segment::blocks(&schema, &segments)?;
+        let memory = Memory::from_blocks(schema, blocks)?;
+        let log = ActiveLog::recover(&*disk, manifest.log, &contents)?;
+        // The manifest that is read may be one whose rename a power cut could still undo, and
+        // with it the files it replaced would count again: settle it before removing any.
+        disk.sync_directory().map_err(|source| {
+            Error::disk("sync the folder of", path_of(&*disk, MANIFEST), source)
+        })?;
+        let removed = remove_leftovers(&*disk, &manifest)?;
+        let recovery =
+            Recovery { records: memory.len() as u64, torn_bytes: contents.torn_bytes(), removed };
+        let length = memory.len();
+        Ok(Self {
+            disk,
+            options,
+            columns,
+            manifest,
+            log,
+            memory,
+            written: length,
+            durable: length,
+            pending_bytes: 0,
+            stopped: None,
+            recovery,
+            _lock: lock,
+        })
+    }
+
+    /// What opening found: records, and bytes of a torn tail that were cut.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// The cues.
+    pub fn schema(&self) -> &Schema {
+        self.memory.schema()
+    }
+
+    /// How many records there are, safe or not.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+
+    /// How many records are safe: all with a smaller id survive a kill and a power cut.
+    pub fn durable(&self) -> usize {
+        self.durable
+    }
+
+    /// All records appended so far.
+    pub fn snapshot(&self) -> Snapshot {
+        self.memory.snapshot()
+    }
+
+    /// A handle from which other threads take snapshots while this one appends.
+    pub fn reader(&self) -> MemoryReader {
+        self.memory.reader()
+    }
+
+    /// Appends one observation. It is readable at once and safe after [`Self::sync`].
+    ///
+    /// When the log is full, this call seals it, which writes the log's records once more and takes
+    /// as long as writing and syncing that many bytes does.
+    ///
+    /// # Errors
+    /// As for [`Memory::append`], and [`Error::Observation`] for a payload above [`MAX_PAYLOAD`]:
+    /// nothing is stored. [`Error::Disk`] when the disk fails: the store stops. [`Error::Stopped`]
+    /// when it had stopped.
+    pub fn append(&mut self, observation: &Observation<'_>) -> Result<MemoryId, Error> {
+        self.check_running()?;
+        let payload = match observation.payload {
+            Payload::None => 0,
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::Reference(reference) => reference.len(),
+        };
+        if payload > MAX_PAYLOAD {
+            return Err(Error::Observation {
+                time: observation.time,
+                reason: format!("its payload of {payload} bytes exceeds {MAX_PAYLOAD}"),
+            });
+        }
+        let id = self.memory.append(observation)?;
+        let keys =
+            self.schema().keys().map(|(_, _, dimension, precision)| dimension * precision.bytes());
+        self.pending_bytes += keys.sum::<usize>() + payload + size_of::<Observation<'_>>();
+        let sealed = self.manifest.sealed_records() as usize;
+        let full = self.memory.len() - sealed >= self.options.seal_records
+            || self.memory.len().is_multiple_of(BLOCK_RECORDS)
+            || self.log.bytes() + self.pending_bytes >= self.options.seal_bytes;
+        if full {
+            self.or_stop(Self::seal)?;
+        } else if self.pending_bytes >= self.options.frame_bytes {
+            self.or_stop(Self::write_pending)?;
+        }
+        Ok(id)
+    }
+
+    /// Makes every record appended so far safe, and says how many there are.
+    ///
+    /// # Errors
+    /// [`Error::Disk`] when the disk fails. Then the store stops, because a second try could
+    /// succeed without having written anything: open it again to continue from what is safe.
+    pub fn sync(&mut self) -> Result<usize, Error> {
+        self.check_running()?;
+        if self.durable < self.memory.len() {
+            self.or_stop(|store| {
+                store.write_pending()?;
+                store.log.sync()?;
+                store.durable = store.memory.len();
+                Ok(())
+            })?;
+        }
+        Ok(self.durable)
+    }
+
+    /// Syncs and closes the store, leaving a mark by which later damage to the log's end can be
+    /// told from an unfinished write.
+    ///
+    /// # Errors
+    /// As for [`Self::sync`].
+    pub fn close(mut self) -> Result<(), Error> {
+        self.sync()?;
+        if self.log.bytes() > LOG_HEADER {
+            self.or_stop(|store| {
+                store.log.append(store.memory.len() as u64, 0, &[])?;
+                store.log.sync()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the records that are only in memory to the log, as one frame.
+    fn write_pending(&mut self) -> Result<(), Error> {
+        let rows = self.written..self.memory.len();
+        if !rows.is_empty() {
+            let batch = record_batch(&self.memory.snapshot(), &self.columns, rows.clone())?;
+            self.log.append(rows.start as u64, rows.len(), &encode(&batch)?)?;
+            self.written = rows.end;
+        }
+        self.pending_bytes = 0;
+        Ok(())
+    }
+
+    /// Moves the records of the log into a sealed file and starts the next log.
+    fn seal(&mut self) -> Result<(), Error> {
+        let first = self.manifest.sealed_records();
+        let rows = first as usize..self.memory.len();
+        let batch = record_batch(&self.memory.snapshot(), &self.columns, rows.clone())?;
+        let entry = sealed::write(&*self.disk, first, &batch)?;
+        drop(batch);
+        let old = self.manifest.log;
+        self.log = ActiveLog::create(&*self.disk, old + 1, rows.end as u64)?;
+        self.manifest.sealed.push(entry);
+        self.manifest.log = old + 1;
+        self.manifest.commit(&*self.disk)?;
+        (self.written, self.durable, self.pending_bytes) = (rows.end, rows.end, 0);
+        let name = log_name(old);
+        self.disk
+            .remove(&name)
+            .map_err(|source| Error::disk("remove", path_of(&*self.disk, &name), source))?;
+        if rows.end.is_multiple_of(BLOCK_RECORDS) { self.lend_block() } else { Ok(()) }
+    }
+
+    /// Lets the block that was just completed live in its mapped files instead of in RAM.
+    fn lend_block(&mut self) -> Result<(), Error> {
+        let number = self.memory.len() / BLOCK_RECORDS - 1;
+        let entries = self.manifest.sealed.iter().rev();
+        let mut segments = entries
+            .take_while(|entry| entry.first as usize >= number * BLOCK_RECORDS)
+            .map(|entry| sealed::read(&*self.disk, &self.columns, entry, Check::Structure))
+            .collect::<Result<Vec<_>, _>>()?;
+        segments.reverse();
+        let block = segment::block(self.memory.schema(), &segments)?;
+        self.memory.replace_block(number, block)
+    }
+
+    fn check_running(&self) -> Result<(), Error> {
+        match &self.stopped {
+            None => Ok(()),
+            Some(cause) => Err(Error::Stopped {
+                store: self.disk.describe(),
+                durable: self.durable as u64,
+                cause: cause.clone(),
+            }),
+        }
+    }
+
+    /// Runs a step after whose failure the state of the disk is unknown.
+    fn or_stop(&mut self, step: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
+        step(self).inspect_err(|error| self.stopped = Some(error.to_string()))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Whoever must know whether this works calls `close` or `sync`.
+        let _ = self.sync();
+    }
+}
+
+/// The folder of an existing store.
+pub(super) fn local(path: &Path) -> Result<LocalDisk, Error> {
+    LocalDisk::open(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::NoStore { path: path.display().to_string() }
+        }
+        _ => Error::disk("open", path.display().to_string(), source),
+    })
+}
+
+fn lock(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>, Error> {
+    disk.lock(LOCK).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => {
+            Error::Locked { store: disk.describe(), holder: source.to_string() }
+        }
+        _ => Error::disk("lock", path_of(disk, LOCK), source),
+    })
+}
+
+/// Makes an empty store where there is none.
+fn create(disk: &dyn Disk, schema: &Schema) -> Result<Manifest, Error> {
+    let list = |source| Error::disk("list", disk.describe(), source);
+    for name in disk.list().map_err(list)? {
+        // A creation that was interrupted leaves a log without records. Anything more was a store
+        // whose manifest is gone, and making a new one would throw its records away.
+        let is_data = name.ends_with(".arrow")
+            || disk.read(&name).is_ok_and(|bytes| bytes.len() > LOG_HEADER);
+        if is_ours(&name) && name != MANIFEST_DRAFT && is_data {
+            return Err(Error::corrupt(
+                path_of(disk, MANIFEST),
+                Damage { offset: 0, reason: format!("missing, but {name} is there") },
+            ));
+        }
+    }
+    let mut manifest = Manifest::new(schema)?;
+    ActiveLog::create(disk, manifest.log, 0)?;
+    manifest.commit(disk)?;
+    Ok(manifest)
+}
+
+/// Removes files of this store that the manifest does not name: an interrupted seal left them.
+fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<String>, Error> {
+    let mut kept: BTreeSet<String> =
+        manifest.sealed.iter().map(|entry| sealed_name(entry.first)).collect();
+    kept.insert(log_name(manifest.log));
+    let names = disk.list().map_err(|source| Error::disk("list", disk.describe(), source))?;
+    let mut leftovers: Vec<String> =
+        names.into_iter().filter(|name| is_ours(name) && !kept.contains(name)).collect();
+    leftovers.sort();
+    for name in &leftovers {
+        disk.remove(name).map_err(|source| Error::disk("remove", path_of(disk, name), source))?;
+    }
+    Ok(leftovers)
+}

@@ -1,0 +1,5 @@
+//! All recall policies through the public interface.
+
+mod allocation;
+mod conformance;
+mod retriever_file;

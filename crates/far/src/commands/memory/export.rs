@@ -1,0 +1,203 @@
+//! `far memory export`: the records of a store for other programs.
+
+use super::explain;
+use crate::hint::Hint;
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use far_memory::store::{StoreReader, write_arrow};
+use far_memory::{MemoryId, Payload, Snapshot};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `far memory export`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder of the store.
+    path: PathBuf,
+    /// The file to write, or `-` for standard output.
+    #[arg(long, short)]
+    output: PathBuf,
+    /// Arrow and JSON lines hold everything; CSV leaves out keys and payload bytes. By default what
+    /// the ending of the output says.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// The first id to write.
+    #[arg(long, default_value_t = 0)]
+    from: usize,
+    /// The id after the last one to write; by default all.
+    #[arg(long)]
+    to: Option<usize>,
+}
+
+/// How records are written.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// An Arrow IPC file: pyarrow, pandas, polars and DuckDB open it.
+    Arrow,
+    /// One JSON object per line; payload bytes as base64.
+    Jsonl,
+    /// A table of id, time, pose and payload size.
+    Csv,
+}
+
+/// One record as a line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    id: usize,
+    time: f64,
+    position: [f32; 3],
+    rotation: [f32; 4],
+    keys: BTreeMap<&'a str, Vec<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a str>,
+}
+
+/// One record as a row of CSV.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: usize,
+    time: f64,
+    x: f32,
+    y: f32,
+    z: f32,
+    rotation_w: f32,
+    rotation_x: f32,
+    rotation_y: f32,
+    rotation_z: f32,
+    yaw: f32,
+    pitch: f32,
+    payload_bytes: Option<usize>,
+    reference: Option<&'a str>,
+}
+
+/// Writes the records of a store.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let format = arguments.format()?;
+    let mut reader = StoreReader::open(&arguments.path).map_err(explain)?;
+    let snapshot = reader.snapshot().map_err(explain)?;
+    let range = arguments.from..arguments.to.unwrap_or(snapshot.len());
+    if range.end > snapshot.len() || range.start > range.end {
+        return Err(Hint::error(
+            format!("there are no records {} to {}", range.start, range.end),
+            format!("the store holds the ids 0 to {}", snapshot.len()),
+        ));
+    }
+    if arguments.output == Path::new("-") {
+        return write(&snapshot, range, format, &mut std::io::stdout().lock());
+    }
+    // A file that has its name is whole.
+    let mut part = arguments.output.clone().into_os_string();
+    part.push(".part");
+    let file = File::create(&part).with_context(|| format!("cannot create {part:?}"))?;
+    let mut target = BufWriter::new(file);
+    write(&snapshot, range, format, &mut target)?;
+    target.into_inner().context("cannot finish the file")?.sync_all()?;
+    std::fs::rename(&part, &arguments.output)
+        .with_context(|| format!("cannot rename {part:?} to {}", arguments.output.display()))
+}
+
+impl Arguments {
+    fn format(&self) -> anyhow::Result<Format> {
+        let ending = self.output.extension().and_then(|ending| ending.to_str());
+        match (self.format, ending) {
+            (Some(format), _) => Ok(format),
+            (None, Some("arrow" | "feather" | "ipc")) => Ok(Format::Arrow),
+            (None, Some("jsonl" | "ndjson")) => Ok(Format::Jsonl),
+            (None, Some("csv")) => Ok(Format::Csv),
+            (None, _) => Err(Hint::error(
+                format!("the format of {} is not clear from its ending", self.output.display()),
+                "add --format arrow, --format jsonl or --format csv",
+            )),
+        }
+    }
+}
+
+fn write(
+    snapshot: &Snapshot,
+    range: Range<usize>,
+    format: Format,
+    target: &mut impl Write,
+) -> anyhow::Result<()> {
+    let style = match format {
+        Format::Arrow => "{spinner} {bytes} {bytes_per_sec}",
+        Format::Jsonl | Format::Csv => "{bar:40} {human_pos}/{human_len} records {per_sec} {eta}",
+    };
+    let bar = ProgressBar::new(range.len() as u64).with_style(ProgressStyle::with_template(style)?);
+    match format {
+        Format::Arrow => {
+            bar.unset_length();
+            write_arrow(snapshot, range, &mut bar.wrap_write(&mut *target)).map_err(explain)?;
+        }
+        Format::Jsonl => {
+            for id in bar.wrap_iter(range) {
+                serde_json::to_writer(&mut *target, &line(snapshot, id))?;
+                target.write_all(b"\n")?;
+            }
+        }
+        Format::Csv => {
+            let mut writer = csv::Writer::from_writer(&mut *target);
+            for id in bar.wrap_iter(range) {
+                writer.serialize(row(snapshot, id))?;
+            }
+            writer.flush()?;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(target.flush()?)
+}
+
+fn line(snapshot: &Snapshot, id: usize) -> Line<'_> {
+    let pose = snapshot.pose(id);
+    let keys = snapshot.schema().keys().filter_map(|(cue, name, dimension, _)| {
+        let mut numbers = vec![0.0; dimension];
+        snapshot.key(cue, id)?.copy_to(&mut numbers);
+        Some((name, numbers))
+    });
+    let (payload, reference) = match snapshot.payload(MemoryId(id as u64)) {
+        Payload::None => (None, None),
+        Payload::Bytes(bytes) => (Some(STANDARD.encode(bytes)), None),
+        Payload::Reference(reference) => (None, Some(reference)),
+    };
+    Line {
+        id,
+        time: snapshot.time(id),
+        position: pose.position,
+        rotation: pose.rotation,
+        keys: keys.collect(),
+        payload,
+        reference,
+    }
+}
+
+fn row(snapshot: &Snapshot, id: usize) -> Row<'_> {
+    let pose = snapshot.pose(id);
+    let ([x, y, z], [w, i, j, k]) = (pose.position, pose.rotation);
+    let (payload_bytes, reference) = match snapshot.payload(MemoryId(id as u64)) {
+        Payload::None => (None, None),
+        Payload::Bytes(bytes) => (Some(bytes.len()), None),
+        Payload::Reference(reference) => (None, Some(reference)),
+    };
+    Row {
+        id,
+        time: snapshot.time(id),
+        x,
+        y,
+        z,
+        rotation_w: w,
+        rotation_x: i,
+        rotation_y: j,
+        rotation_z: k,
+        yaw: pose.yaw(),
+        pitch: pose.pitch(),
+        payload_bytes,
+        reference,
+    }
+}

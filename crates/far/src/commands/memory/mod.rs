@@ -1,0 +1,80 @@
+//! `far memory`: look at, check and export memory stores; one file per verb.
+
+mod export;
+mod stat;
+mod verify;
+
+use crate::hint::Hint;
+use clap::Subcommand;
+use far_memory::Error;
+use std::error::Error as _;
+
+/// What can be done with a memory store.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Say what a store holds: records, cues, times, places, payloads, sizes.
+    ///
+    /// Example: far memory stat robot.memory --json
+    Stat(stat::Arguments),
+    /// Read every byte of a store and report damage, file by file; exit status 1 if there is any.
+    ///
+    /// Example: far memory verify robot.memory
+    Verify(verify::Arguments),
+    /// Write the records of a store as an Arrow file, JSON lines or CSV.
+    ///
+    /// Example: far memory export robot.memory --output robot.jsonl --from 100 --to 200
+    Export(export::Arguments),
+}
+
+/// Runs one verb on a store.
+pub fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+    }
+}
+
+/// A failure of the memory with what to do about it.
+fn explain(error: Error) -> anyhow::Error {
+    let hint = match &error {
+        Error::NoStore { .. } => "a store is a folder with a manifest.json in it; check the path",
+        Error::Corrupt { .. } => {
+            "`far memory verify PATH` lists every damaged file; restore them from a copy"
+        }
+        Error::StoreVersion { .. } => "use the version of far that wrote the store",
+        Error::Locked { .. } => "stop the other writer; reading needs no lock",
+        Error::Disk { .. } => "check permissions, free space and the health of the disk",
+        _ => return error.into(),
+    };
+    let message = match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    Hint::error(message, hint)
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_are_grouped() {
+        let numbers = [0, 12, 999, 1_000, 65_536, 1_234_567];
+        let expected = ["0", "12", "999", "1,000", "65,536", "1,234,567"];
+        assert_eq!(numbers.map(grouped), expected);
+    }
+}

@@ -1,0 +1,176 @@
+//! `far memory stat`: what a store holds.
+
+use super::{explain, grouped};
+use far_memory::store::{StoreReader, StoreStatus};
+use far_memory::{Cue, CueKind, MemoryId, Payload, Snapshot};
+use indicatif::HumanBytes;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Arguments of `far memory stat`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder of the store.
+    path: PathBuf,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The smallest and largest of some numbers; `None` when there are none.
+type Range = Option<(f64, f64)>;
+
+/// What is counted over all records.
+struct Summary {
+    time: Range,
+    position: [Range; 3],
+    /// Keys present, by cue.
+    present: Vec<usize>,
+    byte_payloads: u64,
+    payload_bytes: u64,
+    references: u64,
+}
+
+/// Prints what a store holds.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut reader = StoreReader::open(&arguments.path).map_err(explain)?;
+    let (snapshot, status) = reader.look().map_err(explain)?;
+    let summary = Summary::of(&snapshot);
+    if arguments.json {
+        println!("{}", summary.json(&snapshot, &status));
+    } else {
+        summary.print(&snapshot, &status);
+    }
+    Ok(())
+}
+
+impl Summary {
+    fn of(snapshot: &Snapshot) -> Self {
+        let cues = 0..snapshot.schema().cues().len();
+        let mut summary = Self {
+            time: None,
+            position: [None; 3],
+            present: vec![0; cues.len()],
+            byte_payloads: 0,
+            payload_bytes: 0,
+            references: 0,
+        };
+        for block in snapshot.blocks() {
+            block.times().iter().for_each(|&time| widen(&mut summary.time, time));
+            for (range, values) in summary.position.iter_mut().zip(block.positions()) {
+                values.iter().for_each(|&value| widen(range, f64::from(value)));
+            }
+            for cue in cues.clone() {
+                let rows = (0..block.len()).filter(|&row| block.is_present(cue, row));
+                summary.present[cue] += rows.count();
+            }
+        }
+        for id in 0..snapshot.len() {
+            match snapshot.payload(MemoryId(id as u64)) {
+                Payload::None => {}
+                Payload::Bytes(bytes) => {
+                    summary.byte_payloads += 1;
+                    summary.payload_bytes += bytes.len() as u64;
+                }
+                Payload::Reference(_) => summary.references += 1,
+            }
+        }
+        summary
+    }
+
+    fn json(&self, snapshot: &Snapshot, status: &StoreStatus) -> serde_json::Value {
+        let range = |range: Range| range.map(|(low, high)| [low, high]);
+        let cues = snapshot.schema().cues().iter().zip(&self.present).map(|(cue, present)| {
+            let mut entry = json!({ "name": cue.name, "present": present });
+            match cue.kind {
+                CueKind::Metadata => entry["kind"] = "metadata".into(),
+                CueKind::Key { dimension, precision } => {
+                    entry["kind"] = "key".into();
+                    entry["dimension"] = dimension.into();
+                    entry["bits"] = (8 * precision.bytes()).into();
+                }
+            }
+            entry
+        });
+        json!({
+            "records": snapshot.len(),
+            "sealed": {
+                "records": status.sealed_records,
+                "files": status.sealed_files,
+                "bytes": status.sealed_bytes,
+            },
+            "log": {
+                "records": status.log_records,
+                "bytes": status.log_bytes,
+                "torn_bytes": status.torn_bytes,
+            },
+            "time": range(self.time),
+            "position": self.position.map(range),
+            "cues": cues.collect::<Vec<_>>(),
+            "payloads": {
+                "bytes": self.byte_payloads,
+                "total_bytes": self.payload_bytes,
+                "references": self.references,
+            },
+        })
+    }
+
+    fn print(&self, snapshot: &Snapshot, status: &StoreStatus) {
+        let line = |name: &str, value: String| println!("{name:<10} {value}");
+        let records = snapshot.len() as u64;
+        line("records", grouped(records));
+        line(
+            "sealed",
+            format!(
+                "{} records in {} files, {}",
+                grouped(status.sealed_records),
+                grouped(status.sealed_files as u64),
+                HumanBytes(status.sealed_bytes)
+            ),
+        );
+        line(
+            "log",
+            format!("{} records, {}", grouped(status.log_records), HumanBytes(status.log_bytes)),
+        );
+        if status.torn_bytes > 0 {
+            line("torn tail", format!("{} bytes of an unfinished write", status.torn_bytes));
+        }
+        let range = |range: Range, unit: &str| match range {
+            None => "none".to_owned(),
+            Some((low, high)) => format!("{low:.3} to {high:.3} {unit}"),
+        };
+        line("time", range(self.time, "s"));
+        for (axis, extent) in ["x", "y", "z"].into_iter().zip(self.position) {
+            line(axis, range(extent, "m"));
+        }
+        line(
+            "payloads",
+            format!(
+                "{} with bytes ({}), {} by reference",
+                grouped(self.byte_payloads),
+                HumanBytes(self.payload_bytes),
+                grouped(self.references)
+            ),
+        );
+        println!("\n{:<16} {:<16} present", "cue", "kind");
+        for (cue, &present) in snapshot.schema().cues().iter().zip(&self.present) {
+            let percent = 100.0 * present as f64 / records.max(1) as f64;
+            let present = format!("{} ({percent:.1} %)", grouped(present as u64));
+            println!("{:<16} {:<16} {present}", cue.name, kind(cue));
+        }
+    }
+}
+
+fn kind(cue: &Cue) -> String {
+    match cue.kind {
+        CueKind::Metadata => "time and pose".into(),
+        CueKind::Key { dimension, precision } => {
+            format!("{dimension} × {} bit", 8 * precision.bytes())
+        }
+    }
+}
+
+fn widen(range: &mut Range, value: f64) {
+    let (low, high) = range.unwrap_or((value, value));
+    *range = Some((low.min(value), high.max(value)));
+}
