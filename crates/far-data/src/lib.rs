@@ -1,0 +1,49 @@
+//! Episodes on disk: the dataset format, its reader and writer, and the sampling of training
+//! examples.
+//!
+//! A dataset is a folder:
+//!
+//! ```text
+//! dataset.json            what the whole dataset has in common   DatasetDescription
+//! episodes.arrow          one row per episode                    EpisodeSummary
+//! episodes/000042.arrow   one row per frame                      Frame
+//! episodes/000042.wav     binaural sound, when there is any      Audio
+//! ```
+//!
+//! pyarrow and polars open the Arrow files as they are. [`DatasetWriter`] records, [`Dataset`] reads.
+
+mod arrow_file;
+mod audio;
+mod dataset;
+mod dataset_writer;
+mod description;
+mod durable;
+mod episode;
+mod episode_writer;
+mod error;
+mod frame;
+mod frame_batch;
+mod frame_check;
+mod frame_columns;
+mod frame_schema;
+mod index;
+mod mask;
+mod picture;
+mod split;
+mod stream;
+mod summary;
+
+pub use audio::Audio;
+pub use dataset::Dataset;
+pub use dataset_writer::DatasetWriter;
+pub use description::{
+    DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,
+};
+pub use episode::Episode;
+pub use episode_writer::EpisodeWriter;
+pub use error::{DataError, Result};
+pub use frame::{AgentState, Change, ChangeKind, Frame, FrameImage, Phase, VisibleStates};
+pub use mask::Mask;
+pub use picture::Picture;
+pub use split::{Deal, Split, SplitRule};
+pub use summary::{EpisodeFacts, EpisodeSummary, Pair};
