@@ -28,6 +28,7 @@ impl BakedLight {
         // The border is open sky, so that the ground does not darken where the grid ends.
         let mut cells = vec![[255u8, 255, 0, 0]; (count[0] * count[1] * count[2]) as usize];
         let baker = Baker { field, light, directions: neighbors() };
+        let beside = beside_solid(field);
         for z in 1..count[2] - 1 {
             for y in 1..count[1] - 1 {
                 for x in 1..count[0] - 1 {
@@ -35,7 +36,7 @@ impl BakedLight {
                     if field.is_solid(index) {
                         continue;
                     }
-                    cells[index] = if field.is_beside_solid(index) {
+                    cells[index] = if beside[index] {
                         baker.light([x, y, z])
                     } else {
                         // Free air takes what the cell below has; things there are few.
@@ -158,6 +159,23 @@ impl Baker<'_> {
         }
         total
     }
+}
+
+/// Cells that are solid or have a solid among their 26 neighbors.
+fn beside_solid(field: &Field) -> Vec<bool> {
+    let count = field.count();
+    let mut mark: Vec<bool> =
+        (0..count.iter().product::<i32>() as usize).map(|index| field.is_solid(index)).collect();
+    let mut wider = mark.clone();
+    // Widening by one along each axis in turn reaches all neighbors.
+    for stride in field.stride().map(|s| s as usize) {
+        let inner = mark.len() - 2 * stride;
+        for (offset, wide) in wider[stride..][..inner].iter_mut().enumerate() {
+            *wide = mark[offset] | mark[offset + stride] | mark[offset + 2 * stride];
+        }
+        mark.copy_from_slice(&wider);
+    }
+    mark
 }
 
 /// The 26 steps to the neighbors of a cell.

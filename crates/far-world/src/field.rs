@@ -1,18 +1,19 @@
-//! Fast traversal of the voxels: one byte per cell says how far the next solid is.
+//! Fast traversal of the voxels: one byte per cell says how large an empty box lies ahead.
 //!
-//! A cell is either solid (its material) or holds the Chebyshev distance to the nearest solid or
-//! border cell. A ray in a cell of distance `d` crosses the empty cube of half width `d − 1` around
-//! it in one jump; for `d = 1` this is the ordinary step to the next cell. Plane crossings are always
-//! computed from the ray's origin, so that errors do not add up.
+//! For rays that rise and for rays that fall there is a table each. An entry is a box of cells around
+//! the entry's cell: `h − 1` cells to every side and `v` layers in the ray's vertical direction, all
+//! empty. A ray crosses it in one leap; the smallest box, `h = v = 1`, is the ordinary step to the
+//! next cell. What lies behind a ray never shortens its leap, so low rays over open ground are as
+//! cheap as rays into the sky. Plane crossings are always computed from the ray's origin, so that
+//! errors do not add up.
 
 use crate::grid::VoxelGrid;
+use crate::leap::{Leaps, REACH_BITS, REACH_MASK};
 use crate::material::MaterialId;
 use crate::vector::Vector;
 
-/// Cells at or above this are solid; the material's number is what is added to it.
-const SOLID: u8 = 64;
-/// The layer of cells around the grid, where a ray leaves the scene.
-const BORDER: u8 = 255;
+/// Marks the layer of cells around the grid, where a ray leaves the scene.
+pub(crate) const BORDER: u8 = 255;
 
 /// The faces of a box by number: −X, +X, −Y, +Y, −Z, +Z.
 pub const FACE_NORMALS: [Vector; 6] = [
@@ -40,7 +41,9 @@ pub struct VoxelHit {
 /// The grid prepared for rays.
 #[derive(Clone, Debug)]
 pub struct Field {
+    /// Material of each cell: 0 empty, [`BORDER`] outside.
     cells: Vec<u8>,
+    leaps: Leaps,
     /// Cells per axis with the border.
     count: [i32; 3],
     stride: [i32; 3],
@@ -61,22 +64,17 @@ impl Field {
             for y in 1..count[1] - 1 {
                 for x in 1..count[0] - 1 {
                     let voxel = [x - 1, y - 1, z - 1];
-                    let material = grid.get(voxel);
-                    cells[(x + y * stride[1] + z * stride[2]) as usize] =
-                        if material != MaterialId::EMPTY {
-                            SOLID + material.0
-                        } else if extra(voxel) {
-                            SOLID + 1
-                        } else {
-                            SOLID - 1
-                        };
+                    let material = grid.get(voxel).0;
+                    let filled = material == 0 && extra(voxel);
+                    let index = (x + y * stride[1] + z * stride[2]) as usize;
+                    cells[index] = if filled { 1 } else { material };
                 }
             }
         }
-        spread(&mut cells, count, stride);
+        let leaps = Leaps::new(&cells, count);
         let voxel = grid.voxel();
         let origin = grid.origin().map(|corner| corner - voxel);
-        Self { cells, count, stride, voxel, per_meter: 1.0 / voxel, origin }
+        Self { cells, leaps, count, stride, voxel, per_meter: 1.0 / voxel, origin }
     }
 
     /// Cells per axis with the border.
@@ -94,17 +92,10 @@ impl Field {
         self.voxel
     }
 
-    /// Whether a cell (by index, border included) stops rays.
+    /// Whether a cell (by index) stops rays; the border does not.
     #[inline]
     pub(crate) fn is_solid(&self, index: usize) -> bool {
-        let cell = self.cells[index];
-        cell >= SOLID && cell != BORDER
-    }
-
-    /// Whether an empty cell touches a solid or the border.
-    #[inline]
-    pub(crate) fn is_beside_solid(&self, index: usize) -> bool {
-        self.cells[index] == 1
+        !matches!(self.cells[index], 0 | BORDER)
     }
 
     /// A world point in cell units.
@@ -154,20 +145,26 @@ impl Field {
         } else {
             (distance, axis, cell) = self.enter(origin, direction, inverse)?;
         }
+        let leaps = if ahead[2] == 1 { &self.leaps.rising } else { &self.leaps.falling };
         loop {
-            let index = cell[0] + cell[1] * self.stride[1] + cell[2] * self.stride[2];
-            let value = self.cells[index as usize];
-            if value >= SOLID {
-                return (value != BORDER && distance < limit).then(|| VoxelHit {
+            let index = (cell[0] + cell[1] * self.stride[1] + cell[2] * self.stride[2]) as usize;
+            let leap = leaps[index];
+            let reach = i32::from(leap & REACH_MASK);
+            if reach == 0 {
+                let material = self.cells[index];
+                return (material != BORDER && distance < limit).then(|| VoxelHit {
                     distance,
                     voxel: [cell[0] - 1, cell[1] - 1, cell[2] - 1],
                     face: (2 * axis + 1 - ahead[axis] as usize) as u8,
-                    material: MaterialId(value - SOLID),
+                    material: MaterialId(material),
                 });
             }
-            let reach = i32::from(value) - 1;
-            // The plane through which the ray leaves the empty cube, per axis.
-            let plane = |a: usize| cell[a] + ahead[a] + if ahead[a] == 1 { reach } else { -reach };
+            // The empty box reaches this many cells beyond the own one, per axis.
+            let (side, layers) = (reach - 1, (1 << (leap >> REACH_BITS)) - 1);
+            let beyond = [side, side, layers];
+            let plane = |a: usize| {
+                if ahead[a] == 1 { cell[a] + 1 + beyond[a] } else { cell[a] - beyond[a] }
+            };
             let along = |a: usize| (plane(a) as f32 - origin[a]) * inverse[a];
             let (x, y, z) = (along(0), along(1), along(2));
             (axis, distance) = if x <= y && x <= z {
@@ -177,16 +174,18 @@ impl Field {
             } else {
                 (2, z)
             };
-            if reach == 0 {
-                cell[axis] += 2 * ahead[axis] - 1;
-            } else {
-                let next = plane(axis) + ahead[axis] - 1;
-                for a in 0..3 {
-                    let at = (origin[a] + direction[a] * distance) as i32;
-                    cell[a] = at.clamp(cell[a] - reach, cell[a] + reach);
-                }
-                cell[axis] = next;
+            let next = plane(axis) + ahead[axis] - 1;
+            for a in 0..3 {
+                let at = (origin[a] + direction[a] * distance) as i32;
+                let (low, high) = if ahead[a] == 1 {
+                    (cell[a], cell[a] + beyond[a])
+                } else {
+                    (cell[a] - beyond[a], cell[a])
+                };
+                // A ray never turns back, whatever rounding says.
+                cell[a] = at.max(low).min(high);
             }
+            cell[axis] = next;
         }
     }
 
@@ -214,48 +213,5 @@ impl Field {
             });
             (near, axis, cell)
         })
-    }
-}
-
-/// Writes Chebyshev distances into the empty cells: two passes over half of the neighbors each.
-fn spread(cells: &mut [u8], count: [i32; 3], stride: [i32; 3]) {
-    let mut before = Vec::with_capacity(13);
-    for dz in -1..=1 {
-        for dy in -1..=1 {
-            for dx in -1..=1 {
-                let offset = dx + dy * stride[1] + dz * stride[2];
-                if (dz, dy, dx) < (0, 0, 0) {
-                    before.push(offset);
-                }
-            }
-        }
-    }
-    let relax = |cells: &mut [u8], index: i32, sign: i32| {
-        let own = cells[index as usize];
-        if own >= SOLID {
-            return;
-        }
-        let mut best = own;
-        for offset in &before {
-            let other = cells[(index + sign * offset) as usize];
-            let distance = if other >= SOLID { 0 } else { other };
-            best = best.min(distance + 1);
-        }
-        cells[index as usize] = best;
-    };
-    let inner = |axis: usize| 1..count[axis] - 1;
-    for z in inner(2) {
-        for y in inner(1) {
-            for x in inner(0) {
-                relax(cells, x + y * stride[1] + z * stride[2], 1);
-            }
-        }
-    }
-    for z in inner(2).rev() {
-        for y in inner(1).rev() {
-            for x in inner(0).rev() {
-                relax(cells, x + y * stride[1] + z * stride[2], -1);
-            }
-        }
     }
 }

@@ -39,6 +39,7 @@ mod color;
 mod field;
 mod frame;
 mod grid;
+mod leap;
 mod light;
 mod material;
 mod noise;
@@ -50,6 +51,7 @@ mod scene;
 mod shade;
 mod sky;
 mod solid;
+pub mod sound;
 mod texture;
 pub mod vector;
 
