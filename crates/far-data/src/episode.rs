@@ -31,6 +31,7 @@ pub struct Episode {
     poses: Vec<Pose>,
     boundary: usize,
     unknown: Vec<String>,
+    note: Option<String>,
 }
 
 impl Episode {
@@ -75,14 +76,14 @@ impl Episode {
         path: &Path,
         description: Arc<DatasetDescription>,
     ) -> Result<Self> {
-        let ArrowFile { batches, unknown, .. } = file;
+        let ArrowFile { batches, unknown, note } = file;
         let columns = FrameColumns::new(batches);
         if columns.len() == 0 {
             return Err(DataError::corrupt(path, "it has no frames"));
         }
         let (times, poses, boundary) = trajectory(id, &columns, &description)?;
         let (folder, video) = (PathBuf::new(), None);
-        Ok(Self { id, description, folder, video, columns, times, poses, boundary, unknown })
+        Ok(Self { id, description, folder, video, columns, times, poses, boundary, unknown, note })
     }
 
     /// The episode's id.
@@ -119,6 +120,11 @@ impl Episode {
     /// Columns of the file that the format does not know.
     pub fn unknown_columns(&self) -> &[String] {
         &self.unknown
+    }
+
+    /// The facts that a [`crate::DatasetWriter`] left in the file, as JSON.
+    pub(crate) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The phase of a frame.

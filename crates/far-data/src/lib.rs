@@ -32,6 +32,7 @@ mod picture;
 mod split;
 mod stream;
 mod summary;
+mod verify;
 
 pub use audio::Audio;
 pub use dataset::Dataset;
@@ -47,3 +48,4 @@ pub use mask::Mask;
 pub use picture::Picture;
 pub use split::{Deal, Split, SplitRule};
 pub use summary::{EpisodeFacts, EpisodeSummary, Pair};
+pub use verify::verify_episode;
