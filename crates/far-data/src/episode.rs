@@ -188,6 +188,11 @@ impl Episode {
         Ok(Some(Change { kind, mask, stale_frame }))
     }
 
+    /// Whether the frame differs from an older state, without decoding the mask.
+    pub fn is_changed(&self, frame: usize) -> bool {
+        self.columns.text(column::CHANGE_KIND, frame).is_some()
+    }
+
     /// The second agent in a frame.
     pub fn agent(&self, frame: usize) -> AgentState {
         self.agent_from(column::AGENT_VISIBLE, column::AGENT_POSITION, frame)

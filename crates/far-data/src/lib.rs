@@ -14,11 +14,14 @@
 
 mod arrow_file;
 mod audio;
+mod contact_sheet;
+mod coverage;
 mod dataset;
 mod dataset_writer;
 mod description;
 mod durable;
 mod episode;
+mod episode_map;
 mod episode_writer;
 mod error;
 mod frame;
@@ -27,25 +30,34 @@ mod frame_check;
 mod frame_columns;
 mod frame_schema;
 mod index;
+mod inspection;
 mod mask;
+mod overlap;
 mod picture;
 mod split;
+mod staleness;
 mod stream;
 mod summary;
 mod verify;
 
 pub use audio::Audio;
+pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
+pub use coverage::Coverage;
 pub use dataset::Dataset;
 pub use dataset_writer::DatasetWriter;
 pub use description::{
     DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,
 };
 pub use episode::Episode;
+pub use episode_map::EpisodeMap;
 pub use episode_writer::EpisodeWriter;
 pub use error::{DataError, Result};
 pub use frame::{AgentState, Change, ChangeKind, Frame, FrameImage, Phase, VisibleStates};
+pub use inspection::Inspection;
 pub use mask::Mask;
+pub use overlap::{OverlapRule, View};
 pub use picture::Picture;
 pub use split::{Deal, Split, SplitRule};
+pub use staleness::Staleness;
 pub use summary::{EpisodeFacts, EpisodeSummary, Pair};
 pub use verify::verify_episode;

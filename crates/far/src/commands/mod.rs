@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod bench;
+mod data;
 
 use clap::Subcommand;
 
@@ -10,11 +11,15 @@ pub enum Command {
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Look at datasets and check them.
+    #[command(subcommand)]
+    Data(data::Command),
 }
 
 /// Runs one verb.
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Bench(command) => bench::run(command),
+        Command::Data(command) => data::run(command),
     }
 }
