@@ -12,6 +12,8 @@ const HEIGHT: f32 = 720.0;
 /// Room for the legend above and the scale below.
 const HEAD: f32 = 64.0;
 const MARGIN: f32 = 56.0;
+/// White around letters, so that they stay readable on lines.
+const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"3.5\" paint-order=\"stroke\"";
 
 /// A top-down map: both legs, headings, start, turning point and events.
 #[derive(Clone, Debug)]
@@ -66,8 +68,10 @@ impl EpisodeMap {
         draw_grid(out, &scale);
         let split = self.boundary.min(self.poses.len());
         // The return leg starts where the outbound leg ended, so that the line is unbroken.
-        self.draw_leg(out, &scale, 0..split, EXPLORE_COLOR);
-        self.draw_leg(out, &scale, split.saturating_sub(1)..self.poses.len(), RETURN_COLOR);
+        // The outbound line is wider, so that it shows under a return on the same path.
+        self.draw_leg(out, &scale, 0..split, EXPLORE_COLOR, 6.0);
+        let returning = split.saturating_sub(1)..self.poses.len();
+        self.draw_leg(out, &scale, returning, RETURN_COLOR, 2.0);
         self.draw_marks(out, &scale);
         self.draw_events(out, &scale);
         self.draw_legend(out);
@@ -102,14 +106,16 @@ impl EpisodeMap {
         scale: &Scale,
         frames: std::ops::Range<usize>,
         color: [u8; 3],
+        width: f32,
     ) {
         let color = hex(color);
         let poses = &self.poses[frames];
+        let opacity = if width > 4.0 { 0.45 } else { 0.95 };
         let line: Vec<String> = poses.iter().map(|pose| scale.text(flat(pose))).collect();
         let _ = writeln!(
             out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2.5\" \
-             stroke-linejoin=\"round\" stroke-linecap=\"round\" stroke-opacity=\"0.85\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" \
+             stroke-linejoin=\"round\" stroke-linecap=\"round\" stroke-opacity=\"{opacity}\"/>",
             line.join(" ")
         );
         let every = (poses.len() / 28).max(1);
@@ -132,44 +138,44 @@ impl EpisodeMap {
             (self.boundary.min(last), "return begins", RETURN_COLOR),
             (last, "end", RETURN_COLOR),
         ];
-        let mut below: Vec<[f32; 2]> = Vec::new();
+        let mut drawn: Vec<[f32; 2]> = Vec::new();
         for (frame, name, color) in marks {
             let [x, y] = scale.place(flat(&self.poses[frame]));
             // Start and end of a loop meet: the later label goes below the earlier one.
-            let stack = below.iter().filter(|[a, b]| (a - x).hypot(b - y) < 40.0).count();
-            below.push([x, y]);
-            let (color, text_y) = (hex(color), y - 12.0 + 29.0 * stack as f32);
+            let stack = drawn.iter().filter(|[a, b]| (a - x).hypot(b - y) < 40.0).count();
+            drawn.push([x, y]);
+            let color = hex(color);
+            let (text_x, anchor) = beside(x, 9.0);
+            let text_y = y - 12.0 + 29.0 * stack as f32;
             let _ = writeln!(
                 out,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"3\"/>\n\
-                 <text x=\"{:.1}\" y=\"{text_y:.1}\" fill=\"{color}\" font-weight=\"600\" stroke=\"#ffffff\" \
-                 stroke-width=\"4\" paint-order=\"stroke\">{name}</text>",
-                x + 9.0
+                 <text x=\"{text_x:.1}\" y=\"{text_y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\" \
+                 font-weight=\"600\" {HALO}>{name}</text>"
             );
         }
     }
 
     fn draw_events(&self, out: &mut String, scale: &Scale) {
-        let mut labels: Vec<[f32; 2]> = Vec::new();
+        let mut drawn: Vec<[f32; 2]> = Vec::new();
         for (frame, name) in &self.events {
             let Some(pose) = self.poses.get(*frame) else { continue };
             let [x, y] = scale.place(flat(pose));
-            let (label_x, mut label_y) = (x + 12.0, y + 4.0);
-            while labels
-                .iter()
-                .any(|[a, b]| (a - label_x).abs() < 110.0 && (b - label_y).abs() < 12.0)
+            let (text_x, anchor) = beside(x, 14.0);
+            let mut text_y = y + 4.0;
+            while drawn.iter().any(|[a, b]| (a - text_x).abs() < 96.0 && (b - text_y).abs() < 13.0)
             {
-                label_y += 13.0;
+                text_y += 13.0;
             }
-            labels.push([label_x, label_y]);
+            drawn.push([text_x, text_y]);
+            let name = escape(name);
+            let line_y = text_y - 4.0;
             let _ = writeln!(
                 out,
-                "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{label_x:.1}\" y2=\"{:.1}\" stroke=\"#9a9a94\" stroke-width=\"0.7\"/>\n\
+                "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{text_x:.1}\" y2=\"{line_y:.1}\" stroke=\"#9a9a94\" stroke-width=\"0.7\"/>\n\
                  <circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#16a34a\" stroke=\"#ffffff\"/>\n\
-                 <text x=\"{label_x:.1}\" y=\"{label_y:.1}\" font-size=\"11\" fill=\"#14532d\" stroke=\"#ffffff\" \
-                 stroke-width=\"3\" paint-order=\"stroke\">{} <tspan fill=\"#7c7c76\">{frame}</tspan></text>",
-                label_y - 4.0,
-                escape(name),
+                 <text x=\"{text_x:.1}\" y=\"{text_y:.1}\" text-anchor=\"{anchor}\" font-size=\"11\" fill=\"#14532d\" \
+                 {HALO}>{name} <tspan fill=\"#7c7c76\">{frame}</tspan></text>"
             );
         }
     }
@@ -273,6 +279,11 @@ fn draw_grid(out: &mut String, scale: &Scale) {
         MARGIN + length + 8.0,
         y + 3.0
     );
+}
+
+/// Where a label beside `x` starts, and its anchor: to the right, or to the left near the edge.
+fn beside(x: f32, gap: f32) -> (f32, &'static str) {
+    if x > WIDTH - 190.0 { (x - gap, "end") } else { (x + gap, "start") }
 }
 
 fn flat(pose: &Pose) -> [f32; 2] {
