@@ -1,6 +1,8 @@
 //! What things are made of: patterns and colors per face, baked into small tiles with smaller and
 //! smaller averaged copies so that far surfaces do not flicker.
 
+use std::sync::Arc;
+
 use crate::color::Color;
 use crate::pattern::Pattern;
 use crate::texture::Texture;
@@ -15,7 +17,7 @@ impl MaterialId {
 }
 
 /// How one face looks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surface {
     /// The drawing.
     pub pattern: Pattern,
@@ -70,7 +72,7 @@ impl Material {
         Self { side: surface, top: surface, bottom: surface, variation: 0.0, glow: 0.0 }
     }
 
-    /// The same material with another upper (and lower) face.
+    /// The same material with another upper face.
     pub const fn with_top(mut self, top: Surface) -> Self {
         self.top = top;
         self
@@ -93,11 +95,24 @@ impl Material {
 #[derive(Clone, Debug)]
 pub(crate) struct BakedMaterial {
     /// Textures of side, top and bottom.
-    pub textures: [Texture; 3],
+    pub textures: [Arc<Texture>; 3],
     /// Tiles per meter of side, top and bottom; 0 when stretched over a face.
     pub tiles_per_meter: [f32; 3],
     pub variation: f32,
     pub glow: f32,
+}
+
+/// Textures of side, top and bottom; equal surfaces share one.
+fn bake_all(surfaces: &[Surface; 3], seed: u32) -> [Arc<Texture>; 3] {
+    let side = Arc::new(Texture::bake(&surfaces[0], seed));
+    let other = |surface: &Surface| {
+        if *surface == surfaces[0] {
+            Arc::clone(&side)
+        } else {
+            Arc::new(Texture::bake(surface, seed))
+        }
+    };
+    [Arc::clone(&side), other(&surfaces[1]), other(&surfaces[2])]
 }
 
 /// All materials of a scene, with their textures.
@@ -121,18 +136,29 @@ impl MaterialSet {
     /// # Panics
     /// Beyond [`MaterialSet::CAPACITY`] materials, which is a mistake in the scene's code.
     pub fn add(&mut self, material: Material) -> MaterialId {
+        assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
         let number = self.baked.len() as u32 + 1;
-        assert!(number as usize <= Self::CAPACITY, "a scene has at most 190 materials");
         let surfaces = [material.side, material.top, material.bottom];
         let seed = self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b1));
         self.baked.push(BakedMaterial {
-            textures: surfaces.map(|surface| Texture::bake(&surface, seed)),
+            textures: bake_all(&surfaces, seed),
             tiles_per_meter: surfaces
                 .map(|surface| if surface.tile > 0.0 { 1.0 / surface.tile } else { 0.0 }),
             variation: material.variation,
             glow: material.glow,
         });
         MaterialId(number as u8)
+    }
+
+    /// Another number for the same material, so that one house can be repainted
+    /// (see [`Scene::repaint`](crate::Scene)) and the next not. Textures are shared.
+    ///
+    /// # Panics
+    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a mistake in the scene's code.
+    pub fn alias(&mut self, id: MaterialId) -> MaterialId {
+        assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
+        self.baked.push(self.baked(id).clone());
+        MaterialId(self.baked.len() as u8)
     }
 
     /// Number of materials.

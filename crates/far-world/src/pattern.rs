@@ -89,7 +89,7 @@ impl Pattern {
             Self::Grass => {
                 let blade = unit(x, y / 3, 2, seed);
                 let base = a.mix(b, (stain(8) * 0.8 + blade * 0.5 - 0.25).clamp(0.0, 1.0));
-                if hash(x, y, 3, seed) % 61 == 0 { c } else { base.shade(grain(0.14)) }
+                if hash(x, y, 3, seed).is_multiple_of(61) { c } else { base.shade(grain(0.14)) }
             }
             Self::RoofTiles => roof_tiles(x, y, [a, b, c], seed, grain(0.08)),
             Self::Thatch => {
@@ -144,8 +144,7 @@ impl Pattern {
             Self::Window => window(x, y, [a, b, c]),
             Self::Door => door(x, y, [a, b, c], seed),
             Self::Shutter => {
-                let border =
-                    x < 3 || x >= EDGE - 3 || y < 2 || y >= EDGE - 2 || (15..17).contains(&y);
+                let border = rim(x, 3) || rim(y, 2) || (15..17).contains(&y);
                 if border {
                     c
                 } else if y % 4 < 2 {
@@ -177,6 +176,11 @@ impl Pattern {
             }
         }
     }
+}
+
+/// Whether a texel lies within `width` of the tile's edge.
+fn rim(v: i32, width: i32) -> bool {
+    !(width..EDGE - width).contains(&v)
 }
 
 /// Bricks `width` by `height` texels, every second row shifted by half.
@@ -254,7 +258,7 @@ fn cobbles(x: i32, y: i32, [a, b, c]: [Color; 3], seed: u32, grain: f32) -> Colo
 }
 
 fn window(x: i32, y: i32, [a, b, c]: [Color; 3]) -> Color {
-    let bar = |v: i32| v < 3 || v >= EDGE - 3 || (15..17).contains(&v);
+    let bar = |v: i32| rim(v, 3) || (15..17).contains(&v);
     if bar(x) || bar(y) {
         return a;
     }
@@ -263,7 +267,7 @@ fn window(x: i32, y: i32, [a, b, c]: [Color; 3]) -> Color {
 }
 
 fn door(x: i32, y: i32, [a, b, c]: [Color; 3], seed: u32) -> Color {
-    if x < 2 || x >= EDGE - 2 || y < 2 {
+    if rim(x, 2) || y < 2 {
         return b;
     }
     if (25..28).contains(&x) && (16..19).contains(&y) {
@@ -291,7 +295,7 @@ fn books(x: i32, y: i32, [a, b, c]: [Color; 3], seed: u32) -> Color {
 }
 
 fn picture(x: i32, y: i32, [a, b, c]: [Color; 3]) -> Color {
-    if x < 3 || x >= EDGE - 3 || y < 3 || y >= EDGE - 3 {
+    if rim(x, 3) || rim(y, 3) {
         return a;
     }
     let hill = 18 + ((x * x / 9) % 7) - (x / 6);

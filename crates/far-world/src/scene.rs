@@ -108,11 +108,13 @@ pub struct Scene {
     pub props: Vec<Prop>,
     /// Second agents.
     pub people: Vec<Person>,
+    /// Voxel materials that look like another one at this moment: (of the grid, shown instead).
+    pub repaint: Vec<(MaterialId, MaterialId)>,
 }
 
 impl Scene {
     /// A scene with props and nobody in it.
     pub fn new(stage: Arc<Stage>, props: Vec<Prop>) -> Self {
-        Self { stage, props, people: Vec::new() }
+        Self { stage, props, people: Vec::new(), repaint: Vec::new() }
     }
 }

@@ -67,13 +67,19 @@ pub(crate) struct Shader<'a> {
     per_meter: f32,
     /// Width of a pixel at distance 1.
     pixel_width: f32,
+    /// Material shown for each material of the grid.
+    paint: [MaterialId; 256],
 }
 
 impl<'a> Shader<'a> {
     pub fn new(scene: &'a Scene, eye: Vector, pixel_width: f32) -> Self {
         let stage = scene.stage.as_ref();
         let eye_cells = stage.field.to_cells(eye);
-        Self { stage, eye, eye_cells, per_meter: 1.0 / stage.field.voxel(), pixel_width }
+        let mut paint = std::array::from_fn(|number| MaterialId(number as u8));
+        for (own, shown) in &scene.repaint {
+            paint[usize::from(own.0)] = *shown;
+        }
+        Self { stage, eye, eye_cells, per_meter: 1.0 / stage.field.voxel(), pixel_width, paint }
     }
 
     /// The first surface along a ray; `near` lists the solids that may be met, nearest first.
@@ -162,18 +168,18 @@ impl<'a> Shader<'a> {
         face: usize,
         material: MaterialId,
     ) -> Vector {
-        let baked = self.stage.materials.baked(material);
+        let baked = self.stage.materials.baked(self.paint[usize::from(material.0)]);
         let along = distance * self.per_meter;
         let cells = add(self.eye_cells, scale(ray.direction, along));
         let normal = FACE_NORMALS[face];
         let (slot, u, v) = match face >> 1 {
-            0 => (0, cells[1], -cells[2]),
-            1 => (0, cells[0], -cells[2]),
-            _ => (if face == 5 { 1 } else { 2 }, cells[0], cells[1]),
+            0 => (0, cells[1] - 1.0, 1.0 - cells[2]),
+            1 => (0, cells[0] - 1.0, 1.0 - cells[2]),
+            _ => (if face == 5 { 1 } else { 2 }, cells[0] - 1.0, cells[1] - 1.0),
         };
         let voxel_size = self.stage.field.voxel();
         let tiles = baked.tiles_per_meter[slot];
-        // A stretched tile covers one voxel.
+        // A stretched tile covers one voxel; others start at the grid's corner.
         let per_cell = if tiles > 0.0 { tiles * voxel_size } else { 1.0 };
         let footprint = self.footprint(ray, distance, normal) * per_cell * self.per_meter;
         let mut color = baked.textures[slot].sample(u * per_cell, v * per_cell, footprint);
@@ -188,7 +194,7 @@ impl<'a> Shader<'a> {
 
     fn solid_light(&self, ray: &Ray, solid: &Solid, hit: &SolidHit) -> Vector {
         let baked = self.stage.materials.baked(solid.materials[hit.face]);
-        let normal = solid.to_world(hit.normal);
+        let normal = solid.outward(hit.normal);
         let (slot, first, second, down) = match hit.face >> 1 {
             0 => (0, 1, 2, -1.0),
             1 => (0, 0, 2, -1.0),

@@ -122,8 +122,8 @@ impl Solid {
     #[inline]
     fn hit_block(&self, own: Vector, limit: f32) -> Option<SolidHit> {
         let (mut near, mut far, mut face) = (NEAR, limit, usize::MAX);
-        for axis in 0..3 {
-            let inverse = 1.0 / if own[axis].abs() < 1e-9 { 1e-9 } else { own[axis] };
+        for (axis, slope) in own.into_iter().enumerate() {
+            let inverse = 1.0 / if slope.abs() < 1e-9 { 1e-9 } else { slope };
             let low = (-self.half[axis] - self.eye[axis]) * inverse;
             let high = (self.half[axis] - self.eye[axis]) * inverse;
             let (entry, exit) = if low < high { (low, high) } else { (high, low) };
@@ -194,9 +194,9 @@ impl Solid {
         })
     }
 
-    /// A vector in own axes as a world vector.
+    /// A direction in own axes as a world direction.
     #[inline]
-    pub fn to_world(&self, own: Vector) -> Vector {
+    pub fn outward(&self, own: Vector) -> Vector {
         let axes = self.placement.axes;
         add(add(scale(axes[0], own[0]), scale(axes[1], own[1])), scale(axes[2], own[2]))
     }
@@ -211,8 +211,8 @@ impl Screen {
         for corner in 0..8 {
             let sign = |bit: usize| if corner >> bit & 1 == 1 { 1.0 } else { -1.0 };
             let mut point = placement.center;
-            for axis in 0..3 {
-                point = add(point, scale(placement.axes[axis], sign(axis) * half[axis]));
+            for (axis, half) in half.into_iter().enumerate() {
+                point = add(point, scale(placement.axes[axis], sign(axis) * half));
             }
             let from = subtract(point, self.eye);
             let ahead = dot(from, self.forward);

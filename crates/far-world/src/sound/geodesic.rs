@@ -26,8 +26,8 @@ pub struct SourceField {
     position: [f32; 2],
     /// For each corner: meters to the source, infinite where no way leads there.
     length: Vec<f32>,
-    /// The next point on the way.
-    next: Vec<[f32; 2]>,
+    /// The next corner on the way; `None` when it is the source itself.
+    next: Vec<Option<usize>>,
     /// Radians turned at the points after this corner.
     bend: Vec<f32>,
 }
@@ -104,7 +104,7 @@ impl Corners {
     pub fn field(&self, floor: &Floor, position: [f32; 2]) -> SourceField {
         let count = self.points.len();
         let mut length = vec![f32::INFINITY; count];
-        let mut next = vec![position; count];
+        let mut next = vec![None; count];
         let mut bend = vec![0.0; count];
         let mut seen = Vec::new();
         self.in_sight(floor, position, &mut seen);
@@ -121,9 +121,10 @@ impl Corners {
             for &(corner, meters) in &self.neighbors[nearest] {
                 if length[nearest] + meters < length[corner] {
                     length[corner] = length[nearest] + meters;
-                    next[corner] = self.points[nearest];
+                    next[corner] = Some(nearest);
+                    let after = next[nearest].map_or(position, |next: usize| self.points[next]);
                     bend[corner] = bend[nearest]
-                        + turn(self.points[corner], self.points[nearest], next[nearest]);
+                        + turn(self.points[corner], self.points[nearest], after);
                 }
             }
         }
@@ -149,14 +150,41 @@ impl Corners {
                 bend: 0.0,
             });
         }
-        let total = |&&(corner, meters): &&(usize, f32)| meters + field.length[corner];
-        let &(corner, meters) = seen.iter().min_by(|a, b| total(a).total_cmp(&total(b)))?;
+        let (corner, meters) = field.first_corner(seen)?;
         let point = self.points[corner];
-        field.length[corner].is_finite().then(|| SoundPath {
+        let after = field.next[corner].map_or(field.position, |next| self.points[next]);
+        Some(SoundPath {
             length: meters + field.length[corner],
             direction: direction(listener, point),
-            bend: field.bend[corner] + turn(listener, point, field.next[corner]),
+            bend: field.bend[corner] + turn(listener, point, after),
         })
+    }
+
+    /// The points of the shortest way between two places, both included; `None` where there is
+    /// none. People who walk on a floor take it, too.
+    pub fn way(&self, floor: &Floor, from: [f32; 2], to: [f32; 2]) -> Option<Vec<[f32; 2]>> {
+        let mut points = vec![from];
+        if !floor.is_clear(from, to) {
+            let field = self.field(floor, to);
+            let mut seen = Vec::new();
+            self.in_sight(floor, from, &mut seen);
+            let mut next = Some(field.first_corner(&seen)?.0);
+            while let Some(corner) = next {
+                points.push(self.points[corner]);
+                next = field.next[corner];
+            }
+        }
+        points.push(to);
+        Some(points)
+    }
+}
+
+impl SourceField {
+    /// The corner in sight, with its distance, that begins the shortest way.
+    fn first_corner(&self, seen: &[(usize, f32)]) -> Option<(usize, f32)> {
+        let total = |&(corner, meters): &(usize, f32)| meters + self.length[corner];
+        let nearest = seen.iter().min_by(|a, b| total(a).total_cmp(&total(b)))?;
+        total(nearest).is_finite().then_some(*nearest)
     }
 }
 
@@ -235,9 +263,21 @@ mod tests {
     }
 
     #[test]
+    fn ways_are_as_long_as_their_paths_and_stay_in_the_open() {
+        let floor = Floor::from_text("#######\n#..#..#\n#..#..#\n#.....#\n#######", 1.0);
+        let (from, to) = ([1.2, 3.6], [5.7, 3.7]);
+        let way = Corners::new(&floor).way(&floor, from, to).unwrap();
+        assert_eq!((way[0], way[way.len() - 1], way.len()), (from, to, 4));
+        assert!(way.windows(2).all(|pair| floor.is_clear(pair[0], pair[1])));
+        let length: f32 = way.windows(2).map(|pair| distance(pair[0], pair[1])).sum();
+        assert!((length - path(&floor, to, from).unwrap().length).abs() < 1e-4);
+    }
+
+    #[test]
     fn no_way_gives_no_path() {
         let floor = Floor::from_text("#####\n#.#.#\n#####", 1.0);
         assert_eq!(path(&floor, [1.5, 1.5], [3.5, 1.5]), None);
+        assert_eq!(Corners::new(&floor).way(&floor, [1.5, 1.5], [3.5, 1.5]), None);
     }
 
     #[test]

@@ -99,15 +99,15 @@ pub struct Listener<'a> {
 
 impl Listener<'_> {
     /// Hears a whole phase from silence: all sources start their clips anew, the head moves evenly
-    /// from each pose to the next and rests at the last, and stereo samples, left first, are
+    /// from each pose to the next and rests at the last, and samples, left and right in [−1, 1], are
     /// appended to `out`, one frame's worth per pose.
     ///
-    /// What is heard depends on the poses alone, not on anything heard before. Samples that would
-    /// exceed 16 bits are cut.
-    pub fn hear(&mut self, poses: &[Pose], out: &mut Vec<i16>) {
+    /// What is heard depends on the poses alone, not on anything heard before. Samples beyond ±1
+    /// are cut.
+    pub fn hear(&mut self, poses: &[Pose], out: &mut Vec<[f32; 2]>) {
         let Some(first) = poses.first() else { return };
         let frame = self.mix[0].len();
-        out.reserve(2 * frame * poses.len());
+        out.reserve(frame * poses.len());
         self.voices.fill(Voice::default());
         self.turn_to(first);
         for (index, pose) in poses.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Listener<'_> {
             }
             let [left, right] = &self.mix;
             let pairs = left.iter().zip(right);
-            out.extend(pairs.flat_map(|(&left, &right)| [to_sample(left), to_sample(right)]));
+            out.extend(pairs.map(|(&left, &right)| [left, right].map(|x| x.clamp(-1.0, 1.0))));
         }
     }
 
@@ -171,8 +171,4 @@ impl Listener<'_> {
             }
         }
     }
-}
-
-fn to_sample(amplitude: f32) -> i16 {
-    (amplitude * f32::from(i16::MAX)).round().clamp(-32767.0, 32767.0) as i16
 }

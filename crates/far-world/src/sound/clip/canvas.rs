@@ -3,7 +3,7 @@
 use super::CLIP_SAMPLES;
 use crate::sound::SAMPLE_RATE;
 use biquad::{Biquad, Coefficients, DirectForm2Transposed, ToHertz, Type};
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::TAU;
 use std::ops::Range;
