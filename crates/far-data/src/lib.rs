@@ -14,6 +14,7 @@
 
 mod arrow_file;
 mod audio;
+mod cache;
 mod contact_sheet;
 mod coverage;
 mod dataset;
@@ -45,6 +46,7 @@ mod summary;
 mod verify;
 
 pub use audio::Audio;
+pub use cache::{CachedTensor, CachedTensors, Precision, TensorCache};
 pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
 pub use coverage::Coverage;
 pub use dataset::Dataset;
