@@ -81,7 +81,7 @@ impl FrameColumns {
             return None;
         }
         let lists = array.as_fixed_size_list();
-        let start = lists.value_offset_at(row) as usize;
+        let start = lists.value_offset_at(row);
         let values = lists.values().as_primitive::<Float32Type>().values();
         values.get(start..start + N)?.try_into().ok()
     }
