@@ -34,6 +34,7 @@
 //! assert!((frame.depth[middle] - 2.8).abs() < 0.1);
 //! ```
 
+pub mod apartment;
 mod bake;
 mod color;
 mod error;

@@ -1,11 +1,12 @@
 //! All worlds by name.
 
+use crate::apartment::Apartment;
 use crate::error::{Result, WorldError};
 use crate::village::Village;
 use crate::world::World;
 
 /// The built-in worlds, one line each.
-const WORLDS: &[&dyn World] = &[&Village];
+const WORLDS: &[&dyn World] = &[&Village, &Apartment];
 
 /// All built-in worlds.
 pub fn worlds() -> &'static [&'static dyn World] {

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 /// Wall paints, light and strong ones.
 const PAINTS: [u32; 20] = [
     0xe8dcc8, 0xbcd3b4, 0xaecbe2, 0xeab898, 0xd9a8bc, 0xf0dc90, 0x94c4ba, 0xc0aed8, 0x86ab96,
-    0xd08560, 0x6a8fb8, 0xa8605c, 0x5f8a6a, 0xb8a088, 0xdadada, 0x84709c, 0xc8c070, 0x4f7a86,
+    0xdc9a78, 0x8cb0d6, 0xcc8880, 0x86b090, 0xb8a088, 0xdadada, 0xa794c0, 0xc8c070, 0x7fa8b2,
     0xe09a80, 0x9fb0c0,
 ];
 /// Dark and light tone of woods.
@@ -42,7 +42,13 @@ impl Kit {
 
     /// A material of a pattern in three colors that repeats every `tile` meters (0: stretched over
     /// a face), giving off light by itself if `glow` is above 0.
-    pub fn material(&mut self, pattern: Pattern, colors: [u32; 3], tile: f32, glow: f32) -> MaterialId {
+    pub fn material(
+        &mut self,
+        pattern: Pattern,
+        colors: [u32; 3],
+        tile: f32,
+        glow: f32,
+    ) -> MaterialId {
         let key = (pattern, colors, tile.to_bits(), glow.to_bits());
         if let Some((_, id)) = self.known.iter().find(|(known, _)| *known == key) {
             return *id;

@@ -18,12 +18,8 @@ const DOOR_CLEARANCE: i32 = 4;
 const SILL: f32 = 0.9;
 
 /// Toward the wall that a piece has its back to, and the turn that puts it there.
-const WALLS: [([i32; 2], f32); 4] = [
-    ([0, 1], 0.0),
-    ([-1, 0], FRAC_PI_2),
-    ([0, -1], 2.0 * FRAC_PI_2),
-    ([1, 0], 3.0 * FRAC_PI_2),
-];
+const WALLS: [([i32; 2], f32); 4] =
+    [([0, 1], 0.0), ([-1, 0], FRAC_PI_2), ([0, -1], 2.0 * FRAC_PI_2), ([1, 0], 3.0 * FRAC_PI_2)];
 
 /// All furniture of a plan, and the floor it leaves free.
 pub fn furnish(plan: &Plan, kit: &mut Kit, random: &mut ChaCha8Rng) -> (Vec<Prop>, Ground) {
@@ -114,7 +110,8 @@ impl Furnisher<'_> {
                 self.at_wall(room, |shop| shop.basin(), shop);
             }
         }
-        if matches!(kind, RoomKind::Living | RoomKind::Bedroom | RoomKind::Study | RoomKind::Dining) {
+        if matches!(kind, RoomKind::Living | RoomKind::Bedroom | RoomKind::Study | RoomKind::Dining)
+        {
             self.lay_rug(room, shop);
         }
         let pictures = if kind == RoomKind::Laundry { 0 } else { (area / 5.0) as usize };
@@ -176,8 +173,10 @@ impl Furnisher<'_> {
         let cell = |along: i32, out: i32| {
             [back[0] + ax * along - bx * out, back[1] + ay * along - by * out]
         };
-        let cells: Vec<[i32; 2]> =
-            (0..wide).flat_map(|a| (0..deep).map(move |o| (a, o))).map(|(a, o)| cell(a, o)).collect();
+        let cells: Vec<[i32; 2]> = (0..wide)
+            .flat_map(|a| (0..deep).map(move |o| (a, o)))
+            .map(|(a, o)| cell(a, o))
+            .collect();
         let solid_back = (0..wide).all(|along| {
             let behind = cell(along, -1);
             self.plan.at(behind) == Space::Wall
@@ -215,9 +214,8 @@ impl Furnisher<'_> {
             if !around.clone().all(|(x, y)| self.is_free(room, [low[0] + x, low[1] + y])) {
                 continue;
             }
-            let cells: Vec<[i32; 2]> = (0..wide)
-                .flat_map(|x| (0..deep).map(move |y| [low[0] + x, low[1] + y]))
-                .collect();
+            let cells: Vec<[i32; 2]> =
+                (0..wide).flat_map(|x| (0..deep).map(move |y| [low[0] + x, low[1] + y])).collect();
             if self.occupy(&cells) {
                 let center = [
                     (low[0] as f32 + 0.5 * wide as f32) * CELL,
@@ -282,7 +280,8 @@ impl Furnisher<'_> {
 
     fn random_cell(&self, room: u8, random: &mut ChaCha8Rng) -> Option<[i32; 2]> {
         let count = self.plan.room_cells(room).count();
-        (count > 0).then(|| random.random_range(0..count))
+        (count > 0)
+            .then(|| random.random_range(0..count))
             .and_then(|nth| self.plan.room_cells(room).nth(nth))
     }
 }

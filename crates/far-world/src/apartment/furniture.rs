@@ -137,9 +137,11 @@ impl Workshop<'_> {
             .part([0.0, -0.28, 0.34], [width - 0.02, 1.46, 0.2], blanket)
             .part([0.0, 1.0, 0.0], [width, 0.08, 1.05], wood);
         if width > 1.2 {
-            piece
-                .part([-0.38, 0.72, 0.5], [0.6, 0.38, 0.12], white)
-                .part([0.38, 0.72, 0.5], [0.6, 0.38, 0.12], white)
+            piece.part([-0.38, 0.72, 0.5], [0.6, 0.38, 0.12], white).part(
+                [0.38, 0.72, 0.5],
+                [0.6, 0.38, 0.12],
+                white,
+            )
         } else {
             piece.part([0.0, 0.72, 0.5], [0.7, 0.38, 0.12], white)
         }
@@ -306,9 +308,7 @@ impl Workshop<'_> {
     pub fn washer(&mut self) -> Piece {
         let white = self.kit.plain(0xeef0f2);
         let front = self.kit.drawing(Pattern::Disk, [0xeef0f2, 0x70757c, 0x24303c]);
-        Piece::new(0.65, 0.62)
-            .part([0.0, 0.0, 0.0], [0.62, 0.6, 0.88], white)
-            .faced(FRONT, front)
+        Piece::new(0.65, 0.62).part([0.0, 0.0, 0.0], [0.62, 0.6, 0.88], white).faced(FRONT, front)
     }
 
     /// Open shelves with baskets.
@@ -330,13 +330,24 @@ impl Workshop<'_> {
     /// A plant in a pot.
     pub fn plant(&mut self) -> Piece {
         let pot = self.kit.plain(0xb0643c);
-        let leaves = self.kit.material(Pattern::Leaves, [0x4e9a3e, 0x255e28, 0x8ac860], 0.6, 0.0);
-        let height = self.random.random_range(0.7..1.3);
-        Piece::new(0.5, 0.5)
+        let stem = self.kit.plain(0x6a5a30);
+        let leaves = self.kit.material(Pattern::Leaves, [0x4e9a3e, 0x255e28, 0x8ac860], 0.4, 0.0);
+        let height = self.random.random_range(0.6..1.2);
+        let mut piece = Piece::new(0.5, 0.5)
             .part([0.0, 0.0, 0.0], [0.34, 0.34, 0.35], pot)
             .shaped(Shape::Drum)
-            .part([0.0, 0.0, 0.3], [0.6, 0.6, height], leaves)
-            .shaped(Shape::Ball)
+            .part([0.0, 0.0, 0.3], [0.05, 0.05, height], stem);
+        for (x, y, level, size) in [
+            (0.0, 0.0, 1.0, 0.42),
+            (-0.14, 0.06, 0.55, 0.36),
+            (0.15, 0.04, 0.7, 0.34),
+            (0.02, -0.15, 0.4, 0.34),
+            (-0.05, 0.12, 0.85, 0.32),
+        ] {
+            let foot = [x, y, 0.3 + level * height - 0.5 * size];
+            piece = piece.part(foot, [size, size, size], leaves).shaped(Shape::Ball);
+        }
+        piece
     }
 
     /// A floor lamp.
@@ -371,9 +382,11 @@ impl Workshop<'_> {
             _ => self.kit.drawing(Pattern::Disk, [field, edge, darker(field)]),
         };
         let border = self.kit.fabric(darker(edge));
-        Piece::new(width, depth)
-            .part([0.0, 0.0, 0.0], [width, depth, 0.012], border)
-            .part([0.0, 0.0, 0.0], [width - 0.2, depth - 0.2, 0.02], cloth)
+        Piece::new(width, depth).part([0.0, 0.0, 0.0], [width, depth, 0.012], border).part(
+            [0.0, 0.0, 0.0],
+            [width - 0.2, depth - 0.2, 0.02],
+            cloth,
+        )
     }
 
     /// A framed picture that hangs with its back to +Y, its middle at 1.55 m.

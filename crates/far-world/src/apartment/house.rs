@@ -5,7 +5,8 @@ use super::furnish::furnish;
 use super::ground::Ground;
 use super::plan::{CEILING, CELL, Door, Plan, RoomKind, Space};
 use crate::{
-    Color, Lamp, Light, MaterialId, Pattern, Prop, Scene, Shape, SkyLook, Stage, StagePlan, VoxelGrid,
+    Color, Lamp, Light, MaterialId, Pattern, Prop, Scene, Shape, SkyLook, Stage, StagePlan,
+    VoxelGrid,
 };
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -101,7 +102,8 @@ fn hang_lamps(plan: &Plan, kit: &mut Kit, props: &mut Vec<Prop>) -> Vec<Lamp> {
             let middle = |low: i32, high: i32, part: i32, parts: i32| {
                 low + (high - low) * (2 * part + 1) / (2 * parts)
             };
-            let cell = [middle(x0, x1, part % across, across), middle(y0, y1, part / across, along)];
+            let cell =
+                [middle(x0, x1, part % across, across), middle(y0, y1, part / across, along)];
             // The bounds of a bent room hold places that are not in it.
             if plan.at(cell) != Space::Room(room as u8) {
                 continue;
@@ -211,10 +213,10 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
 /// its corner.
 fn beside(plan: &Plan, [x, y]: [i32; 2], quarter: [i32; 2]) -> Option<u8> {
     let [dx, dy] = quarter.map(|half| 2 * half - 1);
-    [[dx, 0], [0, dy], [dx, dy], [dx, -dy], [-dx, dy]]
-        .into_iter()
-        .find_map(|[dx, dy]| match plan.at([x + dx, y + dy]) {
+    [[dx, 0], [0, dy], [dx, dy], [dx, -dy], [-dx, dy]].into_iter().find_map(|[dx, dy]| {
+        match plan.at([x + dx, y + dy]) {
             Space::Room(room) => Some(room),
             _ => None,
-        })
+        }
+    })
 }

@@ -87,7 +87,11 @@ impl World for Apartment {
             let facts = EpisodeFacts {
                 route: route.name.into(),
                 tier: Some(tier),
-                ..EpisodeFacts::new(format!("apartment-{scene:02}"), deal.split(scene), random.random())
+                ..EpisodeFacts::new(
+                    format!("apartment-{scene:02}"),
+                    deal.split(scene),
+                    random.random(),
+                )
             };
             let explore = match recording.variant {
                 "v2" => route.dense(&house.plan),

@@ -73,7 +73,8 @@ fn inner_walls(plan: &Plan) -> Vec<Run> {
     for axis in [0, 1] {
         let across = 1 - axis;
         for line in 1..plan.size[across] - 1 {
-            let cell = |along: i32, line: i32| if axis == 0 { [along, line] } else { [line, along] };
+            let cell =
+                |along: i32, line: i32| if axis == 0 { [along, line] } else { [line, along] };
             let sides = |along: i32| match (
                 plan.at(cell(along, line)),
                 plan.at(cell(along, line - 1)),
@@ -107,7 +108,8 @@ pub fn cut_windows(plan: &mut Plan, random: &mut ChaCha8Rng) {
     for axis in [0, 1] {
         let across = 1 - axis;
         for (line, inward) in [(0, 1), (plan.size[across] - 1, -1)] {
-            let cell = |along: i32, line: i32| if axis == 0 { [along, line] } else { [line, along] };
+            let cell =
+                |along: i32, line: i32| if axis == 0 { [along, line] } else { [line, along] };
             let behind = |along: i32| plan.at(cell(along, line + inward));
             let mut along = 0;
             let mut found = Vec::new();

@@ -12,6 +12,9 @@ use rand_chacha::ChaCha8Rng;
 /// Side of a plan cell in meters; walls are one cell thick.
 pub const CELL: f32 = 0.25;
 
+/// Width of the corridor in cells, walls included.
+const CORRIDOR: i32 = 6;
+
 /// Height of the ceiling in meters.
 pub const CEILING: f32 = 2.5;
 
@@ -156,12 +159,12 @@ impl Plan {
 
     /// Gives every room a use: the largest is the living room, the smallest the bath.
     fn name_rooms(&mut self, random: &mut ChaCha8Rng) {
-        let mut by_area: Vec<(usize, usize)> = (1..self.rooms.len())
-            .map(|room| (self.room_cells(room as u8).count(), room))
-            .collect();
+        let mut by_area: Vec<(usize, usize)> =
+            (1..self.rooms.len()).map(|room| (self.room_cells(room as u8).count(), room)).collect();
         by_area.sort_unstable_by(|a, b| b.cmp(a));
         let mut uses = vec![RoomKind::Kitchen, RoomKind::Bedroom];
-        let mut more = vec![RoomKind::Study, RoomKind::Dining, RoomKind::Laundry, RoomKind::Bedroom];
+        let mut more =
+            vec![RoomKind::Study, RoomKind::Dining, RoomKind::Laundry, RoomKind::Bedroom];
         while !more.is_empty() {
             uses.push(more.swap_remove(random.random_range(0..more.len())));
         }
@@ -192,7 +195,7 @@ impl Lattice {
             let mut at = 0;
             let mut lines = vec![0];
             for _ in 0..blocks {
-                at += random.random_range(15..=20);
+                at += random.random_range(17..=22);
                 lines.push(at);
             }
             lines
@@ -271,7 +274,8 @@ impl Lattice {
         numbers.sort_unstable();
         numbers.dedup();
         let number = |block: usize| {
-            numbers.iter().position(|&n| n == rooms[block]).expect("every block has a room") as u8 + 1
+            numbers.iter().position(|&n| n == rooms[block]).expect("every block has a room") as u8
+                + 1
         };
         let block_of = |axis: usize, at: i32| {
             let lines = &self.lines[axis];
@@ -280,7 +284,7 @@ impl Lattice {
         let mut labels: Vec<u8> = (0..columns * rows)
             .map(|i| number(block_of(1, i / columns) * wide + block_of(0, i % columns)))
             .collect();
-        let half = random.random_range(3..=4);
+        let half = CORRIDOR / 2;
         for leg in corridor {
             let at = |axis: usize, end: usize| self.lines[axis][leg[end][axis]];
             let span = |axis: usize, limit: i32| {
@@ -302,7 +306,8 @@ impl Lattice {
         let runs_along = |a: [usize; 2], b: [usize; 2]| {
             corridor.iter().any(|leg| {
                 let within = |axis: usize, point: [usize; 2]| {
-                    let (low, high) = (leg[0][axis].min(leg[1][axis]), leg[0][axis].max(leg[1][axis]));
+                    let (low, high) =
+                        (leg[0][axis].min(leg[1][axis]), leg[0][axis].max(leg[1][axis]));
                     (low..=high).contains(&point[axis])
                 };
                 [a, b].iter().all(|&point| within(0, point) && within(1, point))

@@ -2,7 +2,7 @@
 //!
 //! The sparse variant looks around at the beginning and at the end of the exploration. The dense
 //! one is the same walk, pose for pose, with further scans put in: at the turning point, in every
-//! region entered for the first time, and after a long time without one. The way back follows,
+//! region entered for the first time, and after a long time without one (or halfway). The way back follows,
 //! without scans, from the same place in both.
 
 use super::house::House;
@@ -34,8 +34,6 @@ const WALK: WalkConfig = WalkConfig { stride: 0.1, turn: 0.2, eye: 1.5, pitch: -
 pub struct Route {
     /// "ABA" or "ABCA".
     pub name: &'static str,
-    /// Tier of the way back in meters.
-    pub tier: u32,
     /// The exploration, scans at both ends included.
     pub explore: Vec<Pose>,
     /// Index into `explore` of the first pose at each point between A and the last.
@@ -81,14 +79,13 @@ impl Route {
                 continue;
             }
             let legs: Option<Vec<_>> = stops.windows(2).map(|pair| way(pair[0], pair[1])).collect();
-            return Some(Self::walk(three, tier, &legs?, &back, random));
+            return Some(Self::walk(three, &legs?, &back, random));
         }
         None
     }
 
     fn walk(
         three: bool,
-        tier: u32,
         legs: &[Vec<[f32; 2]>],
         back: &[[f32; 2]],
         random: &mut ChaCha8Rng,
@@ -110,36 +107,51 @@ impl Route {
             explore.extend(scan(&pose));
         }
         let name = if three { "ABCA" } else { "ABA" };
-        Self { name, tier, explore, turns, back }
+        Self { name, explore, turns, back }
     }
 
     /// The exploration with the dense variant's further scans.
     pub fn dense(&self, plan: &Plan) -> Vec<Pose> {
-        let region = |pose: &Pose| plan.room_at([pose.position[0], pose.position[1]]);
-        let mut scanned = vec![self.explore.first().and_then(region)];
-        scanned.push(self.explore.last().and_then(region));
-        let last_scan = self.explore.len() - SCAN;
-        let (mut since, mut inside) = (0, 0);
-        let mut dense = Vec::new();
+        let places = self.scan_places(plan);
+        let mut dense = Vec::with_capacity(self.explore.len() + places.len() * SCAN);
         for (index, pose) in self.explore.iter().enumerate() {
             dense.push(*pose);
-            if index < SCAN || index >= last_scan {
-                since = 0;
-                continue;
+            if places.contains(&index) {
+                dense.extend(scan(pose));
             }
-            let here = region(pose);
+        }
+        dense
+    }
+
+    /// After which poses of the exploration the dense variant scans: at the turning point, in every
+    /// region entered for the first time, after a long time without a scan; halfway if all of this
+    /// gives none.
+    fn scan_places(&self, plan: &Plan) -> Vec<usize> {
+        let region = |index: usize| {
+            let [x, y, _] = self.explore[index].position;
+            plan.room_at([x, y])
+        };
+        let end = self.explore.len() - SCAN;
+        let mut scanned = vec![region(0), region(end)];
+        let mut places = Vec::new();
+        let (mut since, mut inside) = (0, 0);
+        for index in SCAN..end {
+            let here = region(index);
             since += 1;
             inside = if here.is_some() && !scanned.contains(&here) { inside + 1 } else { 0 };
             // The scan at the end is near; none is put right before it.
-            let room = since >= SETTLED && last_scan - index >= SETTLED;
+            let apart = since >= SETTLED && end - index >= SETTLED;
             let due = inside >= SETTLED || since >= LONG;
-            if self.turns.contains(&index) || (room && due) {
-                dense.extend(scan(pose));
+            if self.turns.contains(&index) || (apart && due) {
+                places.push(index);
                 scanned.push(here);
                 (since, inside) = (0, 0);
             }
         }
-        dense
+        if places.is_empty() {
+            places.push(usize::midpoint(SCAN, end));
+        }
+        places
     }
 }
 
@@ -147,9 +159,8 @@ impl Route {
 fn scan(pose: &Pose) -> Vec<Pose> {
     let (yaw, pitch) = (pose.yaw(), pose.pitch());
     let turned = |step: usize| yaw + step as f32 / SCAN as f32 * TAU;
-    let mut poses: Vec<Pose> = (1..SCAN)
-        .map(|step| Pose::from_yaw_pitch(pose.position, turned(step), pitch))
-        .collect();
+    let mut poses: Vec<Pose> =
+        (1..SCAN).map(|step| Pose::from_yaw_pitch(pose.position, turned(step), pitch)).collect();
     poses.push(*pose);
     poses
 }

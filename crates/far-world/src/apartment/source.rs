@@ -25,7 +25,12 @@ pub fn soundscape(house: &House, random: &mut ChaCha8Rng) -> Soundscape {
         .zip(kinds)
         .take(count)
         .map(|(room, kind)| {
-            let cells: Vec<[i32; 2]> = plan.room_cells(room).collect();
+            // On a piece of furniture, where nobody walks, if the room has any.
+            let blocked = |cell: &[i32; 2]| house.ground.is_blocked(*cell);
+            let mut cells: Vec<[i32; 2]> = plan.room_cells(room).filter(blocked).collect();
+            if cells.is_empty() {
+                cells = plan.room_cells(room).collect();
+            }
             let [x, y] = Plan::middle(cells[random.random_range(0..cells.len())]);
             let decibels: f32 = random.random_range(-6.0..3.0);
             Source {

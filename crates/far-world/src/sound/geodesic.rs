@@ -123,8 +123,8 @@ impl Corners {
                     length[corner] = length[nearest] + meters;
                     next[corner] = Some(nearest);
                     let after = next[nearest].map_or(position, |next: usize| self.points[next]);
-                    bend[corner] = bend[nearest]
-                        + turn(self.points[corner], self.points[nearest], after);
+                    bend[corner] =
+                        bend[nearest] + turn(self.points[corner], self.points[nearest], after);
                 }
             }
         }

@@ -9,8 +9,9 @@
 //! | `head` | a spherical head: when each ear hears, and how the head shades it |
 //! | `clip` | seamless loops of household sounds, made from a seed |
 //! | `arrival` | the direct sound and six first reflections of one source at one pose |
-//! | `tap` | one arrival at one ear: fractional delay, gain, two filters, all gliding |
+//! | `tap` | one arrival at both ears: fractional delay, gain, two filters, all gliding |
 //! | `soundscape` | sources on a floor; a walk goes in, stereo samples come out |
+//! | `spectrogram` | a picture of what was heard |
 //!
 //! Amplitudes follow one model: a source of gain `g` at path length `d` arrives with
 //! `g / max(d, 0.5 m)`, less [`Bending`]'s loss where corners bend the path.
@@ -21,6 +22,7 @@ mod floor;
 mod geodesic;
 mod head;
 mod soundscape;
+mod spectrogram;
 mod tap;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ pub use floor::Floor;
 pub use geodesic::{Corners, SoundPath, SourceField};
 pub use head::SphericalHead;
 pub use soundscape::{Listener, Soundscape, Source};
+pub use spectrogram::spectrogram;
 
 /// Samples per second and ear.
 pub const SAMPLE_RATE: u32 = 16_000;

@@ -85,7 +85,7 @@ struct Voice {
     from: [Arrival; ARRIVALS],
     /// … and at its end.
     to: [Arrival; ARRIVALS],
-    taps: [[Tap; 2]; ARRIVALS],
+    taps: [Tap; ARRIVALS],
 }
 
 /// A head that moves through a [`Soundscape`].
@@ -151,14 +151,12 @@ impl Listener<'_> {
     fn frame(&mut self, clock: u64, next: &Pose) {
         self.turn_to(next);
         let warp = self.scape.model.head.warp();
-        for (ear, mix) in self.mix.iter_mut().enumerate() {
-            mix.fill(0.0);
-            for (voice, (source, _)) in self.voices.iter_mut().zip(&self.scape.sources) {
-                let clip = source.clip.padded();
-                let arrivals = voice.from.iter().zip(&voice.to);
-                for (taps, (from, to)) in voice.taps.iter_mut().zip(arrivals) {
-                    taps[ear].add_frame(clip, clock, ear, [from, to], warp, mix);
-                }
+        self.mix.iter_mut().for_each(|ear| ear.fill(0.0));
+        for (voice, (source, _)) in self.voices.iter_mut().zip(&self.scape.sources) {
+            let clip = source.clip.padded();
+            let arrivals = voice.from.iter().zip(&voice.to);
+            for (tap, (from, to)) in voice.taps.iter_mut().zip(arrivals) {
+                tap.add_frame(clip, clock, [from, to], warp, &mut self.mix);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! One arrival at one ear: a fractional delay, a two-stage low-pass, the head's shade and a gain, all of
-//! which glide from the values at one pose to those at the next.
+//! One arrival at both ears: a fractional delay, a two-stage low-pass, the head's shade and a gain,
+//! all of which glide from the values at one pose to those at the next.
 
 use super::SAMPLE_RATE;
 use super::arrival::Arrival;
@@ -12,41 +12,17 @@ const JUMP: f32 = 0.5;
 /// Fraction bits of read positions.
 const FRACTION: f64 = (1u64 << 32) as f64;
 
-/// The filters' memory.
+/// The filters' memory, for the left and the right ear.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tap {
     /// States of the two low-pass stages …
-    low: [f32; 2],
+    low: [[f32; 2]; 2],
     /// … and of the head's shade.
-    shaded: f32,
-}
-
-/// What one ear gets of an arrival at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
-    /// Seconds since the sound left the source.
-    pub delay: f32,
-    /// Amplitude.
-    pub gain: f32,
-    /// Coefficient of either stage of the low-pass.
-    pub brightness: f32,
-    /// Gain of the head's shade at high frequencies.
-    pub treble: f32,
-}
-
-impl Setting {
-    fn of(arrival: &Arrival, ear: usize) -> Self {
-        Self {
-            delay: arrival.delay[ear],
-            gain: arrival.gain,
-            brightness: arrival.brightness,
-            treble: arrival.treble[ear],
-        }
-    }
+    shaded: [f32; 2],
 }
 
 impl Tap {
-    /// Adds a frame of sound to `mix`, while `from` turns into `to`.
+    /// Adds a frame of sound to both ears' `mix`, while `from` turns into `to`.
     ///
     /// `clock` counts the samples since the sources started; `warp` is the head's
     /// [`super::SphericalHead::warp`].
@@ -54,74 +30,77 @@ impl Tap {
         &mut self,
         clip: &[f32; CLIP_SAMPLES + 3],
         clock: u64,
-        ear: usize,
         [from, to]: [&Arrival; 2],
         warp: f32,
-        mix: &mut [f32],
+        mix: &mut [Vec<f32>; 2],
     ) {
         if from.gain == 0.0 && to.gain == 0.0 {
             *self = Self::default();
-            return;
-        }
-        let (start, end) = (Setting::of(from, ear), Setting::of(to, ear));
-        if (from.length - to.length).abs() <= JUMP {
-            self.glide(clip, clock, [start, end], warp, mix);
+        } else if (from.length - to.length).abs() <= JUMP {
+            self.glide(clip, clock, [from, to], warp, mix);
         } else {
-            if start.gain != 0.0 {
-                self.glide(clip, clock, [start, Setting { gain: 0.0, ..start }], warp, mix);
+            if from.gain != 0.0 {
+                self.glide(clip, clock, [from, &Arrival { gain: 0.0, ..*from }], warp, mix);
             }
             *self = Self::default();
-            if end.gain != 0.0 {
-                self.glide(clip, clock, [Setting { gain: 0.0, ..end }, end], warp, mix);
+            if to.gain != 0.0 {
+                self.glide(clip, clock, [&Arrival { gain: 0.0, ..*to }, to], warp, mix);
             }
         }
     }
 
-    /// Adds one stretch of sound to `mix` while the setting moves evenly from start to end.
-    pub fn glide(
+    /// Adds one stretch of sound to `mix` while the arrival moves evenly from start to end.
+    fn glide(
         &mut self,
         clip: &[f32; CLIP_SAMPLES + 3],
         clock: u64,
-        [start, end]: [Setting; 2],
+        [start, end]: [&Arrival; 2],
         warp: f32,
-        mix: &mut [f32],
+        [left, right]: &mut [Vec<f32>; 2],
     ) {
-        let share = 1.0 / mix.len() as f32;
+        let count = left.len();
+        let share = 1.0 / count as f32;
         let read_at = |clock: u64, delay: f32| {
             let delay = (f64::from(delay) * f64::from(SAMPLE_RATE) * FRACTION) as i64;
             ((clock as i64) << 32).wrapping_sub(delay)
         };
-        let mut position = read_at(clock, start.delay);
-        let last = read_at(clock + mix.len() as u64, end.delay);
-        let step = last.wrapping_sub(position) / mix.len() as i64;
-        // y = (x + x₁ + α K (x − x₁)) / (1 + K) + p y₁, with the gain drawn into the result.
+        let both = [0, 1];
+        let mut position = both.map(|ear| read_at(clock, start.delay[ear]));
+        let step = both.map(|ear| {
+            let last = read_at(clock + count as u64, end.delay[ear]);
+            last.wrapping_sub(position[ear]) / count as i64
+        });
+        // y = (x + x₁ + α K (x − x₁)) / (1 + K) + p y₁ per ear, x being the low-passed sound.
         let norm = 1.0 / (1.0 + warp);
         let pole = (warp - 1.0) * norm;
         let slope = |from: f32, to: f32| (to - from) * share;
         let (mut gain, mut brightness) = (start.gain, start.brightness);
-        let mut lift = start.treble * warp;
+        let mut lift = both.map(|ear| start.treble[ear] * warp);
         let gain_step = slope(start.gain, end.gain);
         let brightness_step = slope(start.brightness, end.brightness);
-        let lift_step = slope(start.treble, end.treble) * warp;
-        let Self { mut low, mut shaded } = *self;
-        for sample in mix {
-            let index = (position >> 32) as usize & (CLIP_SAMPLES - 1);
-            let x = interpolate(
-                [clip[index], clip[index + 1], clip[index + 2], clip[index + 3]],
-                position as u32 as f32 * (1.0 / FRACTION as f32),
-            );
-            let before = low[1];
-            low[0] += brightness * (x - low[0]);
-            low[1] += brightness * (low[0] - low[1]);
-            let now = low[1];
-            shaded = (now + before + lift * (now - before)) * norm + pole * shaded;
-            *sample += gain * shaded;
-            position = position.wrapping_add(step);
+        let lift_step = both.map(|ear| slope(start.treble[ear], end.treble[ear]) * warp);
+        let Self { low: [mut first, mut second], mut shaded } = *self;
+        for (left, right) in left.iter_mut().zip(right) {
+            for ear in both {
+                let index = (position[ear] >> 32) as usize & (CLIP_SAMPLES - 1);
+                let x = interpolate(
+                    [clip[index], clip[index + 1], clip[index + 2], clip[index + 3]],
+                    position[ear] as u32 as f32 * (1.0 / FRACTION as f32),
+                );
+                let before = second[ear];
+                first[ear] += brightness * (x - first[ear]);
+                second[ear] += brightness * (first[ear] - second[ear]);
+                let (sum, change) = (second[ear] + before, second[ear] - before);
+                shaded[ear] = (sum + lift[ear] * change) * norm + pole * shaded[ear];
+                position[ear] = position[ear].wrapping_add(step[ear]);
+                lift[ear] += lift_step[ear];
+            }
+            *left += gain * shaded[0];
+            *right += gain * shaded[1];
             gain += gain_step;
             brightness += brightness_step;
-            lift += lift_step;
         }
-        *self = Self { low, shaded };
+        *self = Self { low: [first, second], shaded };
     }
 }
 
@@ -150,20 +129,21 @@ mod tests {
         Clip::from_samples(ClipKind::Fan, 0, (0..CLIP_SAMPLES).map(wave).collect())
     }
 
-    /// The same tap in doubles, formula by formula, on the sine itself instead of its samples.
-    fn plain_glide(clock: u64, start: Setting, end: Setting, count: usize) -> Vec<f64> {
+    /// One ear of the same tap in doubles, formula by formula, on the sine itself instead of its
+    /// samples.
+    fn plain_glide(clock: u64, start: &Arrival, end: &Arrival, ear: usize) -> Vec<f64> {
         let warp = f64::from(SphericalHead::default().warp());
         let (mut first, mut low, mut shaded) = (0.0, 0.0, 0.0);
-        (0..count)
+        (0..1600)
             .map(|i| {
-                let share = i as f64 / count as f64;
+                let share = f64::from(i) / 1600.0;
                 let now = |a: f32, b: f32| f64::from(a) + share * (f64::from(b) - f64::from(a));
-                let seconds = (clock + i as u64) as f64 / 16e3 - now(start.delay, end.delay);
-                let x = (TAU * HERTZ * seconds).sin();
+                let delay = now(start.delay[ear], end.delay[ear]);
+                let x = (TAU * HERTZ * ((clock as f64 + f64::from(i)) / 16e3 - delay)).sin();
                 let before = low;
                 first += now(start.brightness, end.brightness) * (x - first);
                 low += now(start.brightness, end.brightness) * (first - low);
-                let zero = now(start.treble, end.treble) * warp;
+                let zero = now(start.treble[ear], end.treble[ear]) * warp;
                 shaded = ((1.0 + zero) * low + (1.0 - zero) * before - (1.0 - warp) * shaded)
                     / (1.0 + warp);
                 now(start.gain, end.gain) * shaded
@@ -171,9 +151,16 @@ mod tests {
             .collect()
     }
 
-    fn setting() -> impl Strategy<Value = Setting> {
-        (0.0f32..0.2, 0.0f32..2.0, 0.05f32..1.0, 0.1f32..2.0).prop_map(
-            |(delay, gain, brightness, treble)| Setting { delay, gain, brightness, treble },
+    fn arrival() -> impl Strategy<Value = Arrival> {
+        let pair = || (0.1f32..2.0, 0.1f32..2.0);
+        (0.0f32..50.0, 0.0f32..2.0, 0.05f32..1.0, 0.0f32..0.0006, pair()).prop_map(
+            |(length, gain, brightness, apart, treble)| Arrival {
+                length,
+                gain,
+                brightness,
+                delay: [length / 343.0, length / 343.0 + apart],
+                treble: treble.into(),
+            },
         )
     }
 
@@ -181,16 +168,18 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn glides_like_the_plain_formula(
-            start in setting(), end in setting(), clock in 0u64..400_000, nearness in 0.0f32..0.001,
+            start in arrival(), end in arrival(), clock in 0u64..400_000, nearer in 0.0f32..0.001,
         ) {
             // Delays of one path change by what a walker can do in a frame.
-            let end = Setting { delay: start.delay + nearness, ..end };
-            let mut mix = vec![0.0; 1600];
-            Tap::default().glide(
-                sine().padded(), clock, [start, end], SphericalHead::default().warp(), &mut mix,
-            );
-            for (fast, plain) in mix.iter().zip(plain_glide(clock, start, end, 1600)) {
-                prop_assert!((f64::from(*fast) - plain).abs() < 0.01, "{} {}", fast, plain);
+            let end = Arrival { delay: start.delay.map(|delay| delay + nearer), ..end };
+            let mut mix = [vec![0.0; 1600], vec![0.0; 1600]];
+            let warp = SphericalHead::default().warp();
+            Tap::default().glide(sine().padded(), clock, [&start, &end], warp, &mut mix);
+            for ear in 0..2 {
+                let plain = plain_glide(clock, &start, &end, ear);
+                for (fast, plain) in mix[ear].iter().zip(plain) {
+                    prop_assert!((f64::from(*fast) - plain).abs() < 0.01, "{} {}", fast, plain);
+                }
             }
         }
     }
@@ -208,10 +197,12 @@ mod tests {
         // Slow approach, then another path, then on.
         let path = [at(4.0), at(3.9), at(3.8), at(7.0), at(6.9), at(6.8)];
         let mut tap = Tap::default();
-        let mut sound = vec![0.0; 5 * 1600];
-        for (frame, mix) in sound.chunks_mut(1600).enumerate() {
-            let pair = [&path[frame], &path[frame + 1]];
-            tap.add_frame(clip.padded(), 1600 * frame as u64, 0, pair, 4.08, mix);
+        let mut sound = Vec::new();
+        for (frame, pair) in path.windows(2).enumerate() {
+            let mut mix = [vec![0.0; 1600], vec![0.0; 1600]];
+            let clock = 1600 * frame as u64;
+            tap.add_frame(clip.padded(), clock, [&pair[0], &pair[1]], 4.08, &mut mix);
+            sound.extend_from_slice(&mix[0]);
         }
         let steepest = (TAU * HERTZ / 16e3) as f32 * 1.05 / 3.8;
         for pair in sound[100..].windows(2) {
