@@ -5,6 +5,7 @@
 
 mod commands;
 mod hint;
+mod progress;
 
 use clap::Parser;
 use std::process::ExitCode;

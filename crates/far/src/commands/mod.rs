@@ -2,6 +2,7 @@
 
 mod bench;
 mod memory;
+mod data;
 
 use clap::Subcommand;
 
@@ -14,6 +15,9 @@ pub enum Command {
     /// Look at, check and export memory stores.
     #[command(subcommand)]
     Memory(memory::Command),
+    /// Look at datasets and check them.
+    #[command(subcommand)]
+    Data(data::Command),
 }
 
 /// Runs one verb.
@@ -21,5 +25,6 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
+        Command::Data(command) => data::run(command),
     }
 }

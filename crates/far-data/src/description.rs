@@ -1,0 +1,306 @@
+//! `dataset.json`: what a whole dataset has in common.
+
+use std::path::Path;
+
+use far_memory::Camera;
+use serde::{Deserialize, Serialize};
+
+use crate::{DataError, Result, SplitRule};
+
+/// The version of the format that this crate reads and writes.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// The word that opens every `dataset.json`.
+pub const FORMAT_NAME: &str = "far-dataset";
+
+/// How frames are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageEncoding {
+    /// Column `image` holds one PNG file per frame.
+    Png,
+    /// Column `image` holds one JPEG file per frame.
+    Jpeg,
+    /// Column `image` holds height × width × 3 bytes, red first, rows from the top.
+    Raw,
+    /// Column `video_frame` counts frames of the video file named in the index.
+    Video,
+    /// There are no frames, for instance when only latents were kept.
+    None,
+}
+
+/// A group of optional columns that every episode of a dataset has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// `events`: what happened since the previous frame, as numbers into the label vocabulary.
+    Events,
+    /// `door_fraction`: how far the acted container or door is open, 0 to 1.
+    DoorFraction,
+    /// `change_kind`, `change_mask`, `stale_frame`: how the frame differs from an older state.
+    Change,
+    /// `agent_visible`, `agent_position`, the same with `_before`, and `silhouette`.
+    Agent,
+    /// `visible_faces`: ids of the surfaces in view.
+    VisibleFaces,
+    /// `pose_key`, `visible_states`, `changed_states`, `made_states`: who is in view in which state.
+    States,
+}
+
+/// The camera's full opening angles in degrees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldOfView {
+    /// Full horizontal angle in degrees, below 180.
+    pub horizontal_degrees: f32,
+    /// Full vertical angle in degrees, below 180.
+    pub vertical_degrees: f32,
+}
+
+/// The program that made a dataset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generator {
+    /// Name of the world or importer.
+    pub name: String,
+    /// Version of its behavior: the same version and seed give the same bytes.
+    pub version: u32,
+    /// Seed of the whole recording.
+    pub seed: u64,
+}
+
+/// Everything that is true of a whole dataset: the content of `dataset.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetDescription {
+    /// Always [`FORMAT_NAME`].
+    pub format: String,
+    /// Always [`FORMAT_VERSION`] after a successful open.
+    pub version: u64,
+    /// Name of the corpus: "village", "apartment".
+    pub corpus: String,
+    /// Variant of the corpus, "" when it has only one.
+    #[serde(default)]
+    pub variant: String,
+    /// Frames per second of the recording.
+    pub fps: f32,
+    /// What the camera sees.
+    pub field_of_view: FieldOfView,
+    /// Image size as [width, height] in pixels.
+    pub resolution: [u32; 2],
+    /// How frames are stored.
+    pub images: ImageEncoding,
+    /// Cues that can be computed from this dataset: "metadata", "vision", "audio", "agent".
+    pub cues: Vec<String>,
+    /// Optional columns that every episode has.
+    #[serde(default)]
+    pub signals: Vec<Signal>,
+    /// Names of the event labels; column `events` counts into this list.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Rule behind column `split` and, when there are two, column `second_split`.
+    pub splits: Vec<SplitRule>,
+    /// Sample rate of the binaural audio in hertz; `null` when there is none.
+    #[serde(default)]
+    pub audio_rate: Option<u32>,
+    /// How many frames back the columns with `_before` look.
+    #[serde(default = "default_agent_lag")]
+    pub agent_lag: u32,
+    /// Radius in meters within which two views are compared for overlap: the size of the world.
+    #[serde(default = "default_overlap_radius")]
+    pub overlap_radius: f32,
+    /// What made the dataset.
+    pub generator: Generator,
+    /// Where the data comes from and under which terms, for people.
+    #[serde(default)]
+    pub provenance: String,
+}
+
+/// 1.5 seconds at 10 frames per second, the paper's value for the second agent.
+fn default_agent_lag() -> u32 {
+    15
+}
+
+/// The radius of WorldMem's overlap rule.
+fn default_overlap_radius() -> f32 {
+    30.0
+}
+
+impl DatasetDescription {
+    /// A description with PNG frames, no signals, an episode-level split and no audio.
+    ///
+    /// ```
+    /// use far_data::DatasetDescription;
+    /// let description = DatasetDescription::new("garden", 20.0, [64, 64], [90.0, 90.0]);
+    /// assert!(description.validate().is_ok());
+    /// ```
+    pub fn new(corpus: &str, fps: f32, resolution: [u32; 2], field_of_view: [f32; 2]) -> Self {
+        Self {
+            format: FORMAT_NAME.into(),
+            version: FORMAT_VERSION,
+            corpus: corpus.into(),
+            variant: String::new(),
+            fps,
+            field_of_view: FieldOfView {
+                horizontal_degrees: field_of_view[0],
+                vertical_degrees: field_of_view[1],
+            },
+            resolution,
+            images: ImageEncoding::Png,
+            cues: vec!["metadata".into(), "vision".into()],
+            signals: Vec::new(),
+            labels: Vec::new(),
+            splits: vec![SplitRule::Episode],
+            audio_rate: None,
+            agent_lag: default_agent_lag(),
+            overlap_radius: default_overlap_radius(),
+            generator: Generator { name: corpus.into(), version: 1, seed: 0 },
+            provenance: String::new(),
+        }
+    }
+
+    /// The camera of every frame.
+    pub fn camera(&self) -> Camera {
+        let FieldOfView { horizontal_degrees, vertical_degrees } = self.field_of_view;
+        Camera::from_degrees(horizontal_degrees, vertical_degrees)
+    }
+
+    /// Whether every episode has the columns of `signal`.
+    pub fn has(&self, signal: Signal) -> bool {
+        self.signals.contains(&signal)
+    }
+
+    /// The number of an event label, by name.
+    pub fn label(&self, name: &str) -> Option<u16> {
+        self.labels.iter().position(|label| label == name).map(|index| index as u16)
+    }
+
+    /// Whether one of the split columns follows `rule`, and if so whether it is the first.
+    pub fn split_column(&self, rule: SplitRule) -> Option<usize> {
+        self.splits.iter().position(|&own| own == rule)
+    }
+
+    /// Samples of audio that come before frame `frame`, counted from the start of the WAV file:
+    /// ⌊frame · rate / fps⌋. Frame f is accompanied by the samples between this and the next.
+    pub fn audio_start(&self, frame: usize) -> usize {
+        let rate = f64::from(self.audio_rate.unwrap_or(0));
+        (frame as f64 * rate / f64::from(self.fps) + 1e-6) as usize
+    }
+
+    /// Checks every rule that does not need the episodes; the error is a sentence.
+    pub fn validate(&self) -> std::result::Result<(), String> {
+        let FieldOfView { horizontal_degrees, vertical_degrees } = self.field_of_view;
+        let angle = |degrees: f32| degrees > 0.0 && degrees < 180.0;
+        let [width, height] = self.resolution;
+        let rules: [(bool, &str); 11] = [
+            (self.format == FORMAT_NAME, "`format` must be \"far-dataset\""),
+            (!self.corpus.is_empty(), "`corpus` must not be empty"),
+            (self.fps.is_finite() && self.fps > 0.0, "`fps` must be above 0"),
+            (
+                angle(horizontal_degrees) && angle(vertical_degrees),
+                "`field_of_view` angles must lie between 0 and 180 degrees",
+            ),
+            (
+                (1..=16384).contains(&width) && (1..=16384).contains(&height),
+                "`resolution` must be [width, height], each 1 to 16384",
+            ),
+            (
+                (1..=2).contains(&self.splits.len()) && self.splits.first() != self.splits.get(1),
+                "`splits` must name one rule or two different ones",
+            ),
+            (
+                !self.has(Signal::Events) || !self.labels.is_empty(),
+                "`signals` has \"events\", so `labels` must not be empty",
+            ),
+            (self.labels.len() <= usize::from(u16::MAX), "`labels` has more than 65535 names"),
+            (
+                self.audio_rate.is_none_or(|rate| (1000..=192_000).contains(&rate)),
+                "`audio_rate` must lie between 1000 and 192000 hertz",
+            ),
+            (
+                !self.has(Signal::Agent) || self.agent_lag > 0,
+                "`agent_lag` must be at least one frame",
+            ),
+            (
+                self.overlap_radius.is_finite() && self.overlap_radius > 0.0,
+                "`overlap_radius` must be above 0",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, reason)) => Err((*reason).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Parses and checks the bytes of a `dataset.json`; `path` is named in errors.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+        let wrong = |reason: String| DataError::Description { path: path.to_path_buf(), reason };
+        // The version is read first: a newer version may have entries that this one refuses.
+        let value: serde_json::Value =
+            serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+        let found = value
+            .get("version")
+            .and_then(serde_json::Value::as_u64)
+            .ok_or_else(|| wrong("`version` must be a whole number".into()))?;
+        if found != FORMAT_VERSION {
+            let path = path.to_path_buf();
+            return Err(DataError::Version { path, found, supported: FORMAT_VERSION });
+        }
+        let description: Self =
+            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        description.validate().map_err(wrong)?;
+        Ok(description)
+    }
+
+    /// The bytes of `dataset.json`: readable JSON with a final newline.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("plain data always serializes");
+        text.push('\n');
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<DatasetDescription> {
+        DatasetDescription::parse(text.as_bytes(), Path::new("dataset.json"))
+    }
+
+    #[test]
+    fn a_description_survives_json() {
+        let mut description = DatasetDescription::new("kitchen", 10.0, [256, 256], [90.0, 90.0]);
+        description.signals = vec![Signal::Events, Signal::DoorFraction, Signal::Change];
+        description.labels = vec!["open".into(), "close".into()];
+        description.splits = vec![SplitRule::SceneDisjoint, SplitRule::Episode];
+        description.audio_rate = Some(16_000);
+        assert_eq!(parse(&description.to_json()).expect("valid"), description);
+        assert_eq!(description.label("close"), Some(1));
+        assert_eq!(description.audio_start(3), 4800);
+    }
+
+    #[test]
+    fn another_version_is_named_before_anything_else() {
+        let error = parse(r#"{"format": "far-dataset", "version": 9, "new": 1}"#).unwrap_err();
+        assert!(matches!(error, DataError::Version { found: 9, supported: 1, .. }));
+        assert!(error.hint().contains("update"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let good = DatasetDescription::new("garden", 20.0, [64, 48], [90.0, 73.0]).to_json();
+        for (from, to, word) in [
+            ("\"fps\": 20.0", "\"fps\": 0", "fps"),
+            ("90.0", "190.0", "field_of_view"),
+            ("\"cues\"", "\"clues\"", "clues"),
+            ("\"episode\"", "\"episode\", \"episode\"", "splits"),
+            ("\"signals\": []", "\"signals\": [\"events\"]", "labels"),
+            ("64,", "0,", "resolution"),
+        ] {
+            let error = parse(&good.replacen(from, to, 1)).expect_err(to);
+            assert!(error.to_string().contains(word), "{error} should name {word}");
+        }
+        assert!(parse("{").is_err() && parse("[]").is_err() && parse("").is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! Files that are either whole or absent.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::{DataError, Result};
+
+/// The name under which a file is written before it is complete.
+pub(crate) fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// Gives a complete, synced file its final name.
+pub(crate) fn publish(path: &Path) -> Result<()> {
+    std::fs::rename(partial(path), path).map_err(DataError::io("rename", path))?;
+    // The new name must survive a power cut too; not every system lets a folder be synced.
+    if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Writes a whole small file.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = partial(path);
+    let mut file = File::create(&temporary).map_err(DataError::io("create", &temporary))?;
+    file.write_all(bytes).map_err(DataError::io("write", &temporary))?;
+    file.sync_all().map_err(DataError::io("sync", &temporary))?;
+    publish(path)
+}
+
+/// SHA-256 of a file in lower-case hexadecimal, as `sha256sum` prints it.
+pub(crate) fn hash_file(path: &Path) -> Result<String> {
+    let mut file = File::open(path).map_err(DataError::io("open", path))?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0u8; 1 << 16];
+    loop {
+        let length = file.read(&mut buffer).map_err(DataError::io("read", path))?;
+        if length == 0 {
+            return Ok(hexadecimal(&digest.finalize()));
+        }
+        digest.update(&buffer[..length]);
+    }
+}
+
+/// SHA-256 of some bytes in lower-case hexadecimal.
+pub(crate) fn hash_bytes(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_the_standard() {
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash_bytes(b"abc"), known);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("abc");
+        write(&path, b"abc").expect("written");
+        assert_eq!(hash_file(&path).expect("hashed"), known);
+        assert!(!partial(&path).exists());
+    }
+}

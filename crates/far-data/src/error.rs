@@ -1,0 +1,166 @@
+//! What can go wrong with data on disk, sorted by what the caller can do about it.
+
+use std::path::{Path, PathBuf};
+
+/// A failure to write, open or understand a dataset.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The operating system refused: permissions, a full disk, a folder that went away.
+    #[error("cannot {operation} {}", path.display())]
+    Io {
+        /// What was being done, as a verb: "read", "rename".
+        operation: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A file that the dataset names or needs is not there.
+    #[error("{what} is missing: {}", path.display())]
+    Missing {
+        /// What the file would have been.
+        what: &'static str,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The folder holds a recording that was started but never finished.
+    #[error("the recording in {} is not finished: it has episodes but no episodes.arrow", path.display())]
+    Unfinished {
+        /// The dataset's folder.
+        path: PathBuf,
+    },
+    /// The folder already holds a different recording.
+    #[error("{} already holds another recording: {field} is {found} there, {wanted} here", path.display())]
+    Conflict {
+        /// The dataset's folder.
+        path: PathBuf,
+        /// The first entry of `dataset.json` that differs.
+        field: String,
+        /// Its value on disk.
+        found: String,
+        /// Its value in the recording that was asked for.
+        wanted: String,
+    },
+    /// The dataset was written for another version of the format.
+    #[error("{} has format version {found}, this program reads version {supported}", path.display())]
+    Version {
+        /// The dataset's `dataset.json`.
+        path: PathBuf,
+        /// The version found.
+        found: u64,
+        /// The version this crate reads and writes.
+        supported: u64,
+    },
+    /// `dataset.json` does not parse or contradicts itself.
+    #[error("{}: {reason}", path.display())]
+    Description {
+        /// The dataset's `dataset.json`.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file is cut short, damaged, or not of the kind its name says.
+    #[error("{} is damaged: {reason}", path.display())]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A column is missing or has another type.
+    #[error("{}: column `{column}` should be {expected}, found {found}", path.display())]
+    Column {
+        /// The Arrow file.
+        path: PathBuf,
+        /// The column's name.
+        column: String,
+        /// The type the format asks for.
+        expected: String,
+        /// The type found, or "no such column".
+        found: String,
+    },
+    /// One value of one row breaks a rule of the format.
+    #[error("{}, row {row}, column `{column}`: {reason}", place(*episode))]
+    Row {
+        /// The episode, or `None` for a row of `episodes.arrow`.
+        episode: Option<u32>,
+        /// The row, counted from 0: a frame of the episode or an episode of the index.
+        row: usize,
+        /// The column's name.
+        column: &'static str,
+        /// The rule and the value that breaks it.
+        reason: String,
+    },
+    /// An episode as a whole does not agree with its row in the index.
+    #[error("episode {episode}: {reason}")]
+    Episode {
+        /// The episode's id.
+        episode: u32,
+        /// What does not agree.
+        reason: String,
+    },
+    /// Settings that cannot be followed, or do not fit the dataset.
+    #[error("setting `{setting}`: {reason}")]
+    Setting {
+        /// The setting's name.
+        setting: &'static str,
+        /// Why it cannot be followed.
+        reason: String,
+    },
+}
+
+impl DataError {
+    /// What to do about it, as one sentence for a person.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Io { .. } => "check that the path exists, is readable and has free space".into(),
+            Self::Missing { what: "dataset.json", .. } => {
+                "give the folder that holds dataset.json; `far world record` makes one".into()
+            }
+            Self::Missing { .. } => {
+                "copy the whole dataset folder again, or record it again into the same folder".into()
+            }
+            Self::Unfinished { .. } => {
+                "run the same recording command again: it goes on where it stopped".into()
+            }
+            Self::Conflict { .. } => {
+                "choose another --out folder, or repeat the settings of the recording there".into()
+            }
+            Self::Version { found, supported, .. } if found > supported => {
+                "the dataset comes from a newer far: update far".into()
+            }
+            Self::Version { .. } => "record or import the dataset again with this far".into(),
+            Self::Description { .. } => "correct dataset.json; docs/dataset.md lists its entries".into(),
+            Self::Corrupt { .. } => {
+                "copy the file again, or delete it and record again into the same folder".into()
+            }
+            Self::Column { .. } => "write the column with that type; docs/dataset.md lists them all".into(),
+            Self::Row { episode: Some(_), .. } => {
+                "correct the row where the episode is written, then write the episode again".into()
+            }
+            Self::Row { episode: None, .. } => {
+                "correct the row in episodes.arrow; docs/dataset.md says what it holds".into()
+            }
+            Self::Episode { .. } => {
+                "the file and its row in episodes.arrow are from different recordings: write both again".into()
+            }
+            Self::Setting { .. } => "change the setting, or choose a dataset that has what it needs".into(),
+        }
+    }
+
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { operation, path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn corrupt(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::Corrupt { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+}
+
+fn place(episode: Option<u32>) -> String {
+    episode.map_or_else(|| "episodes.arrow".into(), |id| format!("episode {id}"))
+}
+
+/// A result whose error is a [`DataError`].
+pub type Result<T> = std::result::Result<T, DataError>;

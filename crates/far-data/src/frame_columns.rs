@@ -1,0 +1,111 @@
+//! Reading single values out of an episode's mapped columns.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int32Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+
+/// The record batches of an episode, addressed by row of the whole episode.
+///
+/// Types were checked when the file was opened, so a column that is there has the type its
+/// accessor expects; a row out of range is a mistake of the caller and panics.
+pub(crate) struct FrameColumns {
+    batches: Vec<RecordBatch>,
+    /// First row of each batch, and the number of rows at the end.
+    starts: Vec<usize>,
+}
+
+impl FrameColumns {
+    /// Columns over these batches.
+    pub fn new(batches: Vec<RecordBatch>) -> Self {
+        let mut starts = vec![0];
+        for batch in &batches {
+            starts.push(starts[starts.len() - 1] + batch.num_rows());
+        }
+        Self { batches, starts }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.starts[self.starts.len() - 1]
+    }
+
+    /// A float64 of a column that has one in every row.
+    pub fn double(&self, column: &str, row: usize) -> f64 {
+        self.value::<Float64Type>(column, row).unwrap_or(f64::NAN)
+    }
+
+    /// A float32, or `None` when null or absent.
+    pub fn float(&self, column: &str, row: usize) -> Option<f32> {
+        self.value::<Float32Type>(column, row)
+    }
+
+    /// A uint32, or `None` when null or absent.
+    pub fn unsigned(&self, column: &str, row: usize) -> Option<u32> {
+        self.value::<UInt32Type>(column, row)
+    }
+
+    /// A uint64, or `None` when null or absent.
+    pub fn long(&self, column: &str, row: usize) -> Option<u64> {
+        self.value::<UInt64Type>(column, row)
+    }
+
+    /// An int32, or `None` when null or absent.
+    pub fn signed(&self, column: &str, row: usize) -> Option<i32> {
+        self.value::<Int32Type>(column, row)
+    }
+
+    /// A boolean; `false` when null or absent.
+    pub fn flag(&self, column: &str, row: usize) -> bool {
+        self.array(column, row)
+            .is_some_and(|(array, row)| array.is_valid(row) && array.as_boolean().value(row))
+    }
+
+    /// A text, or `None` when null or absent.
+    pub fn text(&self, column: &str, row: usize) -> Option<&str> {
+        let (array, row) = self.array(column, row)?;
+        array.is_valid(row).then(|| array.as_string::<i32>().value(row))
+    }
+
+    /// Bytes, or `None` when null or absent.
+    pub fn bytes(&self, column: &str, row: usize) -> Option<&[u8]> {
+        let (array, row) = self.array(column, row)?;
+        array.is_valid(row).then(|| array.as_binary::<i32>().value(row))
+    }
+
+    /// N floats, or `None` when null or absent.
+    pub fn vector<const N: usize>(&self, column: &str, row: usize) -> Option<[f32; N]> {
+        let (array, row) = self.array(column, row)?;
+        if array.is_null(row) {
+            return None;
+        }
+        let lists = array.as_fixed_size_list();
+        let start = lists.value_offset_at(row);
+        let values = lists.values().as_primitive::<Float32Type>().values();
+        values.get(start..start + N)?.try_into().ok()
+    }
+
+    /// The values of a list, empty when null or absent.
+    pub fn list<T: ArrowPrimitiveType>(&self, column: &str, row: usize) -> &[T::Native] {
+        let Some((array, row)) = self.array(column, row) else { return &[] };
+        let lists = array.as_list::<i32>();
+        if lists.is_null(row) {
+            return &[];
+        }
+        let offsets = lists.value_offsets();
+        let values = lists.values().as_primitive::<T>().values();
+        &values[offsets[row] as usize..offsets[row + 1] as usize]
+    }
+
+    fn value<T: ArrowPrimitiveType>(&self, column: &str, row: usize) -> Option<T::Native> {
+        let (array, row) = self.array(column, row)?;
+        array.is_valid(row).then(|| array.as_primitive::<T>().value(row))
+    }
+
+    fn array(&self, column: &str, row: usize) -> Option<(&ArrayRef, usize)> {
+        assert!(row < self.len(), "row {row} of an episode with {} frames", self.len());
+        let batch = self.starts.partition_point(|&start| start <= row) - 1;
+        Some((self.batches[batch].column_by_name(column)?, row - self.starts[batch]))
+    }
+}

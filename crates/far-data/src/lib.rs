@@ -1,0 +1,73 @@
+//! Episodes on disk: the dataset format, its reader and writer, and the sampling of training
+//! examples.
+//!
+//! A dataset is a folder:
+//!
+//! ```text
+//! dataset.json            what the whole dataset has in common   DatasetDescription
+//! episodes.arrow          one row per episode                    EpisodeSummary
+//! episodes/000042.arrow   one row per frame                      Frame
+//! episodes/000042.wav     binaural sound, when there is any      Audio
+//! ```
+//!
+//! pyarrow and polars open the Arrow files as they are. [`DatasetWriter`] records, [`Dataset`] reads.
+
+mod arrow_file;
+mod audio;
+mod cache;
+mod contact_sheet;
+mod coverage;
+mod dataset;
+mod dataset_writer;
+mod description;
+mod durable;
+mod episode;
+mod episode_map;
+mod episode_writer;
+mod error;
+mod example;
+mod frame;
+mod frame_batch;
+mod frame_check;
+mod frame_columns;
+mod frame_schema;
+mod index;
+mod inspection;
+mod mask;
+mod overlap;
+mod picture;
+mod pool;
+mod sampling;
+mod sampling_config;
+mod split;
+mod staleness;
+mod stream;
+mod summary;
+mod verify;
+
+pub use audio::Audio;
+pub use cache::{CachedTensor, CachedTensors, Precision, TensorCache};
+pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
+pub use coverage::Coverage;
+pub use dataset::Dataset;
+pub use dataset_writer::DatasetWriter;
+pub use description::{
+    DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,
+};
+pub use episode::Episode;
+pub use episode_map::EpisodeMap;
+pub use episode_writer::EpisodeWriter;
+pub use error::{DataError, Result};
+pub use example::{Anchor, ExampleQuery, Future, MemoryPool, TrainingExample};
+pub use frame::{AgentState, Change, ChangeKind, Frame, FrameImage, Phase, VisibleStates};
+pub use inspection::Inspection;
+pub use mask::Mask;
+pub use overlap::{OverlapRule, View};
+pub use picture::Picture;
+pub use pool::{evaluation_pool, training_pool};
+pub use sampling::{EvaluationClip, TrainingSampler};
+pub use sampling_config::{AnchorConfig, AnchorKind, EvaluationConfig, SamplingConfig};
+pub use split::{Deal, Split, SplitRule};
+pub use staleness::Staleness;
+pub use summary::{EpisodeFacts, EpisodeSummary, Pair};
+pub use verify::verify_episode;

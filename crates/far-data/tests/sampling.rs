@@ -1,0 +1,160 @@
+//! The stream of training examples: reproducible, in the right phase, never looking ahead.
+
+mod fixture;
+
+use std::collections::BTreeSet;
+
+use far_data::*;
+use fixture::*;
+
+fn config() -> SamplingConfig {
+    SamplingConfig { seed: 11, batch: 32, horizon: 20, pool: 50, ..SamplingConfig::default() }
+}
+
+fn anchored(kind: AnchorKind, labels: &[&str], horizon: u32) -> SamplingConfig {
+    let labels = labels.iter().map(ToString::to_string).collect();
+    let anchor = AnchorConfig { kind, probability: 0.5, labels, horizon };
+    SamplingConfig { anchor: Some(anchor), ..config() }
+}
+
+/// Every rule that holds for any example.
+fn check(dataset: &Dataset, example: &TrainingExample, horizon: u32) {
+    let episode = dataset.episode(example.query.episode).expect("opens");
+    let (current, target) = (example.query.current, example.future.frame);
+    assert!(current >= BOUNDARY as u32 && target > current && (target as usize) < FRAMES);
+    assert!(example.query.stride == target - current && example.query.stride <= horizon);
+    let memory = &example.memory.frames;
+    assert_eq!(memory.len(), 50);
+    assert!(memory.windows(2).all(|pair| pair[0] < pair[1]));
+    assert!(memory.iter().all(|&frame| (frame as usize) < episode.boundary()));
+    assert_eq!(example.query.goal, episode.poses()[target as usize]);
+    let back = example.query.goal.displacement_from(&example.query.pose);
+    assert_eq!(example.query.action, back);
+}
+
+#[test]
+fn any_step_can_be_drawn_at_any_time_by_any_worker() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 6);
+    let sampler = TrainingSampler::new(&dataset, config()).expect("settings fit");
+    let forward: Vec<_> = (0..6).map(|step| sampler.batch(step).expect("drawn")).collect();
+    // Resume in the middle, with another sampler, backward, one observation at a time.
+    let resumed = TrainingSampler::new(&dataset, config()).expect("settings fit");
+    for step in (0..6u64).rev() {
+        let alone: Vec<TrainingExample> = (0..8)
+            .rev()
+            .map(|n| resumed.observation(step, n).expect("drawn"))
+            .rev()
+            .flatten()
+            .collect();
+        assert_eq!(alone, forward[step as usize]);
+    }
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        assert_eq!(pool.install(|| sampler.batch(4)).expect("drawn"), forward[4]);
+    }
+    assert_ne!(forward[0], forward[1]);
+    let other = SamplingConfig { seed: 12, ..config() };
+    let other = TrainingSampler::new(&dataset, other).expect("settings fit");
+    assert_ne!(other.batch(0).expect("drawn"), forward[0]);
+}
+
+#[test]
+fn queries_return_and_memory_explores() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 6);
+    let sampler = TrainingSampler::new(&dataset, config()).expect("settings fit");
+    let train: BTreeSet<u32> = dataset
+        .select(SplitRule::SceneDisjoint, Split::Train)
+        .expect("there")
+        .into_iter()
+        .collect();
+    let mut seen = BTreeSet::new();
+    for step in 0..12 {
+        let batch = sampler.batch(step).expect("drawn");
+        assert_eq!(batch.len(), 32);
+        for goals in batch.chunks(4) {
+            let mut strides = BTreeSet::new();
+            for example in goals {
+                check(&dataset, example, 20);
+                assert_eq!(example.anchor, Anchor::None);
+                assert_eq!(example.query.current, goals[0].query.current);
+                assert_eq!(example.memory, goals[0].memory);
+                strides.insert(example.query.stride);
+            }
+            seen.insert(goals[0].query.episode);
+        }
+    }
+    assert_eq!(seen, train);
+}
+
+#[test]
+fn event_anchored_pairs_enclose_their_event() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 4);
+    let config = anchored(AnchorKind::Event, &["open", "close"], 16);
+    let sampler = TrainingSampler::new(&dataset, config).expect("settings fit");
+    let mut count = 0;
+    for step in 0..20 {
+        for example in sampler.batch(step).expect("drawn") {
+            check(&dataset, &example, 20);
+            let Anchor::Event(event) = example.anchor else { continue };
+            count += 1;
+            assert!(event == 230 || event == 240);
+            assert!(example.query.current < event && example.future.frame >= event);
+            assert!(example.query.stride <= 16);
+            assert!(example.query.events.iter().any(|&label| label < 2));
+        }
+    }
+    // 640 examples in 160 observations, half of them anchored: standard deviation 25.
+    assert!((220..420).contains(&count), "{count}");
+}
+
+#[test]
+fn reveal_anchored_pairs_start_in_the_passage_and_look_beyond_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 4);
+    let config = anchored(AnchorKind::Reveal, &["transit"], 60);
+    let sampler = TrainingSampler::new(&dataset, config).expect("settings fit");
+    let mut longest = 0;
+    for step in 0..20 {
+        for example in sampler.batch(step).expect("drawn") {
+            check(&dataset, &example, 60);
+            let Anchor::Reveal(last) = example.anchor else {
+                assert!(example.query.stride <= 20);
+                continue;
+            };
+            assert_eq!(last, 214);
+            assert!((205..=214).contains(&example.query.current) && example.future.frame > 214);
+            longest = longest.max(example.query.stride);
+        }
+    }
+    assert!(longest > 40, "{longest}");
+}
+
+#[test]
+fn settings_that_cannot_be_followed_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 2);
+    let reason =
+        |config| TrainingSampler::new(&dataset, config).err().expect("refused").to_string();
+    let label = anchored(AnchorKind::Event, &["sing"], 16);
+    assert!(reason(label).contains("sing"));
+    assert!(reason(SamplingConfig { batch: 30, ..config() }).contains("`batch`"));
+    assert!(reason(SamplingConfig { split: Split::Validation, ..config() }).contains("validation"));
+    let unknown = serde_json::from_str::<SamplingConfig>(r#"{"horizont": 3}"#).unwrap_err();
+    assert!(unknown.to_string().contains("horizont"));
+    for corpus in ["village", "apartment", "kitchen", "corridor"] {
+        SamplingConfig::of_corpus(corpus).validate().expect("the paper's settings are valid");
+    }
+}
+
+#[test]
+fn evaluation_walks_the_return_leg() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 1);
+    let config = EvaluationConfig { stride: 16, pool: 60 };
+    let clip = EvaluationClip::new(&dataset, 0, &config).expect("there").expect("whole");
+    assert_eq!(clip.frames, [200, 216, 232, 248, 264, 280, 296]);
+    assert_eq!((clip.memory.len(), clip.memory[1]), (50, 4));
+}

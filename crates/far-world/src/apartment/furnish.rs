@@ -1,0 +1,333 @@
+//! Puts furniture into rooms: against walls, in the middle, on walls; never before a door, never
+//! so that a room can no longer be crossed.
+
+use super::finish::{Kit, Taste};
+use super::furniture::{Piece, Workshop};
+use super::ground::Ground;
+use super::plan::{CELL, Door, Plan, RoomKind, Space};
+use crate::Prop;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use std::f32::consts::FRAC_PI_2;
+
+/// Attempts at finding a place for one piece.
+const ATTEMPTS: usize = 60;
+/// Cells before a door that stay free.
+const DOOR_CLEARANCE: i32 = 4;
+/// Pieces higher than this many meters do not stand before windows.
+const SILL: f32 = 0.9;
+
+/// Toward the wall that a piece has its back to, and the turn that puts it there.
+const WALLS: [([i32; 2], f32); 4] =
+    [([0, 1], 0.0), ([-1, 0], FRAC_PI_2), ([0, -1], 2.0 * FRAC_PI_2), ([1, 0], 3.0 * FRAC_PI_2)];
+
+/// All furniture of a plan, and the floor it leaves free.
+pub fn furnish(plan: &Plan, kit: &mut Kit, random: &mut ChaCha8Rng) -> (Vec<Prop>, Ground) {
+    let mut furnisher = Furnisher {
+        plan,
+        ground: Ground::new(plan),
+        kept: kept_free(plan),
+        props: Vec::new(),
+        objects: 0,
+    };
+    for (room, &kind) in plan.rooms.iter().enumerate() {
+        let taste = Taste::draw(random);
+        let mut workshop = Workshop { kit, taste, random };
+        furnisher.fill(room as u8, kind, &mut workshop);
+    }
+    (furnisher.props, furnisher.ground)
+}
+
+struct Furnisher<'a> {
+    plan: &'a Plan,
+    ground: Ground,
+    /// Cells that stay free of furniture: before doors.
+    kept: Vec<bool>,
+    props: Vec<Prop>,
+    objects: u16,
+}
+
+impl Furnisher<'_> {
+    fn fill(&mut self, room: u8, kind: RoomKind, shop: &mut Workshop<'_>) {
+        let area = self.plan.room_cells(room).count() as f32 * CELL * CELL;
+        // Later pieces are for larger rooms, and each may find no place.
+        match kind {
+            // Nothing tells the legs of a corridor apart.
+            RoomKind::Corridor => return,
+            RoomKind::Living => {
+                self.at_wall(room, |shop| shop.sofa(), shop);
+                self.at_wall(room, |shop| shop.television(), shop);
+                self.at_wall(room, |shop| shop.bookcase(), shop);
+                self.in_middle(room, |shop| shop.coffee_table(), shop);
+                self.at_wall(room, |shop| shop.armchair(), shop);
+                self.at_wall(room, |shop| shop.floor_lamp(), shop);
+                self.at_wall(room, |shop| shop.plant(), shop);
+                if area > 18.0 {
+                    self.at_wall(room, |shop| shop.piano(), shop);
+                    self.at_wall(room, |shop| shop.bookcase(), shop);
+                    self.at_wall(room, |shop| shop.plant(), shop);
+                }
+            }
+            RoomKind::Kitchen => {
+                self.at_wall(room, |shop| shop.counter(), shop);
+                self.at_wall(room, |shop| shop.fridge(), shop);
+                self.in_middle(room, |shop| shop.dining_table(), shop);
+                self.at_wall(room, |shop| shop.dresser(), shop);
+            }
+            RoomKind::Bedroom => {
+                self.at_wall(room, |shop| shop.bed(), shop);
+                self.at_wall(room, |shop| shop.wardrobe(), shop);
+                self.at_wall(room, |shop| shop.nightstand(), shop);
+                if shop.random.random_bool(0.5) {
+                    self.at_wall(room, |shop| shop.dresser(), shop);
+                } else {
+                    self.at_wall(room, |shop| shop.armchair(), shop);
+                }
+            }
+            RoomKind::Bath => {
+                self.at_wall(room, |shop| shop.bathtub(), shop);
+                self.at_wall(room, |shop| shop.basin(), shop);
+                self.at_wall(room, |shop| shop.toilet(), shop);
+            }
+            RoomKind::Study => {
+                self.at_wall(room, |shop| shop.desk(), shop);
+                self.at_wall(room, |shop| shop.bookcase(), shop);
+                self.at_wall(room, |shop| shop.bookcase(), shop);
+                self.at_wall(room, |shop| shop.armchair(), shop);
+                self.at_wall(room, |shop| shop.plant(), shop);
+            }
+            RoomKind::Dining => {
+                self.in_middle(room, |shop| shop.dining_table(), shop);
+                self.at_wall(room, |shop| shop.dresser(), shop);
+                self.at_wall(room, |shop| shop.plant(), shop);
+                self.at_wall(room, |shop| shop.floor_lamp(), shop);
+            }
+            RoomKind::Laundry => {
+                self.at_wall(room, |shop| shop.washer(), shop);
+                self.at_wall(room, |shop| shop.washer(), shop);
+                self.at_wall(room, |shop| shop.rack(), shop);
+                self.at_wall(room, |shop| shop.rack(), shop);
+                self.at_wall(room, |shop| shop.basin(), shop);
+            }
+        }
+        if matches!(kind, RoomKind::Living | RoomKind::Bedroom | RoomKind::Study | RoomKind::Dining)
+        {
+            self.lay_rug(room, shop);
+        }
+        let pictures = if kind == RoomKind::Laundry { 0 } else { (area / 5.0) as usize };
+        for _ in 0..pictures {
+            let picture = shop.picture();
+            self.hang(room, &picture, shop);
+        }
+    }
+
+    /// Puts a piece with its back to a wall; gives up quietly when the room is too full.
+    fn at_wall(
+        &mut self,
+        room: u8,
+        make: impl Fn(&mut Workshop<'_>) -> Piece,
+        shop: &mut Workshop<'_>,
+    ) {
+        let piece = make(shop);
+        for _ in 0..ATTEMPTS {
+            if let Some((center, yaw, cells)) = self.wall_place(room, &piece, shop.random)
+                && self.occupy(&cells)
+            {
+                self.put(&piece, center, yaw);
+                return;
+            }
+        }
+    }
+
+    /// Hangs a picture where the wall is bare and nothing high stands before it.
+    fn hang(&mut self, room: u8, piece: &Piece, shop: &mut Workshop<'_>) {
+        for _ in 0..ATTEMPTS {
+            if let Some((center, yaw, cells)) = self.wall_place(room, piece, shop.random) {
+                // Kept from now on, so that no second picture lands here.
+                for cell in cells {
+                    self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize] = true;
+                }
+                self.put(piece, center, yaw);
+                return;
+            }
+        }
+    }
+
+    /// A random place with a wall all along its back: middle, turn and the cells it covers.
+    fn wall_place(
+        &self,
+        room: u8,
+        piece: &Piece,
+        random: &mut ChaCha8Rng,
+    ) -> Option<([f32; 2], f32, Vec<[i32; 2]>)> {
+        let ([bx, by], yaw) = WALLS[random.random_range(0..4usize)];
+        let [wide, deep] = piece.size.map(|meters| (meters / CELL).ceil() as i32);
+        let start = self.random_cell(room, random)?;
+        // Walk to the wall behind the random cell.
+        let mut back = start;
+        while self.plan.at([back[0] + bx, back[1] + by]) == Space::Room(room) {
+            back = [back[0] + bx, back[1] + by];
+        }
+        // The direction along the wall is a quarter turn from the direction to it.
+        let (ax, ay) = (by.abs(), bx.abs());
+        let cell = |along: i32, out: i32| {
+            [back[0] + ax * along - bx * out, back[1] + ay * along - by * out]
+        };
+        let cells: Vec<[i32; 2]> = (0..wide)
+            .flat_map(|a| (0..deep).map(move |o| (a, o)))
+            .map(|(a, o)| cell(a, o))
+            .collect();
+        let solid_back = (0..wide).all(|along| {
+            let behind = cell(along, -1);
+            self.plan.at(behind) == Space::Wall
+                && (piece.height() <= SILL || !self.is_window(behind))
+        });
+        if !solid_back || !cells.iter().all(|&cell| self.is_free(room, cell)) {
+            return None;
+        }
+        // Flush with the wall, in the middle of the cells along it.
+        let along = 0.5 * (wide - 1) as f32;
+        let middle = Plan::middle(back);
+        let shift = 0.5 * CELL - 0.5 * piece.size[1];
+        let center = [
+            middle[0] + (ax as f32 * along) * CELL + bx as f32 * shift,
+            middle[1] + (ay as f32 * along) * CELL + by as f32 * shift,
+        ];
+        Some((center, yaw, cells))
+    }
+
+    /// Puts a piece where it can be walked around.
+    fn in_middle(
+        &mut self,
+        room: u8,
+        make: impl Fn(&mut Workshop<'_>) -> Piece,
+        shop: &mut Workshop<'_>,
+    ) {
+        let piece = make(shop);
+        for _ in 0..ATTEMPTS {
+            let turned = shop.random.random_bool(0.5);
+            let [w, d] = piece.size;
+            let [wide, deep] =
+                (if turned { [d, w] } else { [w, d] }).map(|meters| (meters / CELL).ceil() as i32);
+            let Some(low) = self.random_cell(room, shop.random) else { return };
+            let around = (-2..wide + 2).flat_map(|x| (-2..deep + 2).map(move |y| (x, y)));
+            if !around.clone().all(|(x, y)| self.is_free(room, [low[0] + x, low[1] + y])) {
+                continue;
+            }
+            let cells: Vec<[i32; 2]> =
+                (0..wide).flat_map(|x| (0..deep).map(move |y| [low[0] + x, low[1] + y])).collect();
+            if self.occupy(&cells) {
+                let center = [
+                    (low[0] as f32 + 0.5 * wide as f32) * CELL,
+                    (low[1] as f32 + 0.5 * deep as f32) * CELL,
+                ];
+                self.put(&piece, center, if turned { FRAC_PI_2 } else { 0.0 });
+                return;
+            }
+        }
+    }
+
+    /// Lays a rug on free floor of the room; people walk over it.
+    fn lay_rug(&mut self, room: u8, shop: &mut Workshop<'_>) {
+        for _ in 0..ATTEMPTS {
+            let (wide, deep) = (shop.random.random_range(6..11), shop.random.random_range(5..9));
+            let Some(low) = self.random_cell(room, shop.random) else { return };
+            let bare = |x: i32, y: i32| {
+                let cell = [low[0] + x, low[1] + y];
+                self.plan.at(cell) == Space::Room(room) && !self.ground.is_blocked(cell)
+            };
+            if (0..wide).all(|x| (0..deep).all(|y| bare(x, y))) {
+                let rug = shop.rug(wide as f32 * CELL, deep as f32 * CELL);
+                let center = [
+                    (low[0] as f32 + 0.5 * wide as f32) * CELL,
+                    (low[1] as f32 + 0.5 * deep as f32) * CELL,
+                ];
+                self.put(&rug, center, 0.0);
+                return;
+            }
+        }
+    }
+
+    fn put(&mut self, piece: &Piece, center: [f32; 2], yaw: f32) {
+        self.objects += 1;
+        self.props.extend(piece.placed(center, yaw, self.objects));
+    }
+
+    /// Takes cells, unless that would part doors from each other.
+    fn occupy(&mut self, cells: &[[i32; 2]]) -> bool {
+        self.ground.block(cells.iter().copied(), true);
+        let passable = self.ground.joins_doors(self.plan);
+        if !passable {
+            self.ground.block(cells.iter().copied(), false);
+        }
+        passable
+    }
+
+    fn is_free(&self, room: u8, cell: [i32; 2]) -> bool {
+        self.plan.at(cell) == Space::Room(room)
+            && !self.ground.is_blocked(cell)
+            && !self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize]
+    }
+
+    fn is_window(&self, [x, y]: [i32; 2]) -> bool {
+        self.plan.windows.iter().any(|window| {
+            let inside = |axis: usize, at: i32| {
+                (window.low[axis]..window.low[axis] + window.size[axis]).contains(&at)
+            };
+            inside(0, x) && inside(1, y)
+        })
+    }
+
+    fn random_cell(&self, room: u8, random: &mut ChaCha8Rng) -> Option<[i32; 2]> {
+        let count = self.plan.room_cells(room).count();
+        (count > 0)
+            .then(|| random.random_range(0..count))
+            .and_then(|nth| self.plan.room_cells(room).nth(nth))
+    }
+}
+
+/// Cells before and in doorways.
+fn kept_free(plan: &Plan) -> Vec<bool> {
+    let mut kept = vec![false; plan.cells.len()];
+    for Door { low, size, .. } in &plan.doors {
+        let across = usize::from(size[0] > size[1]);
+        let grow = |axis: usize| if axis == across { DOOR_CLEARANCE } else { 0 };
+        for y in low[1] - grow(1)..low[1] + size[1] + grow(1) {
+            for x in low[0] - grow(0)..low[0] + size[0] + grow(0) {
+                if x >= 0 && y >= 0 && x < plan.size[0] && y < plan.size[1] {
+                    kept[(y * plan.size[0] + x) as usize] = true;
+                }
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn furnished_rooms_stay_passable_and_inside_their_walls() {
+        for seed in 0..12 {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let plan = Plan::draw(&mut random);
+            let (props, ground) = furnish(&plan, &mut Kit::new(1), &mut random);
+            assert!(ground.joins_doors(&plan), "seed {seed}");
+            assert!(props.len() > 60, "seed {seed}: {} parts", props.len());
+            for prop in &props {
+                let [x, y, _] = prop.center;
+                assert!(plan.room_at([x, y]).is_some(), "seed {seed}: {prop:?} stands in a wall");
+            }
+        }
+    }
+
+    #[test]
+    fn corridors_stay_empty() {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        let plan = Plan::draw(&mut random);
+        let (props, _) = furnish(&plan, &mut Kit::new(1), &mut random);
+        assert!(props.iter().all(|prop| plan.room_at([prop.center[0], prop.center[1]]) != Some(0)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Apartment: rooms, doors and look-alike corridors full of sound, after SoundSpaces.
+//!
+//! A walker looks around at A, goes to B (and C), looks around again and comes back on the shortest
+//! way, while two to four sources play. Both variants walk the same ways through the same rooms
+//! with the same sources; `v1` looks around only at the ends of the exploration, `v2` on the way,
+//! too. The way back is the same in both, frame by frame and sample by sample.
+
+mod episode;
+mod finish;
+mod furnish;
+mod furniture;
+mod ground;
+mod house;
+mod passage;
+mod plan;
+mod route;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{Result, WorldError};
+use crate::random::random;
+use crate::sound::SAMPLE_RATE;
+use crate::world::{Episode, Recording, World};
+use episode::ApartmentEpisode;
+use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
+use far_memory::Camera;
+use house::House;
+use rand::RngExt;
+use route::{Route, TIERS};
+
+/// Frames per second.
+const FPS: f32 = 10.0;
+/// Different apartments per recording.
+const SCENES: u32 = 81;
+/// Of 27 apartments 8 are for testing: 57 train and 24 test of all 81.
+const TEST: (u32, u32) = (27, 8);
+/// Attempts with other random numbers before an episode is given up.
+const ATTEMPTS: u64 = 20;
+
+/// The apartment.
+#[derive(Clone, Copy, Debug)]
+pub struct Apartment;
+
+impl World for Apartment {
+    fn name(&self) -> &'static str {
+        "apartment"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &["v1", "v2"]
+    }
+
+    fn fps(&self) -> f32 {
+        FPS
+    }
+
+    fn camera(&self) -> Camera {
+        Camera::from_degrees(90.0, 90.0)
+    }
+
+    fn describe(&self, _recording: &Recording, description: &mut DatasetDescription) {
+        description.splits = vec![SplitRule::SceneDisjoint];
+        description.audio_rate = Some(SAMPLE_RATE);
+        description.cues.push("audio".into());
+        description.overlap_radius = 10.0;
+        description.provenance =
+            "Rendered by far's apartment world after SoundSpaces; free to use.".into();
+    }
+
+    fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
+        let scene = index % SCENES;
+        // Every scene meets every kind of route in turn, and so does a short recording.
+        let kind = (index + index / SCENES) % 6;
+        let (three, tier) = (kind % 2 == 1, TIERS[kind as usize / 2]);
+        let house = House::build(random(recording.seed, "apartment", u64::from(scene)));
+        for attempt in 0..ATTEMPTS {
+            let number = u64::from(index) * ATTEMPTS + attempt;
+            let mut random = random(recording.seed, "loop", number);
+            let Some(route) = Route::draw(&house, three, tier, &mut random) else { continue };
+            let soundscape = source::soundscape(&house, &mut random);
+            let deal = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 };
+            let facts = EpisodeFacts {
+                route: route.name.into(),
+                tier: Some(tier),
+                ..EpisodeFacts::new(
+                    format!("apartment-{scene:02}"),
+                    deal.split(scene),
+                    random.random(),
+                )
+            };
+            let explore = match recording.variant {
+                "v2" => route.dense(&house.plan),
+                _ => route.explore,
+            };
+            let episode = ApartmentEpisode::new(facts, house, soundscape, explore, &route.back);
+            return Ok(Box::new(episode));
+        }
+        Err(WorldError::NoEpisode {
+            world: "apartment",
+            index,
+            seed: recording.seed,
+            reason: format!("no way back of about {tier} m was found in apartment {scene}"),
+        })
+    }
+}

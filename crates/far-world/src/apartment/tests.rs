@@ -1,0 +1,129 @@
+//! What both variants promise.
+
+use super::plan::{Plan, Space};
+use super::*;
+use crate::sound::Floor;
+use crate::studio::Studio;
+use far_data::{Frame, Phase};
+use far_memory::Pose;
+use std::f32::consts::TAU;
+
+fn recording(variant: &'static str) -> Recording {
+    Recording { variant, seed: 5, size: 16 }
+}
+
+fn poses(episode: &dyn Episode) -> Vec<Pose> {
+    (0..episode.frames()).map(|index| episode.pose(index)).collect()
+}
+
+fn back(variant: &'static str, index: u32) -> Vec<Frame> {
+    let mut episode = Apartment.episode(&recording(variant), index).unwrap();
+    let mut studio = Studio::new(Apartment.camera(), 16);
+    (episode.boundary()..episode.frames())
+        .map(|frame| episode.frame(frame, &mut studio).unwrap())
+        .collect()
+}
+
+#[test]
+fn both_variants_return_alike_but_for_time() {
+    let (sparse, dense) = (back("v1", 3), back("v2", 3));
+    assert_eq!(sparse.len(), dense.len());
+    assert!(sparse.len() > 20);
+    for (a, b) in sparse.iter().zip(&dense) {
+        assert!(a.time < b.time, "the dense exploration is longer");
+        assert_eq!((a.phase, a.pose, &a.image), (Phase::Return, b.pose, &b.image));
+        assert_eq!(a.audio, b.audio);
+        assert_eq!(Frame { time: 0.0, ..a.clone() }, Frame { time: 0.0, ..b.clone() });
+    }
+    assert!(sparse.iter().any(|frame| frame.audio.iter().any(|pair| pair[0] != 0.0)));
+}
+
+#[test]
+fn the_dense_variant_only_adds_scans() {
+    for index in 0..3 {
+        let [sparse, dense] =
+            ["v1", "v2"].map(|variant| Apartment.episode(&recording(variant), index).unwrap());
+        assert_eq!(sparse.facts(), dense.facts());
+        assert!(dense.boundary() > sparse.boundary(), "episode {index}");
+        let (sparse, dense) = (poses(sparse.as_ref()), poses(dense.as_ref()));
+        // The sparse walk is found in the dense one in order; what is left over are full turns.
+        let mut left = Vec::new();
+        let mut rest = sparse.iter().peekable();
+        for pose in &dense {
+            if rest.peek() == Some(&pose) {
+                rest.next();
+            } else {
+                left.push(*pose);
+            }
+        }
+        assert!(rest.next().is_none(), "episode {index}");
+        assert_eq!(left.len() % 32, 0, "episode {index}: {} poses added", left.len());
+    }
+}
+
+/// Frames of full turns on the spot among poses, and where they end.
+fn scans(poses: &[Pose]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut turned = 0.0;
+    for (index, pair) in poses.windows(2).enumerate() {
+        let step = pair[1].displacement_from(&pair[0]);
+        let still = pair[0].distance(&pair[1]) < 1e-6;
+        turned = if still && step.turn > 0.19 { turned + step.turn } else { 0.0 };
+        if turned > TAU - 0.3 {
+            ends.push(index + 1);
+            turned = 0.0;
+        }
+    }
+    ends
+}
+
+#[test]
+fn the_sparse_variant_scans_at_the_ends_of_the_exploration() {
+    for index in 0..3 {
+        let episode = Apartment.episode(&recording("v1"), index).unwrap();
+        let (all, boundary) = (poses(episode.as_ref()), episode.boundary());
+        let ends = scans(&all);
+        assert_eq!(ends.len(), 2, "episode {index}: {ends:?} of {boundary}");
+        assert!(ends[0] < 34 && ends[1].abs_diff(boundary) < 3, "{ends:?} of {boundary}");
+    }
+}
+
+#[test]
+fn walks_keep_out_of_walls_and_furniture_and_end_where_they_began() {
+    for index in 0..3 {
+        let episode = Apartment.episode(&recording("v2"), index).unwrap();
+        let scene = random(5, "apartment", u64::from(index));
+        let house = House::build(scene);
+        let all = poses(episode.as_ref());
+        for pose in &all {
+            let [x, y, _] = pose.position;
+            assert!(!house.ground.is_blocked(Plan::cell_at([x, y])), "episode {index}");
+        }
+        for pair in all.windows(2) {
+            assert!(pair[0].distance(&pair[1]) < 0.101);
+            assert!(pair[1].displacement_from(&pair[0]).turn.abs() < 0.201);
+        }
+        let [first, last] = [all[0], all[all.len() - 1]];
+        assert!(first.distance(&last) < 0.01, "episode {index}");
+        let tier = episode.facts().tier.unwrap() as f32;
+        let length: f32 = all[episode.boundary()..].windows(2).map(|p| p[0].distance(&p[1])).sum();
+        assert!((length - tier).abs() < 2.6, "episode {index}: {length} m for tier {tier}");
+    }
+}
+
+#[test]
+fn apartments_differ_and_are_dealt_by_scene() {
+    let plans: Vec<Floor> = (0..8)
+        .map(|scene| {
+            let drawn = Plan::draw(&mut random(5, "apartment", scene));
+            let [columns, rows] = drawn.size.map(|n| n as usize);
+            Floor::new(columns, rows, 0.25, |x, y| drawn.at([x as i32, y as i32]) == Space::Wall)
+        })
+        .collect();
+    for (i, a) in plans.iter().enumerate() {
+        assert!(plans[i + 1..].iter().all(|b| a != b));
+    }
+    let deal = Deal { seed: 5, block: TEST.0, test: TEST.1 };
+    let test = (0..SCENES).filter(|&scene| deal.split(scene) == far_data::Split::Test).count();
+    assert_eq!(test, 24);
+}

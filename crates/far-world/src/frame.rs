@@ -1,0 +1,93 @@
+//! One rendered picture with its ground truth.
+
+/// Which pictures a frame holds besides color.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// Distance along the viewing direction.
+    pub depth: bool,
+    /// Object numbers.
+    pub objects: bool,
+    /// Numbers of the faces seen.
+    pub faces: bool,
+}
+
+impl Channels {
+    /// Depth, objects and faces.
+    pub const ALL: Self = Self { depth: true, objects: true, faces: true };
+}
+
+/// A picture, row by row from the top, and what is known about each pixel's center.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Pixels per row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Display colors, three bytes per pixel.
+    pub rgb: Vec<u8>,
+    /// Meters along the viewing direction (not along the ray); infinite for sky. Empty unless asked for.
+    pub depth: Vec<f32>,
+    /// Object number per pixel, 0 for none. Empty unless asked for.
+    pub objects: Vec<u16>,
+    /// Face number per pixel, 0 for none: a patch of voxel faces about one meter wide, or one face of
+    /// a prop (highest bit set). The same surface has the same number in every frame of a scene.
+    /// Empty unless asked for.
+    pub faces: Vec<u32>,
+    channels: Channels,
+    sorted: Vec<u32>,
+}
+
+impl Frame {
+    /// A frame for color only.
+    pub fn new() -> Self {
+        Self::with_channels(Channels::default())
+    }
+
+    /// A frame for color and the given channels.
+    pub fn with_channels(channels: Channels) -> Self {
+        Self {
+            width: 0,
+            height: 0,
+            rgb: Vec::new(),
+            depth: Vec::new(),
+            objects: Vec::new(),
+            faces: Vec::new(),
+            channels,
+            sorted: Vec::new(),
+        }
+    }
+
+    /// What the frame holds besides color.
+    pub fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    /// Makes room for a size; memory is kept between frames.
+    pub(crate) fn resize(&mut self, width: usize, height: usize) {
+        let pixels = width * height;
+        (self.width, self.height) = (width, height);
+        self.rgb.resize(pixels * 3, 0);
+        self.depth.resize(if self.channels.depth { pixels } else { 0 }, 0.0);
+        self.objects.resize(if self.channels.objects { pixels } else { 0 }, 0);
+        self.faces.resize(if self.channels.faces { pixels } else { 0 }, 0);
+    }
+
+    /// Numbers of the faces that cover at least `pixels` pixels, ascending, into `visible`.
+    pub fn visible_faces(&mut self, pixels: usize, visible: &mut Vec<u32>) {
+        visible.clear();
+        self.sorted.clear();
+        self.sorted.extend(self.faces.iter().filter(|&&face| face != 0));
+        self.sorted.sort_unstable();
+        for run in self.sorted.chunk_by(|a, b| a == b) {
+            if run.len() >= pixels {
+                visible.push(run[0]);
+            }
+        }
+    }
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,99 @@
+//! The static part of a scene: one material per voxel.
+
+use crate::material::MaterialId;
+use crate::vector::Vector;
+
+/// A box of cubic voxels, each empty or of one material.
+///
+/// Voxel `[i, j, k]` covers `origin + size·[i, i+1) × [j, j+1) × [k, k+1)`.
+#[derive(Clone, Debug)]
+pub struct VoxelGrid {
+    count: [usize; 3],
+    voxel: f32,
+    origin: Vector,
+    cells: Vec<MaterialId>,
+}
+
+impl VoxelGrid {
+    /// An empty grid of `count` voxels per axis, each `voxel` meters wide, whose lowest corner lies
+    /// at `origin`.
+    pub fn new(count: [usize; 3], voxel: f32, origin: Vector) -> Self {
+        let cells = vec![MaterialId::EMPTY; count.iter().product()];
+        Self { count, voxel, origin, cells }
+    }
+
+    /// Voxels along each axis.
+    pub fn count(&self) -> [usize; 3] {
+        self.count
+    }
+
+    /// Edge of one voxel in meters.
+    pub fn voxel(&self) -> f32 {
+        self.voxel
+    }
+
+    /// World position of the lowest corner.
+    pub fn origin(&self) -> Vector {
+        self.origin
+    }
+
+    /// Lowest corner of a voxel in the world.
+    pub fn corner(&self, voxel: [i32; 3]) -> Vector {
+        std::array::from_fn(|axis| self.origin[axis] + voxel[axis] as f32 * self.voxel)
+    }
+
+    /// The voxel that holds a world point (it may lie outside of the grid).
+    pub fn voxel_at(&self, point: Vector) -> [i32; 3] {
+        std::array::from_fn(|axis| ((point[axis] - self.origin[axis]) / self.voxel).floor() as i32)
+    }
+
+    fn index(&self, voxel: [i32; 3]) -> Option<usize> {
+        let inside = (0..3).all(|a| voxel[a] >= 0 && (voxel[a] as usize) < self.count[a]);
+        let [x, y, z] = voxel.map(|v| v as usize);
+        inside.then(|| x + self.count[0] * (y + self.count[1] * z))
+    }
+
+    /// Material of a voxel; empty outside of the grid.
+    pub fn get(&self, voxel: [i32; 3]) -> MaterialId {
+        self.index(voxel).map_or(MaterialId::EMPTY, |index| self.cells[index])
+    }
+
+    /// Whether a voxel is filled.
+    pub fn is_solid(&self, voxel: [i32; 3]) -> bool {
+        self.get(voxel) != MaterialId::EMPTY
+    }
+
+    /// Fills (or empties) one voxel; outside of the grid nothing happens, so that shapes may
+    /// overhang the border.
+    pub fn set(&mut self, voxel: [i32; 3], material: MaterialId) {
+        if let Some(index) = self.index(voxel) {
+            self.cells[index] = material;
+        }
+    }
+
+    /// Fills the voxels of `low..high` (upper bounds excluded), clipped to the grid.
+    pub fn fill(&mut self, low: [i32; 3], high: [i32; 3], material: MaterialId) {
+        let bound = |axis: usize, value: i32| value.clamp(0, self.count[axis] as i32);
+        let (low, high): ([i32; 3], [i32; 3]) = (
+            std::array::from_fn(|axis| bound(axis, low[axis])),
+            std::array::from_fn(|axis| bound(axis, high[axis])),
+        );
+        for z in low[2]..high[2] {
+            for y in low[1]..high[1] {
+                for x in low[0]..high[0] {
+                    self.set([x, y, z], material);
+                }
+            }
+        }
+    }
+
+    /// Fills the box between two world points, each rounded to the nearest voxel border.
+    pub fn fill_meters(&mut self, low: Vector, high: Vector, material: MaterialId) {
+        let border = |point: Vector| {
+            std::array::from_fn(|axis| {
+                ((point[axis] - self.origin[axis]) / self.voxel).round() as i32
+            })
+        };
+        self.fill(border(low), border(high), material);
+    }
+}

@@ -1,0 +1,167 @@
+//! One planned kitchen episode, frame by frame.
+
+use far_data::{
+    Change, ChangeKind, EpisodeFacts, Frame, FrameImage, Mask, Phase, Picture, VisibleStates,
+};
+use far_memory::{Camera, Pose};
+
+use super::scene::KitchenScene;
+use super::script::Script;
+use super::sight::Sight;
+use super::state::{SpotNumber, SpotTable, arrange, state_number};
+use super::track::Moment;
+use crate::error::Result;
+use crate::{Episode, Scene, Studio};
+
+/// A kitchen, a script and the scene as the last frame found it.
+pub(crate) struct KitchenEpisode {
+    pub kitchen: KitchenScene,
+    pub spots: SpotTable,
+    pub script: Script,
+    pub facts: EpisodeFacts,
+    pub camera: Camera,
+    pub fps: f32,
+    pub scene: Scene,
+}
+
+impl KitchenEpisode {
+    fn moment(&self, index: usize) -> &Moment {
+        &self.script.moments[index]
+    }
+
+    /// Puts the scene into the state of a moment, or of that moment with other contents.
+    fn arrange(&mut self, index: usize, version: usize) {
+        let contents = self.script.chronicle.contents(version);
+        let open = self.script.moments[index].open;
+        arrange(&self.kitchen, &self.spots, &mut self.scene, contents, open);
+    }
+
+    /// Number of the viewpoint: a closed and an open look at a station count as two, so that
+    /// frames of the same number show the same things unless something was moved.
+    fn pose_key(moment: &Moment) -> i32 {
+        match (moment.viewpoint, moment.open) {
+            (Some(station), None | Some((_, 0.0))) => 2 * station as i32,
+            (Some(station), Some((_, 1.0))) => 2 * station as i32 + 1,
+            _ => -1,
+        }
+    }
+
+    /// What the picture rendered last tells.
+    fn states(&self, index: usize, told: &[SpotNumber]) -> VisibleStates {
+        let moment = self.moment(index);
+        let chronicle = &self.script.chronicle;
+        let contents = chronicle.contents(moment.version);
+        let number = |spot: SpotNumber| state_number(spot, contents[spot]);
+        let touched = |spot: &SpotNumber| chronicle.last_deed(*spot, moment.version).is_some();
+        // A deed is watched in the frame that follows it at once.
+        let before = index.checked_sub(1).map_or(0, |earlier| self.moment(earlier).version);
+        let made = |spot: &SpotNumber| {
+            chronicle.last_deed(*spot, moment.version).is_some_and(|deed| deed >= before)
+        };
+        VisibleStates {
+            pose_key: Self::pose_key(moment),
+            visible: told.iter().map(|&spot| number(spot)).collect(),
+            changed: told.iter().copied().filter(touched).map(number).collect(),
+            made: told.iter().copied().filter(made).map(number).collect(),
+        }
+    }
+
+    /// How a return frame differs from the world before the earliest deed whose effect it shows.
+    fn change(
+        &mut self,
+        index: usize,
+        told: &[SpotNumber],
+        picture: &Picture,
+        studio: &mut Studio,
+    ) -> Option<Change> {
+        let moment = *self.moment(index);
+        let changed: Vec<(SpotNumber, usize)> = told
+            .iter()
+            .filter_map(|&spot| Some((spot, self.script.chronicle.last_deed(spot, moment.version)?)))
+            .collect();
+        let first = changed.iter().map(|&(_, deed)| deed).min()?;
+        self.arrange(index, first);
+        let old = studio.render(&self.scene, &moment.pose);
+        let mask = Mask::from_fn(picture.width, picture.height, |x, y| {
+            let at = 3 * (y * picture.width + x) as usize;
+            old.rgb[at..at + 3] != picture.pixels[at..at + 3]
+        });
+        self.arrange(index, moment.version);
+        if mask.is_empty() {
+            return None;
+        }
+        let inside = |&(spot, _): &(SpotNumber, usize)| {
+            self.kitchen.stations[self.spots.station(spot)].kind.is_container()
+        };
+        let kind = if changed.iter().any(inside) { ChangeKind::Container } else { ChangeKind::Surface };
+        let stale_frame = self.stale_frame(index, &changed);
+        Some(Change { kind, mask, stale_frame })
+    }
+
+    /// Newest memory from the same viewpoint, equally open, in which a changed spot held something
+    /// else.
+    fn stale_frame(&self, index: usize, changed: &[(SpotNumber, usize)]) -> Option<u32> {
+        let key = Self::pose_key(self.moment(index));
+        if key < 0 {
+            return None;
+        }
+        let chronicle = &self.script.chronicle;
+        let now = chronicle.contents(self.moment(index).version);
+        let differs = |moment: &Moment| {
+            let then = chronicle.contents(moment.version);
+            changed.iter().any(|&(spot, _)| then[spot] != now[spot])
+        };
+        self.script.moments[..self.script.boundary]
+            .iter()
+            .rposition(|moment| Self::pose_key(moment) == key && differs(moment))
+            .map(|frame| frame as u32)
+    }
+}
+
+impl Episode for KitchenEpisode {
+    fn facts(&self) -> EpisodeFacts {
+        self.facts.clone()
+    }
+
+    fn frames(&self) -> usize {
+        self.script.moments.len()
+    }
+
+    fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<Frame> {
+        let moment = *self.moment(index);
+        self.arrange(index, moment.version);
+        let phase = if index < self.script.boundary { Phase::Explore } else { Phase::Return };
+        let time = index as f64 / f64::from(self.fps);
+        let mut row = studio.shoot(&self.scene, &moment.pose, time, phase);
+        let sight = Sight { kitchen: &self.kitchen, spots: &self.spots, camera: self.camera };
+        let contents = self.script.chronicle.contents(moment.version);
+        let told = sight.told(studio.frame(), &moment.pose, contents, moment.open);
+        row.events = moment.event.map(|event| event as u16).into_iter().collect();
+        row.door_fraction = moment.open.map(|(_, fraction)| fraction);
+        row.states = self.states(index, &told);
+        if phase == Phase::Return
+            && let FrameImage::Pixels(picture) = &row.image
+        {
+            row.change = self.change(index, &told, picture, studio);
+        }
+        Ok(row)
+    }
+
+    fn scene(&mut self, index: usize) -> &Scene {
+        let version = self.moment(index).version;
+        self.arrange(index, version);
+        &self.scene
+    }
+
+    fn pose(&self, index: usize) -> Pose {
+        self.moment(index).pose
+    }
+
+    fn boundary(&self) -> usize {
+        self.script.boundary
+    }
+
+    fn map_height(&self) -> f32 {
+        1.3
+    }
+}

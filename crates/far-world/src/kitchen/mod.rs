@@ -1,0 +1,156 @@
+//! The kitchen, after AI2-THOR: stations with canonical viewpoints, containers that open, objects
+//! that are moved unseen.
+//!
+//! An episode surveys six stations, carries four objects from one to another, and comes back to all
+//! six. Some acts are done from a station's canonical viewpoint, so that memory holds a fresh look
+//! from there; the others from nearby, so that the newest look from there is stale.
+
+mod anchor;
+mod episode;
+mod furniture;
+mod object;
+mod palette;
+mod room;
+mod scene;
+mod script;
+mod sight;
+mod state;
+mod station;
+#[cfg(test)]
+mod tests;
+mod track;
+
+use far_data::{DatasetDescription, Deal, EpisodeFacts, Pair, Signal, SplitRule};
+use far_memory::Camera;
+use rand::RngExt;
+
+pub use object::ObjectKind;
+pub use station::StationKind;
+
+use self::episode::KitchenEpisode;
+use self::scene::KitchenScene;
+use self::script::Script;
+use self::state::SpotTable;
+use crate::error::{Result, WorldError};
+use crate::{Episode, Recording, World, random};
+
+/// Different kitchens in one recording.
+const SCENES: u32 = 120;
+/// Of every ten episodes of the default variant the last two are a counterfactual pair.
+const BLOCK: u32 = 10;
+/// Attempts at a kitchen or a script before giving up; more than three were never needed.
+const ATTEMPTS: usize = 50;
+
+/// The kitchen world.
+#[derive(Clone, Copy, Debug)]
+pub struct Kitchen;
+
+/// Which story an episode tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    /// Number of the story; the two episodes of a pair share it.
+    story: u32,
+    /// Whether the pivotal deed is left out.
+    counterfactual: bool,
+    /// The other episode of the pair.
+    partner: Option<u32>,
+}
+
+impl Part {
+    fn of(variant: &str, index: u32) -> Self {
+        let pair = |story| Self {
+            story,
+            counterfactual: index % 2 == 1,
+            partner: Some(index ^ 1),
+        };
+        match (variant, index % BLOCK) {
+            ("paired", _) => pair(index / 2),
+            (_, within) if within >= BLOCK - 2 => pair(index / BLOCK * (BLOCK - 1) + BLOCK - 2),
+            (_, within) => Self {
+                story: index / BLOCK * (BLOCK - 1) + within,
+                counterfactual: false,
+                partner: None,
+            },
+        }
+    }
+}
+
+impl World for Kitchen {
+    fn name(&self) -> &'static str {
+        "kitchen"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &["mixed", "paired"]
+    }
+
+    fn fps(&self) -> f32 {
+        10.0
+    }
+
+    fn camera(&self) -> Camera {
+        Camera::from_degrees(70.0, 70.0)
+    }
+
+    fn describe(&self, _: &Recording, description: &mut DatasetDescription) {
+        description.signals.extend([
+            Signal::Events,
+            Signal::DoorFraction,
+            Signal::Change,
+            Signal::States,
+        ]);
+        description.labels = track::LABELS.map(String::from).to_vec();
+        description.splits = vec![SplitRule::SceneDisjoint];
+        description.overlap_radius = 8.0;
+        description.provenance = "built-in kitchen, after AI2-THOR".into();
+    }
+
+    fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
+        let part = Part::of(recording.variant, index);
+        let number = part.story % SCENES;
+        let nothing = |reason: &str| WorldError::NoEpisode {
+            world: "kitchen",
+            index,
+            seed: recording.seed,
+            reason: reason.into(),
+        };
+        let kitchen = self
+            .kitchen(recording.seed, number)
+            .ok_or_else(|| nothing("a station cannot be seen from its viewpoints"))?;
+        let spots = SpotTable::new(&kitchen);
+        let mut stream = random(recording.seed, "kitchen-story", u64::from(part.story));
+        let seed = stream.random();
+        let script = (0..ATTEMPTS)
+            .find_map(|_| Script::draw(&kitchen, &spots, &mut stream))
+            .ok_or_else(|| nothing("nothing was put into a container"))?;
+        let script = if part.counterfactual { script.counterfactual() } else { script };
+        let split = Deal { seed: recording.seed, block: 5, test: 1 }.split(number);
+        let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);
+        let role = if part.counterfactual { "counterfactual" } else { "factual" };
+        facts.pair = part.partner.map(|episode| Pair { episode, role: role.into() });
+        let scene = kitchen.empty();
+        let (camera, fps) = (self.camera(), self.fps());
+        Ok(Box::new(KitchenEpisode { kitchen, spots, script, facts, camera, fps, scene }))
+    }
+}
+
+impl Kitchen {
+    /// Kitchen `number` of a seed; `None` when no draw has stations that can be seen.
+    fn kitchen(&self, seed: u64, number: u32) -> Option<KitchenScene> {
+        let mut stream = random(seed, "kitchen-scene", u64::from(number));
+        (0..ATTEMPTS).find_map(|_| {
+            let mut kitchen = KitchenScene::draw(&mut stream);
+            for station in 0..kitchen.stations.len() {
+                let blind = sight::blind_spots(&kitchen, self.camera(), station);
+                for spot in blind.into_iter().rev() {
+                    kitchen.stations[station].spots.remove(spot);
+                }
+            }
+            kitchen.stations.iter().all(|station| station.spots.len() >= 2).then_some(kitchen)
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! One kitchen: a room, its stations, and the objects that live in it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::furniture::Carpenter;
+use super::object::{Object, ObjectKind};
+use super::palette::Palette;
+use super::room::Room;
+use super::station::{Station, StationKind};
+use crate::{MaterialSet, Prop, Scene, Stage};
+
+/// Containers and surfaces of a kitchen.
+const CONTAINERS: usize = 4;
+const SURFACES: usize = 4;
+
+/// Number of the first object in object masks.
+pub(crate) const FIRST_OBJECT: u16 = 1;
+
+/// A kitchen with everything in it; what stands where is the business of
+/// [`KitchenState`](super::state::KitchenState).
+#[derive(Clone, Debug)]
+pub(crate) struct KitchenScene {
+    stage: Arc<Stage>,
+    /// All props; those of objects come last and are hidden.
+    props: Vec<Prop>,
+    pub size: [f32; 3],
+    pub stations: Vec<Station>,
+    pub objects: Vec<Object>,
+    /// Props of each object.
+    parts: Vec<Range<usize>>,
+}
+
+impl KitchenScene {
+    /// Draws a kitchen.
+    pub fn draw(random: &mut ChaCha8Rng) -> Self {
+        let mut set = MaterialSet::new(random.random());
+        let palette = Palette::draw(&mut set, random);
+        // Nearly every draw of a room has space for all stations; the others are drawn again.
+        let (mut room, berths) = loop {
+            let mut room = Room::draw(random);
+            let berths: Option<Vec<_>> =
+                choose_kinds(random).into_iter().map(|kind| room.berth(kind, random)).collect();
+            if let Some(berths) = berths {
+                break (room, berths);
+            }
+        };
+        let mut props = Vec::new();
+        room.decorate(&berths, &palette, random, &mut props);
+        let mut carpenter = Carpenter { palette: &palette, props: &mut props, random };
+        let stations: Vec<Station> =
+            berths.iter().map(|berth| carpenter.build(berth.kind, berth.anchor)).collect();
+
+        let mut kinds = ObjectKind::ALL;
+        kinds.shuffle(random);
+        // The tomato of the paper's figure is in every kitchen.
+        let tomato = kinds.iter().position(|&kind| kind == ObjectKind::Tomato).unwrap_or(0);
+        kinds.swap(0, tomato);
+        let count = random.random_range(7..=9);
+        let objects: Vec<Object> =
+            kinds[..count].iter().map(|&kind| Object::new(kind, &mut set)).collect();
+        let mut parts = Vec::with_capacity(count);
+        for (number, object) in objects.iter().enumerate() {
+            let start = props.len();
+            let mask = FIRST_OBJECT + number as u16;
+            props.extend(object.props([0.0; 3], 0.0, mask).map(|p| Prop { visible: false, ..p }));
+            parts.push(start..props.len());
+        }
+        let plan = room.stage(set, &palette, random);
+        let stage = Arc::new(Stage::bake(plan, &props));
+        Self { stage, props, size: room.size, stations, objects, parts }
+    }
+
+    /// The scene with closed containers and no objects.
+    pub fn empty(&self) -> Scene {
+        Scene::new(Arc::clone(&self.stage), self.props.clone())
+    }
+
+    /// Shows an object standing on `foot`, turned by `yaw`.
+    pub fn place(&self, scene: &mut Scene, object: usize, foot: [f32; 3], yaw: f32) {
+        let range = self.parts[object].clone();
+        let mask = FIRST_OBJECT + object as u16;
+        for (index, prop) in range.zip(self.objects[object].props(foot, yaw, mask)) {
+            scene.props[index] = prop;
+        }
+    }
+
+    /// Hides an object.
+    pub fn hide(&self, scene: &mut Scene, object: usize) {
+        for index in self.parts[object].clone() {
+            scene.props[index].visible = false;
+        }
+    }
+
+    /// Opens a station by a fraction.
+    pub fn open(&self, scene: &mut Scene, station: usize, fraction: f32) {
+        for &index in &self.stations[station].moving {
+            scene.props[index].open = fraction;
+        }
+    }
+}
+
+/// A fridge, other containers and surfaces, in random order.
+fn choose_kinds(random: &mut ChaCha8Rng) -> Vec<StationKind> {
+    let mut containers = StationKind::CONTAINERS;
+    containers[1..].shuffle(random);
+    let mut surfaces = StationKind::SURFACES;
+    surfaces.shuffle(random);
+    let mut kinds = containers[..CONTAINERS].to_vec();
+    kinds.extend(&surfaces[..SURFACES]);
+    kinds.shuffle(random);
+    kinds
+}

@@ -1,0 +1,166 @@
+//! What happens in an episode: a survey, changes done now from here and now from there, a return.
+
+use rand::RngExt;
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand_chacha::ChaCha8Rng;
+
+use super::scene::KitchenScene;
+use super::state::{Chronicle, Contents, Deed, SpotTable};
+use super::track::{Moment, Stand, Tracker};
+
+/// Stations that an episode visits, half of them containers.
+const ROUTE: usize = 6;
+/// Objects that are moved.
+const MOVES: usize = 4;
+/// Chance that an act is done from the canonical viewpoint, so that a fresh view of it is remembered.
+const FRESH: f64 = 0.4;
+/// Chance of another look at a random station between two moves.
+const GLANCE: f64 = 0.35;
+
+/// Where an object comes from and goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Errand {
+    SurfaceToContainer,
+    ContainerToSurface,
+    SurfaceToSurface,
+}
+
+/// A planned episode.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub moments: Vec<Moment>,
+    pub chronicle: Chronicle,
+    /// Index of the first return frame.
+    pub boundary: usize,
+    /// The deed that a counterfactual episode leaves out: the last thing put into a container.
+    pub pivot: usize,
+}
+
+impl Script {
+    /// Plans an episode; `None` in the rare case that nothing came to lie in a container.
+    pub fn draw(kitchen: &KitchenScene, spots: &SpotTable, random: &mut ChaCha8Rng) -> Option<Self> {
+        let route = choose_route(kitchen, random);
+        let contents = choose_contents(kitchen, spots, &route, random);
+        let mut tracker = Tracker::new(kitchen, spots, contents, route[0]);
+        for &station in &route {
+            tracker.inspect(station);
+        }
+        let mut errands = [
+            Errand::SurfaceToContainer,
+            Errand::SurfaceToContainer,
+            Errand::ContainerToSurface,
+            Errand::SurfaceToSurface,
+        ];
+        errands.shuffle(random);
+        let mut carried = Vec::new();
+        for errand in errands.into_iter().take(MOVES) {
+            if random.random_bool(GLANCE) {
+                tracker.inspect(route[random.random_range(0..ROUTE)]);
+            }
+            move_object(kitchen, spots, &route, errand, &mut tracker, &mut carried, random);
+        }
+        let boundary = tracker.moments.len();
+        let mut back = route.clone();
+        back.shuffle(random);
+        for station in back {
+            tracker.inspect(station);
+        }
+        let fills = |deed: &Deed| {
+            deed.put && kitchen.stations[spots.station(deed.spot)].kind.is_container()
+        };
+        let deeds = tracker.chronicle.deeds();
+        let pivot = deeds.iter().rposition(|deed| deed.as_ref().is_some_and(fills))?;
+        Some(Self { moments: tracker.moments, chronicle: tracker.chronicle, boundary, pivot })
+    }
+
+    /// The same episode in which the pivotal object is not put down: same way, same frames to come
+    /// until its container is opened again.
+    pub fn counterfactual(mut self) -> Self {
+        self.chronicle = self.chronicle.without(self.pivot);
+        let done = |moment: &Moment| moment.version == self.pivot + 1;
+        if let Some(moment) = self.moments.iter_mut().find(|moment| done(moment)) {
+            moment.event = None;
+        }
+        self
+    }
+}
+
+/// Half containers, half surfaces, in random order.
+fn choose_route(kitchen: &KitchenScene, random: &mut ChaCha8Rng) -> Vec<usize> {
+    let (mut containers, mut surfaces): (Vec<usize>, Vec<usize>) = (0..kitchen.stations.len())
+        .partition(|&station| kitchen.stations[station].kind.is_container());
+    containers.shuffle(random);
+    surfaces.shuffle(random);
+    let mut route = containers[..ROUTE / 2].to_vec();
+    route.extend(&surfaces[..ROUTE / 2]);
+    route.shuffle(random);
+    route
+}
+
+/// Deals the objects to the spots of the route, two of them into containers.
+fn choose_contents(
+    kitchen: &KitchenScene,
+    spots: &SpotTable,
+    route: &[usize],
+    random: &mut ChaCha8Rng,
+) -> Contents {
+    let mut contents: Contents = vec![None; spots.places.len()];
+    let mut objects: Vec<usize> = (0..kitchen.objects.len()).collect();
+    objects.shuffle(random);
+    let mut open = Vec::new();
+    let mut closed = Vec::new();
+    for spot in 0..spots.places.len() {
+        let station = spots.station(spot);
+        if route.contains(&station) {
+            let container = kitchen.stations[station].kind.is_container();
+            if container { closed.push(spot) } else { open.push(spot) };
+        }
+    }
+    open.shuffle(random);
+    closed.shuffle(random);
+    // At least one surface spot stays free for what comes out of the containers.
+    let surface = open.len().saturating_sub(2).min(objects.len().saturating_sub(2));
+    let chosen = closed.into_iter().take(2).chain(open.into_iter().take(surface));
+    for (spot, object) in chosen.zip(objects) {
+        contents[spot] = Some(object);
+    }
+    contents
+}
+
+/// Carries one object, not moved before, from one station to another.
+fn move_object(
+    kitchen: &KitchenScene,
+    spots: &SpotTable,
+    route: &[usize],
+    errand: Errand,
+    tracker: &mut Tracker,
+    carried: &mut Vec<usize>,
+    random: &mut ChaCha8Rng,
+) {
+    let is_container = |spot: usize| kitchen.stations[spots.station(spot)].kind.is_container();
+    let (from_container, to_container) = match errand {
+        Errand::SurfaceToContainer => (false, true),
+        Errand::ContainerToSurface => (true, false),
+        Errand::SurfaceToSurface => (false, false),
+    };
+    let contents = tracker.chronicle.now().clone();
+    let on_route = |spot: &usize| route.contains(&spots.station(*spot));
+    let sources: Vec<(usize, usize)> = (0..contents.len())
+        .filter(on_route)
+        .filter(|&spot| is_container(spot) == from_container)
+        .filter_map(|spot| Some((spot, contents[spot]?)))
+        .filter(|(_, object)| !carried.contains(object))
+        .collect();
+    let Some(&(source, object)) = sources.choose(random) else { return };
+    let goals: Vec<usize> = (0..contents.len())
+        .filter(on_route)
+        .filter(|&spot| is_container(spot) == to_container && contents[spot].is_none())
+        .filter(|&spot| spots.station(spot) != spots.station(source))
+        .collect();
+    let Some(&goal) = goals.choose(random) else { return };
+    carried.push(object);
+    let mut stand = || if random.random_bool(FRESH) { Stand::Canonical } else { Stand::Reach };
+    let (first, second) = (stand(), stand());
+    tracker.act(Deed { spot: source, object, put: false }, first);
+    tracker.act(Deed { spot: goal, object, put: true }, second);
+}

@@ -1,0 +1,114 @@
+//! Which states can be told from a picture.
+
+use far_memory::{Camera, Pose};
+
+use super::scene::{FIRST_OBJECT, KitchenScene};
+use super::state::{Contents, SpotNumber, SpotTable};
+use crate::{Frame, Scene};
+use crate::vector::Vector;
+
+/// Share of the picture an object must cover to be told: 5 of 64 × 64 pixels.
+const OBJECT_SHARE: f32 = 0.0012;
+/// Farther away than this an empty spot cannot be told, in meters.
+const EMPTY_REACH: f32 = 2.4;
+/// A point counts as seen when nothing is nearer than this much before it, in meters.
+const TOLERANCE: f32 = 0.03;
+
+/// Judges pictures of one kitchen.
+pub(crate) struct Sight<'a> {
+    pub kitchen: &'a KitchenScene,
+    pub spots: &'a SpotTable,
+    pub camera: Camera,
+}
+
+impl Sight<'_> {
+    /// The spots whose content can be told from a rendered frame, ascending.
+    pub fn told(
+        &self,
+        frame: &Frame,
+        pose: &Pose,
+        contents: &Contents,
+        open: Option<(usize, f32)>,
+    ) -> Vec<SpotNumber> {
+        let mut pixels = vec![0usize; usize::from(FIRST_OBJECT) + self.kitchen.objects.len()];
+        for &object in &frame.objects {
+            pixels[usize::from(object)] += 1;
+        }
+        let enough = (OBJECT_SHARE * frame.objects.len() as f32).max(3.0) as usize;
+        (0..self.spots.places.len())
+            .filter(|&spot| match contents[spot] {
+                Some(object) => pixels[usize::from(FIRST_OBJECT) + object] >= enough,
+                None => self.sees_empty(frame, pose, spot, open),
+            })
+            .collect()
+    }
+
+    /// Whether the air over an empty spot is in view: most of six points that an object would fill.
+    fn sees_empty(
+        &self,
+        frame: &Frame,
+        pose: &Pose,
+        spot: SpotNumber,
+        open: Option<(usize, f32)>,
+    ) -> bool {
+        let (station, index) = self.spots.places[spot];
+        let fraction = open.filter(|&(acted, _)| acted == station).map_or(0.0, |(_, f)| f);
+        let foot = self.kitchen.stations[station].spots[index].foot(fraction);
+        if pose.distance(&Pose { position: foot, ..*pose }) > EMPTY_REACH {
+            return false;
+        }
+        let right = pose.right();
+        let seen = [-0.05, 0.0, 0.05]
+            .into_iter()
+            .flat_map(|aside| [0.05, 0.11].map(|up| (aside, up)))
+            .filter(|&(aside, up)| {
+                let point =
+                    [foot[0] + aside * right[0], foot[1] + aside * right[1], foot[2] + up];
+                self.sees_point(frame, pose, point)
+            })
+            .count();
+        seen >= 5
+    }
+
+    fn sees_point(&self, frame: &Frame, pose: &Pose, point: Vector) -> bool {
+        let Some([x, y]) = self.camera.project(pose, point) else { return false };
+        if x.abs() >= 1.0 || y.abs() >= 1.0 {
+            return false;
+        }
+        let pixel = |image: f32, count: usize| {
+            (((image + 1.0) * 0.5 * count as f32) as usize).min(count - 1)
+        };
+        let at = pixel(y, frame.height) * frame.width + pixel(x, frame.width);
+        frame.depth[at] >= pose.to_camera(point)[2] - TOLERANCE
+    }
+}
+
+/// Spots of a station that cannot be told from both of its viewpoints, whether empty or holding a
+/// small object.
+pub(crate) fn blind_spots(kitchen: &KitchenScene, camera: Camera, station: usize) -> Vec<usize> {
+    /// Edge of the test pictures, the smallest size that datasets are made for.
+    const EDGE: usize = 64;
+    let spots = SpotTable::new(kitchen);
+    let sight = Sight { kitchen, spots: &spots, camera };
+    let mut renderer = crate::Renderer::default();
+    let mut frame = Frame::with_channels(crate::Channels { depth: true, objects: true, faces: false });
+    let mut scene: Scene = kitchen.empty();
+    let own = &kitchen.stations[station];
+    let open = own.kind.is_container().then_some((station, 1.0));
+    let mut blind = Vec::new();
+    for (index, spot) in spots.of_station(station).enumerate() {
+        let told = [None, Some(0)].into_iter().all(|content| {
+            let mut contents: Contents = vec![None; spots.places.len()];
+            contents[spot] = content;
+            super::state::arrange(kitchen, &spots, &mut scene, &contents, open);
+            [own.canonical, own.reach].iter().all(|pose| {
+                renderer.render(&scene, pose, &camera, EDGE, EDGE, &mut frame);
+                sight.told(&frame, pose, &contents, open).contains(&spot)
+            })
+        });
+        if !told {
+            blind.push(index);
+        }
+    }
+    blind
+}

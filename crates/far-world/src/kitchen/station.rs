@@ -1,0 +1,180 @@
+//! Places where things stand or are kept: what they are, where their spots are, how they are looked at.
+
+use far_memory::Pose;
+
+use super::anchor::Anchor;
+use crate::vector::{Vector, add, scale};
+
+/// Height of the camera above the floor, in meters.
+pub(crate) const EYE: f32 = 1.5;
+
+/// What a station is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StationKind {
+    /// A worktop over cabinets.
+    Counter,
+    /// A worktop with a basin and a tap.
+    Sink,
+    /// A table at the wall.
+    Table,
+    /// An open shelf of two boards.
+    Shelf,
+    /// A small round table.
+    Stand,
+    /// A fridge with one door.
+    Fridge,
+    /// A cupboard on the wall with two doors.
+    Cupboard,
+    /// An oven whose door folds down.
+    Oven,
+    /// A drawer that slides out.
+    Drawer,
+    /// A chest with a lid.
+    Chest,
+    /// A low cabinet with two doors.
+    Sideboard,
+    /// A microwave on a worktop.
+    Microwave,
+}
+
+impl StationKind {
+    /// Kinds whose spots are always in plain sight.
+    pub const SURFACES: [Self; 5] =
+        [Self::Counter, Self::Sink, Self::Table, Self::Shelf, Self::Stand];
+    /// Kinds that open.
+    pub const CONTAINERS: [Self; 7] = [
+        Self::Fridge,
+        Self::Cupboard,
+        Self::Oven,
+        Self::Drawer,
+        Self::Chest,
+        Self::Sideboard,
+        Self::Microwave,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Sink => "sink",
+            Self::Table => "table",
+            Self::Shelf => "shelf",
+            Self::Stand => "stand",
+            Self::Fridge => "fridge",
+            Self::Cupboard => "cupboard",
+            Self::Oven => "oven",
+            Self::Drawer => "drawer",
+            Self::Chest => "chest",
+            Self::Sideboard => "sideboard",
+            Self::Microwave => "microwave",
+        }
+    }
+
+    /// Whether it opens, so that its spots are hidden while it is closed.
+    pub fn is_container(self) -> bool {
+        Self::CONTAINERS.contains(&self)
+    }
+
+    /// Space along the wall, in meters.
+    pub(crate) fn width(self) -> f32 {
+        match self {
+            Self::Counter | Self::Sink | Self::Shelf => 1.25,
+            Self::Table => 1.2,
+            Self::Stand => 0.9,
+            Self::Fridge => 0.9,
+            Self::Oven | Self::Drawer => 0.85,
+            Self::Cupboard | Self::Chest | Self::Sideboard => 1.0,
+            Self::Microwave => 0.9,
+        }
+    }
+
+    /// Space out of the wall, in meters.
+    pub(crate) fn depth(self) -> f32 {
+        match self {
+            Self::Shelf => 0.42,
+            Self::Sideboard | Self::Chest => 0.5,
+            Self::Table => 0.8,
+            Self::Stand => 0.7,
+            Self::Fridge => 0.72,
+            _ => 0.62,
+        }
+    }
+
+    /// How it is looked at: distance of the eye from its front, and the local height and depth of
+    /// the point in the middle of the picture.
+    fn look(self) -> (f32, f32, f32) {
+        match self {
+            Self::Counter | Self::Sink => (0.95, 0.95, 0.30),
+            Self::Table => (0.85, 0.80, 0.40),
+            Self::Stand => (0.95, 0.80, 0.35),
+            Self::Shelf => (1.2, 1.25, 0.2),
+            Self::Fridge => (1.3, 1.12, 0.4),
+            Self::Cupboard => (0.95, 1.62, 0.2),
+            Self::Oven => (1.15, 0.62, 0.4),
+            Self::Drawer => (0.95, 0.70, 0.75),
+            Self::Chest => (0.85, 0.40, 0.25),
+            Self::Sideboard => (1.2, 0.55, 0.25),
+            Self::Microwave => (0.95, 1.05, 0.3),
+        }
+    }
+}
+
+/// A place for one object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    /// Foot of the object while the station is closed.
+    foot: Vector,
+    /// How far the spot moves when the station opens fully (drawers).
+    slide: Vector,
+}
+
+impl Spot {
+    /// Where an object's foot is when the station is open by a fraction.
+    pub fn foot(&self, open: f32) -> Vector {
+        add(self.foot, scale(self.slide, open))
+    }
+}
+
+/// A station of a kitchen.
+#[derive(Clone, Debug)]
+pub(crate) struct Station {
+    pub kind: StationKind,
+    pub anchor: Anchor,
+    /// Places for objects.
+    pub spots: Vec<Spot>,
+    /// Props that move when it opens, as numbers into the scene's props.
+    pub moving: Vec<usize>,
+    /// The reproducible viewpoint that every inspection uses.
+    pub canonical: Pose,
+    /// Where somebody stands who takes or puts something: nearer, from the side.
+    pub reach: Pose,
+}
+
+impl Station {
+    /// A station of a kind; spots and a slide are in local coordinates, `side` is the side of the
+    /// reach viewpoint (+1 or −1 along the wall).
+    pub fn new(
+        kind: StationKind,
+        anchor: Anchor,
+        spots: &[Vector],
+        slide: Vector,
+        moving: Vec<usize>,
+        side: f32,
+    ) -> Self {
+        let (distance, height, depth) = kind.look();
+        let eye = kind.depth() + distance;
+        let target = [0.0, depth, height];
+        let spots = spots
+            .iter()
+            .map(|&local| Spot { foot: anchor.to_world(local), slide: anchor.direction(slide) })
+            .collect();
+        Self {
+            kind,
+            anchor,
+            spots,
+            moving,
+            canonical: anchor.view([0.0, eye, EYE], target),
+            reach: anchor.view([0.32 * side, eye - 0.12, EYE], [-0.04 * side, depth, height]),
+        }
+    }
+}

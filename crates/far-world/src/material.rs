@@ -1,0 +1,184 @@
+//! What things are made of: patterns and colors per face, baked into small tiles with smaller and
+//! smaller averaged copies so that far surfaces do not flicker.
+
+use std::sync::Arc;
+
+use crate::color::Color;
+use crate::pattern::Pattern;
+use crate::texture::Texture;
+
+/// Number of a material in a [`MaterialSet`]; 0 is empty space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MaterialId(pub(crate) u8);
+
+impl MaterialId {
+    /// Empty space.
+    pub const EMPTY: Self = Self(0);
+}
+
+/// How one face looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Surface {
+    /// The drawing.
+    pub pattern: Pattern,
+    /// Main, second and third color; a pattern's documentation says where each goes.
+    pub colors: [Color; 3],
+    /// Width of one tile in meters; 0 stretches one tile over a whole voxel or prop face, for
+    /// windows, doors and pictures.
+    pub tile: f32,
+}
+
+impl Surface {
+    /// A surface of a pattern in three colors, repeating every two meters.
+    pub const fn new(pattern: Pattern, colors: [u32; 3]) -> Self {
+        let [a, b, c] = colors;
+        Self { pattern, colors: [Color::hex(a), Color::hex(b), Color::hex(c)], tile: 2.0 }
+    }
+
+    /// The same surface repeating every `tile` meters (0: stretched over the whole face).
+    pub const fn with_tile(mut self, tile: f32) -> Self {
+        self.tile = tile;
+        self
+    }
+}
+
+/// A material: a surface for the sides, the top and the bottom.
+#[derive(Clone, Copy, Debug)]
+pub struct Material {
+    /// Vertical faces.
+    pub side: Surface,
+    /// The face that looks up.
+    pub top: Surface,
+    /// The face that looks down.
+    pub bottom: Surface,
+    /// How much brightness differs from voxel to voxel, as a fraction (0 to about 0.1).
+    pub variation: f32,
+    /// Light the material gives off by itself, as a share of its color (0 none; lamps about 1).
+    pub glow: f32,
+}
+
+impl Material {
+    /// A material with the same surface on all faces.
+    ///
+    /// ```
+    /// use far_world::{Material, MaterialSet, Pattern, Surface};
+    /// let mut materials = MaterialSet::new(7);
+    /// let brick = Material::new(Surface::new(Pattern::Bricks, [0xa5523c, 0xc9beb0, 0x8a4030]));
+    /// let first = materials.add(brick);
+    /// let second = materials.add(brick);
+    /// assert_ne!(first, second);
+    /// ```
+    pub const fn new(surface: Surface) -> Self {
+        Self { side: surface, top: surface, bottom: surface, variation: 0.0, glow: 0.0 }
+    }
+
+    /// The same material with another upper face.
+    pub const fn with_top(mut self, top: Surface) -> Self {
+        self.top = top;
+        self
+    }
+
+    /// The same material with brightness that differs from voxel to voxel.
+    pub const fn with_variation(mut self, variation: f32) -> Self {
+        self.variation = variation;
+        self
+    }
+
+    /// The same material giving off light.
+    pub const fn with_glow(mut self, glow: f32) -> Self {
+        self.glow = glow;
+        self
+    }
+}
+
+/// A material ready to be looked up while rendering.
+#[derive(Clone, Debug)]
+pub(crate) struct BakedMaterial {
+    /// Textures of side, top and bottom.
+    pub textures: [Arc<Texture>; 3],
+    /// Tiles per meter of side, top and bottom; 0 when stretched over a face.
+    pub tiles_per_meter: [f32; 3],
+    pub variation: f32,
+    pub glow: f32,
+}
+
+/// Textures of side, top and bottom; equal surfaces share one.
+fn bake_all(surfaces: &[Surface; 3], seed: u32) -> [Arc<Texture>; 3] {
+    let side = Arc::new(Texture::bake(&surfaces[0], seed));
+    let other = |surface: &Surface| {
+        if *surface == surfaces[0] {
+            Arc::clone(&side)
+        } else {
+            Arc::new(Texture::bake(surface, seed))
+        }
+    };
+    [Arc::clone(&side), other(&surfaces[1]), other(&surfaces[2])]
+}
+
+/// All materials of a scene, with their textures.
+#[derive(Clone, Debug)]
+pub struct MaterialSet {
+    seed: u32,
+    baked: Vec<BakedMaterial>,
+}
+
+impl MaterialSet {
+    /// Most materials one set can hold.
+    pub const CAPACITY: usize = 190;
+
+    /// An empty set; `seed` varies the grain of every texture.
+    pub fn new(seed: u32) -> Self {
+        Self { seed, baked: Vec::new() }
+    }
+
+    /// Adds a material and bakes its textures.
+    ///
+    /// # Panics
+    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a mistake in the scene's code.
+    pub fn add(&mut self, material: Material) -> MaterialId {
+        assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
+        let number = self.baked.len() as u32 + 1;
+        let surfaces = [material.side, material.top, material.bottom];
+        let seed = self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b1));
+        self.baked.push(BakedMaterial {
+            textures: bake_all(&surfaces, seed),
+            tiles_per_meter: surfaces
+                .map(|surface| if surface.tile > 0.0 { 1.0 / surface.tile } else { 0.0 }),
+            variation: material.variation,
+            glow: material.glow,
+        });
+        MaterialId(number as u8)
+    }
+
+    /// Another number for the same material, so that one house can be repainted
+    /// (see [`Scene::repaint`](crate::Scene)) and the next not. Textures are shared.
+    ///
+    /// # Panics
+    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a mistake in the scene's code.
+    pub fn alias(&mut self, id: MaterialId) -> MaterialId {
+        assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
+        self.baked.push(self.baked(id).clone());
+        MaterialId(self.baked.len() as u8)
+    }
+
+    /// Number of materials.
+    pub fn len(&self) -> usize {
+        self.baked.len()
+    }
+
+    /// Whether there is no material yet.
+    pub fn is_empty(&self) -> bool {
+        self.baked.is_empty()
+    }
+
+    /// The baked material; `id` must come from this set and not be empty.
+    #[inline]
+    pub(crate) fn baked(&self, id: MaterialId) -> &BakedMaterial {
+        &self.baked[id.0 as usize - 1]
+    }
+
+    /// Average light of a material's upper face, for maps.
+    pub fn top_color(&self, id: MaterialId) -> Color {
+        Color::from_light(self.baked(id).textures[1].average())
+    }
+}

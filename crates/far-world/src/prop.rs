@@ -1,0 +1,223 @@
+//! Things that are not voxels: boxes, balls and drums, turned about Z, that may swing or slide.
+
+use crate::material::MaterialId;
+use crate::vector::{Vector, add, scale};
+
+/// The solid a prop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A box.
+    Block,
+    /// An ellipsoid that touches the sides of the box.
+    Ball,
+    /// An upright elliptic cylinder that touches the sides of the box.
+    Drum,
+}
+
+/// An axis of a prop's own frame: X to its right side, Y to its back, Z up (before it is turned).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Own X.
+    X,
+    /// Own Y.
+    Y,
+    /// Own Z.
+    Z,
+}
+
+/// What opening does to a prop.
+#[derive(Clone, Copy, Debug)]
+pub enum Motion {
+    /// Nothing.
+    Fixed,
+    /// It swings about a line, as doors and lids do.
+    Hinge {
+        /// A point of the line, in meters from the center of the closed prop, in its own axes.
+        pivot: Vector,
+        /// Direction of the line.
+        axis: Axis,
+        /// Angle in radians when fully open, counter-clockwise about the axis.
+        angle: f32,
+    },
+    /// It slides, as drawers do: by this much when fully open, in its own axes, in meters.
+    Slide(Vector),
+}
+
+/// A thing in the scene.
+#[derive(Clone, Copy, Debug)]
+pub struct Prop {
+    /// Its solid.
+    pub shape: Shape,
+    /// Center when closed, in the world.
+    pub center: Vector,
+    /// Full size along its own axes, in meters.
+    pub size: Vector,
+    /// Turn about Z in radians, counter-clockwise.
+    pub yaw: f32,
+    /// How it opens.
+    pub motion: Motion,
+    /// 0 closed to 1 open.
+    pub open: f32,
+    /// Materials of its faces: −X, +X, −Y, +Y, −Z, +Z; balls and drums use −X around the side.
+    pub materials: [MaterialId; 6],
+    /// Number in object masks; 0 belongs to no object.
+    pub object: u16,
+    /// Whether it is there to be seen.
+    pub visible: bool,
+    /// Whether it darkens its surroundings when the stage is baked (for things that stay).
+    pub shadow: bool,
+}
+
+impl Prop {
+    /// A fixed, visible box of one material, not turned.
+    pub fn block(center: Vector, size: Vector, material: MaterialId) -> Self {
+        Self {
+            shape: Shape::Block,
+            center,
+            size,
+            yaw: 0.0,
+            motion: Motion::Fixed,
+            open: 0.0,
+            materials: [material; 6],
+            object: 0,
+            visible: true,
+            shadow: false,
+        }
+    }
+
+    /// A box that stands on `foot` (the middle of its lower face).
+    pub fn standing(foot: Vector, size: Vector, material: MaterialId) -> Self {
+        Self::block([foot[0], foot[1], foot[2] + 0.5 * size[2]], size, material)
+    }
+
+    /// The same prop with another solid.
+    pub fn with_shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// The same prop turned about Z, in radians.
+    pub fn with_yaw(mut self, yaw: f32) -> Self {
+        self.yaw = yaw;
+        self
+    }
+
+    /// The same prop that opens in a way.
+    pub fn with_motion(mut self, motion: Motion) -> Self {
+        self.motion = motion;
+        self
+    }
+
+    /// The same prop with a number for object masks.
+    pub fn with_object(mut self, object: u16) -> Self {
+        self.object = object;
+        self
+    }
+
+    /// The same prop with another material on one face (order as in [`Prop::materials`]).
+    pub fn with_face(mut self, face: usize, material: MaterialId) -> Self {
+        self.materials[face] = material;
+        self
+    }
+
+    /// The same prop darkening its surroundings when the stage is baked.
+    pub fn with_shadow(mut self) -> Self {
+        self.shadow = true;
+        self
+    }
+
+    /// Where the prop is now: center and its three own axes (unit vectors) in the world.
+    pub fn placement(&self) -> Placement {
+        let (sin, cos) = self.yaw.sin_cos();
+        let base = [[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]];
+        let to_world = |own: Vector| {
+            add(add(scale(base[0], own[0]), scale(base[1], own[1])), scale(base[2], own[2]))
+        };
+        match self.motion {
+            Motion::Fixed => Placement { center: self.center, axes: base },
+            Motion::Slide(by) => {
+                Placement { center: add(self.center, to_world(scale(by, self.open))), axes: base }
+            }
+            Motion::Hinge { pivot, axis, angle } => {
+                let axes = turn(axis, angle * self.open);
+                // The center seen from the pivot turns with the axes.
+                let arm = scale(pivot, -1.0);
+                let turned = add(
+                    add(scale(axes[0], arm[0]), scale(axes[1], arm[1])),
+                    scale(axes[2], arm[2]),
+                );
+                Placement {
+                    center: add(self.center, to_world(add(pivot, turned))),
+                    axes: axes.map(to_world),
+                }
+            }
+        }
+    }
+
+    /// Whether a world point lies inside the prop as it is now.
+    pub fn contains(&self, point: Vector) -> bool {
+        let own = self.placement().to_own(point);
+        let [x, y, z] =
+            std::array::from_fn(|axis| 2.0 * own[axis].abs() / self.size[axis].max(1e-9));
+        match self.shape {
+            Shape::Block => x <= 1.0 && y <= 1.0 && z <= 1.0,
+            Shape::Ball => x * x + y * y + z * z <= 1.0,
+            Shape::Drum => x * x + y * y <= 1.0 && z <= 1.0,
+        }
+    }
+}
+
+/// A center and three unit axes in the world.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    /// Center in the world.
+    pub center: Vector,
+    /// Own X, Y and Z axes as world directions.
+    pub axes: [Vector; 3],
+}
+
+impl Placement {
+    /// A world point in own axes, from the center.
+    pub fn to_own(&self, point: Vector) -> Vector {
+        let from = crate::vector::subtract(point, self.center);
+        self.axes.map(|axis| crate::vector::dot(axis, from))
+    }
+}
+
+/// Own axes after a counter-clockwise turn about one of them.
+pub(crate) fn turn(axis: Axis, angle: f32) -> [Vector; 3] {
+    let (sin, cos) = angle.sin_cos();
+    match axis {
+        Axis::X => [[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]],
+        Axis::Y => [[cos, 0.0, -sin], [0.0, 1.0, 0.0], [sin, 0.0, cos]],
+        Axis::Z => [[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f32::consts::FRAC_PI_2;
+
+    #[test]
+    fn a_door_swings_about_its_hinge() {
+        let hinge = Motion::Hinge { pivot: [-0.5, 0.0, 0.0], axis: Axis::Z, angle: FRAC_PI_2 };
+        let mut door =
+            Prop::block([1.0, 0.0, 1.0], [1.0, 0.1, 2.0], MaterialId(1)).with_motion(hinge);
+        assert!(door.contains([1.4, 0.0, 1.0]));
+        door.open = 1.0;
+        assert!(!door.contains([1.4, 0.0, 1.0]));
+        assert!(door.contains([0.5, 0.9, 1.0]), "{:?}", door.placement());
+        assert!(door.contains([0.5, 0.1, 1.0]));
+    }
+
+    #[test]
+    fn a_drawer_slides_along_its_own_axes() {
+        let mut drawer = Prop::block([0.0; 3], [0.4, 0.4, 0.2], MaterialId(1))
+            .with_yaw(FRAC_PI_2)
+            .with_motion(Motion::Slide([0.0, -0.5, 0.0]));
+        drawer.open = 1.0;
+        let center = drawer.placement().center;
+        assert!((center[0] - 0.5).abs() < 1e-6 && center[1].abs() < 1e-6, "{center:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! From a scene and a pose to a picture: one ray per pixel, four more where surfaces meet.
+
+use far_memory::{Camera, Pose};
+
+use crate::color::Color;
+use crate::frame::Frame;
+use crate::scene::Scene;
+use crate::shade::{Ray, Shader, Surfel};
+use crate::solid::{Screen, Solid};
+use crate::vector::{Vector, add, scale};
+
+/// Pixels along one edge of a screen tile; each tile knows the solids that may cover it.
+const TILE: usize = 8;
+/// Further rays of a pixel at an edge, in pixels from its center (a rotated square).
+const EXTRA: [[f32; 2]; 4] = [[-0.125, -0.375], [0.375, -0.125], [0.125, 0.375], [-0.375, 0.125]];
+
+/// Settings of a renderer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RendererConfig {
+    /// Smooth edges between surfaces with four further rays per pixel there. Default: true.
+    pub smooth_edges: bool,
+}
+
+impl Default for RendererConfig {
+    fn default() -> Self {
+        Self { smooth_edges: true }
+    }
+}
+
+/// Renders scenes; keeps its working memory between frames, one per thread.
+#[derive(Debug, Default)]
+pub struct Renderer {
+    config: RendererConfig,
+    solids: Vec<Solid>,
+    tiles: Vec<Vec<u16>>,
+    surfels: Vec<Surfel>,
+    light: Vec<Vector>,
+}
+
+/// The pinhole of one frame.
+#[derive(Clone, Copy, Debug)]
+struct Pinhole {
+    /// Direction of the image's upper left corner; its part along the viewing direction is 1.
+    corner: Vector,
+    /// Change of direction per pixel rightward and downward.
+    step: [Vector; 2],
+}
+
+impl Pinhole {
+    #[inline]
+    fn direction(&self, x: f32, y: f32) -> Vector {
+        add(self.corner, add(scale(self.step[0], x), scale(self.step[1], y)))
+    }
+}
+
+impl Renderer {
+    /// A renderer with settings.
+    pub fn new(config: RendererConfig) -> Self {
+        Self { config, ..Self::default() }
+    }
+
+    /// Renders what a camera at `pose` sees into `frame`, with the channels the frame asks for.
+    /// The same scene, pose, camera and size give the same bytes.
+    pub fn render(
+        &mut self,
+        scene: &Scene,
+        pose: &Pose,
+        camera: &Camera,
+        width: usize,
+        height: usize,
+        frame: &mut Frame,
+    ) {
+        frame.resize(width, height);
+        let (right, down, forward) = (pose.right(), pose.down(), pose.forward());
+        let tangent = [
+            (0.5 * camera.horizontal_field_of_view).tan(),
+            (0.5 * camera.vertical_field_of_view).tan(),
+        ];
+        let size = [width as i32, height as i32];
+        let screen = Screen { eye: pose.position, right, down, forward, tangent, size };
+        let step = [
+            scale(right, 2.0 * tangent[0] / width as f32),
+            scale(down, 2.0 * tangent[1] / height as f32),
+        ];
+        let corner = add(forward, add(scale(right, -tangent[0]), scale(down, -tangent[1])));
+        let pinhole = Pinhole { corner, step };
+        self.place(scene, &screen);
+
+        let pixel_width = 2.0 * tangent[0] / width as f32;
+        let shader = Shader::new(scene, pose.position, pixel_width);
+        self.surfels.resize(width * height, Surfel::default());
+        self.light.resize(width * height, [0.0; 3]);
+        let columns = width.div_ceil(TILE);
+        for y in 0..height {
+            for x in 0..width {
+                let ray = Ray::new(pinhole.direction(x as f32 + 0.5, y as f32 + 0.5));
+                let tile = &self.tiles[y / TILE * columns + x / TILE];
+                let surfel = shader.look(&ray, &self.solids, tile);
+                self.light[y * width + x] = shader.light(&ray, &surfel, &self.solids);
+                self.surfels[y * width + x] = surfel;
+            }
+        }
+        if self.config.smooth_edges {
+            self.smooth(&shader, &pinhole, width, height);
+        }
+        for (pixel, light) in frame.rgb.chunks_exact_mut(3).zip(&self.light) {
+            pixel.copy_from_slice(&Color::from_light(*light).0);
+        }
+        self.write_truth(&shader, frame);
+    }
+
+    /// Prepares the solids of this frame and sorts them into screen tiles, nearest first.
+    fn place(&mut self, scene: &Scene, screen: &Screen) {
+        self.solids.clear();
+        for (index, prop) in scene.props.iter().enumerate() {
+            self.solids.extend(Solid::of_prop(index, prop, screen));
+        }
+        for (index, person) in scene.people.iter().enumerate() {
+            Solid::of_person(index, person, screen, &mut self.solids);
+        }
+        self.solids.sort_unstable_by(|a, b| {
+            a.near.total_cmp(&b.near).then(a.number.cmp(&b.number)).then_with(|| {
+                let key = |solid: &Solid| solid.placement.center.map(f32::to_bits);
+                key(a).cmp(&key(b))
+            })
+        });
+        let [columns, rows] = screen.size.map(|pixels| (pixels as usize).div_ceil(TILE));
+        self.tiles.resize_with(columns * rows, Vec::new);
+        self.tiles.iter_mut().for_each(Vec::clear);
+        for (index, solid) in self.solids.iter().enumerate() {
+            let [left, top, right, bottom] = solid.bounds.map(|pixel| pixel as usize);
+            for row in top / TILE..bottom.div_ceil(TILE) {
+                for column in left / TILE..right.div_ceil(TILE) {
+                    self.tiles[row * columns + column].push(index as u16);
+                }
+            }
+        }
+    }
+
+    /// Averages further rays into the pixels whose neighbors show another surface.
+    fn smooth(&mut self, shader: &Shader, pinhole: &Pinhole, width: usize, height: usize) {
+        let columns = width.div_ceil(TILE);
+        for y in 0..height {
+            for x in 0..width {
+                let at = y * width + x;
+                let own = self.surfels[at].edge;
+                let differs = |other: usize| self.surfels[other].edge != own;
+                let edge = x > 0 && differs(at - 1)
+                    || x + 1 < width && differs(at + 1)
+                    || y > 0 && differs(at - width)
+                    || y + 1 < height && differs(at + width);
+                if !edge {
+                    continue;
+                }
+                let tile = &self.tiles[y / TILE * columns + x / TILE];
+                let mut sum = self.light[at];
+                for [dx, dy] in EXTRA {
+                    let (px, py) = (x as f32 + 0.5 + dx, y as f32 + 0.5 + dy);
+                    let ray = Ray::new(pinhole.direction(px, py));
+                    let surfel = shader.look(&ray, &self.solids, tile);
+                    sum = add(sum, shader.light(&ray, &surfel, &self.solids));
+                }
+                self.light[at] = scale(sum, 0.2);
+            }
+        }
+    }
+
+    fn write_truth(&self, shader: &Shader, frame: &mut Frame) {
+        for (depth, surfel) in frame.depth.iter_mut().zip(&self.surfels) {
+            *depth = surfel.distance;
+        }
+        for (object, surfel) in frame.objects.iter_mut().zip(&self.surfels) {
+            *object = surfel.object(&self.solids);
+        }
+        for (face, surfel) in frame.faces.iter_mut().zip(&self.surfels) {
+            *face = shader.face_number(surfel, &self.solids);
+        }
+    }
+}

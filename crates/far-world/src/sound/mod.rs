@@ -1,0 +1,42 @@
+//! Binaural sound for people who walk through a floor plan.
+//!
+//! The pipeline, one file each:
+//!
+//! | file | its part |
+//! |---|---|
+//! | `floor` | which cells of a floor stop sound; lines of sight and distances to walls |
+//! | `geodesic` | the shortest way of sound around corners: length, direction of arrival, bending |
+//! | `head` | a spherical head: when each ear hears, and how the head shades it |
+//! | `clip` | seamless loops of household sounds, made from a seed |
+//! | `arrival` | the direct sound and six first reflections of one source at one pose |
+//! | `tap` | one arrival at both ears: fractional delay, gain, two filters, all gliding |
+//! | `soundscape` | sources on a floor; a walk goes in, stereo samples come out |
+//! | `spectrogram` | a picture of what was heard |
+//!
+//! Amplitudes follow one model: a source of gain `g` at path length `d` arrives with
+//! `g / max(d, 0.5 m)`, less [`Bending`]'s loss where corners bend the path.
+
+mod arrival;
+mod clip;
+mod floor;
+mod geodesic;
+mod head;
+mod soundscape;
+mod spectrogram;
+mod tap;
+#[cfg(test)]
+mod tests;
+
+pub use arrival::{Bending, Model, REFERENCE_DISTANCE, Reflectance};
+pub use clip::{CLIP_SAMPLES, Clip, ClipKind};
+pub use floor::Floor;
+pub use geodesic::{Corners, SoundPath, SourceField};
+pub use head::SphericalHead;
+pub use soundscape::{Listener, Soundscape, Source};
+pub use spectrogram::spectrogram;
+
+/// Samples per second and ear.
+pub const SAMPLE_RATE: u32 = 16_000;
+
+/// Speed of sound in meters per second.
+pub const SPEED_OF_SOUND: f32 = 343.0;

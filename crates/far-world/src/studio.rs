@@ -1,0 +1,67 @@
+//! One thread's renderer with everything needed to turn a moment of a scene into a dataset row.
+
+use far_data::{FrameImage, Phase, Picture};
+use far_memory::{Camera, Pose};
+
+use crate::frame::{Channels, Frame};
+use crate::renderer::Renderer;
+use crate::scene::Scene;
+
+/// Pixels a face must cover to count as seen, as a share of the picture: 4 of 64 × 64.
+const SEEN_SHARE: f32 = 1.0 / 1024.0;
+
+/// A renderer, its frame, and the size it works at. One per thread; memory is kept between frames.
+#[derive(Debug)]
+pub struct Studio {
+    size: usize,
+    camera: Camera,
+    renderer: Renderer,
+    frame: Frame,
+}
+
+impl Studio {
+    /// A studio for square frames of `size` pixels.
+    pub fn new(camera: Camera, size: u32) -> Self {
+        Self {
+            size: size as usize,
+            camera,
+            renderer: Renderer::default(),
+            frame: Frame::with_channels(Channels::ALL),
+        }
+    }
+
+    /// Width and height of the frames.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Renders a scene with all ground truth; the frame stays valid until the next call.
+    pub fn render(&mut self, scene: &Scene, pose: &Pose) -> &Frame {
+        self.renderer.render(scene, pose, &self.camera, self.size, self.size, &mut self.frame);
+        &self.frame
+    }
+
+    /// Renders a scene into a dataset row with its picture and the faces in view. The frame with
+    /// masks and depth is there afterward as [`Studio::frame`].
+    pub fn shoot(
+        &mut self,
+        scene: &Scene,
+        pose: &Pose,
+        time: f64,
+        phase: Phase,
+    ) -> far_data::Frame {
+        self.render(scene, pose);
+        let size = self.size as u32;
+        let pixels = self.frame.rgb.clone();
+        let image = FrameImage::Pixels(Picture { width: size, height: size, pixels });
+        let mut row = far_data::Frame::new(time, *pose, phase, image);
+        let enough = ((self.size * self.size) as f32 * SEEN_SHARE).ceil() as usize;
+        self.frame.visible_faces(enough.max(1), &mut row.visible_faces);
+        row
+    }
+
+    /// The frame rendered last.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+}

@@ -1,0 +1,107 @@
+//! One episode in a village.
+
+use far_data::{EpisodeFacts, Phase};
+use far_memory::Pose;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::error::Result;
+use crate::scene::Scene;
+use crate::studio::Studio;
+use crate::world::Episode;
+
+use super::FPS;
+use super::change::Changeable;
+use super::route::Route;
+use super::town::Town;
+
+/// A change of look at a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub frame: usize,
+    pub changeable: usize,
+    pub state: u8,
+}
+
+/// A route through a village, and what changes on the way.
+pub(super) struct VillageEpisode {
+    facts: EpisodeFacts,
+    scene: Scene,
+    changeables: Vec<Changeable>,
+    route: Route,
+    /// Ascending by frame.
+    events: Vec<Event>,
+    /// Frame the scene shows now.
+    shown: usize,
+}
+
+impl VillageEpisode {
+    pub fn new(town: Town, facts: EpisodeFacts, route: Route, events: Vec<Event>) -> Self {
+        let Town { scene, changeables, .. } = town;
+        Self { facts, scene, changeables, route, events, shown: 0 }
+    }
+
+    /// Brings the scene to the look of a frame.
+    fn show(&mut self, frame: usize) {
+        if frame < self.shown {
+            // Backward: begin again with the first looks.
+            for changeable in &self.changeables {
+                changeable.apply(changeable.start, &mut self.scene);
+            }
+            self.shown = 0;
+        }
+        let due = |event: &&Event| event.frame > self.shown && event.frame <= frame;
+        for event in self.events.iter().filter(due) {
+            self.changeables[event.changeable].apply(event.state, &mut self.scene);
+        }
+        self.shown = frame;
+    }
+}
+
+impl Episode for VillageEpisode {
+    fn facts(&self) -> EpisodeFacts {
+        self.facts.clone()
+    }
+
+    fn frames(&self) -> usize {
+        self.route.poses.len()
+    }
+
+    fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<far_data::Frame> {
+        self.show(index);
+        let phase = if index < self.route.boundary { Phase::Explore } else { Phase::Return };
+        let time = index as f64 / f64::from(FPS);
+        Ok(studio.shoot(&self.scene, &self.route.poses[index], time, phase))
+    }
+
+    fn scene(&mut self, index: usize) -> &Scene {
+        self.show(index);
+        &self.scene
+    }
+
+    fn pose(&self, index: usize) -> Pose {
+        self.route.poses[index]
+    }
+
+    fn boundary(&self) -> usize {
+        self.route.boundary
+    }
+}
+
+/// Changes of look at random times of the outbound leg: whatever is near the way changes at most
+/// visits, so that the newest view of a place, and not the nearest one, is right.
+pub(super) fn changes(town: &Town, route: &Route, random: &mut ChaCha8Rng) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (index, changeable) in town.changeables.iter().enumerate() {
+        let mut state = changeable.start;
+        let mut frame = random.random_range(1..=route.boundary.max(2) / 3);
+        while frame < route.boundary {
+            let other = random.random_range(1..changeable.options());
+            state = (state + other) % changeable.options();
+            events.push(Event { frame, changeable: index, state });
+            frame += random.random_range(route.boundary / 5..=route.boundary / 2).max(1);
+        }
+    }
+    events.sort_by_key(|event| (event.frame, event.changeable));
+    events
+}

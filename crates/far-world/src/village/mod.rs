@@ -1,0 +1,105 @@
+//! Village: houses, lanes and trees in six kinds of country, after LoopNav.
+//!
+//! A walker looks around at A, goes to B (and C), and comes back on a way of its own. Everything up
+//! to the turn home is memory. In the variant `changing` a round over a few places is walked several
+//! times while paint, windows, shutters, doors, lanterns and stalls change, so that the nearest view
+//! is often stale.
+
+mod biome;
+mod change;
+mod episode;
+mod furniture;
+mod house;
+mod material;
+mod nature;
+mod plan;
+mod route;
+mod town;
+
+use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
+use far_memory::Camera;
+use rand::RngExt;
+
+use crate::error::{Result, WorldError};
+use crate::random::random;
+use crate::world::{Episode, Recording, World};
+
+use episode::{VillageEpisode, changes};
+use route::{TIERS, loop_route, patrol_route};
+use town::Town;
+
+/// Frames per second.
+const FPS: f32 = 20.0;
+/// Different villages per recording: twenty in each country.
+const SCENES: u32 = 120;
+/// Out of five scenes, or episodes, one is for testing.
+const TEST: (u32, u32) = (5, 1);
+/// Attempts with other random numbers before an episode is given up.
+const ATTEMPTS: u64 = 20;
+
+/// The village.
+#[derive(Clone, Copy, Debug)]
+pub struct Village;
+
+impl World for Village {
+    fn name(&self) -> &'static str {
+        "village"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &["static", "changing"]
+    }
+
+    fn fps(&self) -> f32 {
+        FPS
+    }
+
+    fn camera(&self) -> Camera {
+        Camera::from_degrees(75.0, 75.0)
+    }
+
+    fn describe(&self, _recording: &Recording, description: &mut DatasetDescription) {
+        description.splits = vec![SplitRule::SceneDisjoint, SplitRule::Episode];
+        description.overlap_radius = 60.0;
+        description.provenance =
+            "Rendered by far's village world after the LoopNav benchmark; free to use.".into();
+    }
+
+    fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
+        let scene = index % SCENES;
+        // Every scene meets every kind of route in turn, and so does a short recording.
+        let kind = (index + index / SCENES) % 8;
+        let (three, tier) = (kind % 2 == 1, TIERS[kind as usize / 2]);
+        let town = Town::new(recording.seed, scene);
+        for attempt in 0..ATTEMPTS {
+            let number = u64::from(index) * ATTEMPTS + attempt;
+            let mut random = random(recording.seed, "route", number);
+            let changing = recording.variant == "changing";
+            let route = if changing {
+                patrol_route(&town, &mut random, tier)
+            } else {
+                loop_route(&town, &mut random, three, tier)
+            };
+            let Some(route) = route else { continue };
+            let events = if changing { changes(&town, &route, &mut random) } else { Vec::new() };
+            let deal = |seed, number| Deal { seed, block: TEST.0, test: TEST.1 }.split(number);
+            let facts = EpisodeFacts {
+                second_split: Some(deal(recording.seed ^ 1, index)),
+                route: route.name.into(),
+                tier: Some(route.tier),
+                ..EpisodeFacts::new(town.name.clone(), deal(recording.seed, scene), random.random())
+            };
+            return Ok(Box::new(VillageEpisode::new(town, facts, route, events)));
+        }
+        Err(WorldError::NoEpisode {
+            world: "village",
+            index,
+            seed: recording.seed,
+            reason: format!("no way of tier {tier} m was found in {}", town.name),
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Ways through a village: A to B and back, or A to B to C and back, at four distances.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use far_memory::Pose;
+
+use crate::noise::hash;
+use crate::walk::{WalkConfig, Walker, corners};
+use crate::walk_map::{Cell, WalkMap};
+
+use super::plan::Cover;
+use super::town::Town;
+
+/// Distances between the points of a route, in meters.
+pub(super) const TIERS: [u32; 4] = [5, 15, 30, 50];
+/// Walking speed, eye and turning rate: 6 m/s and 3 rad/s at 20 frames per second.
+pub(super) const STRIDE: f32 = 0.3;
+pub(super) const TURN: f32 = 0.15;
+pub(super) const EYE: f32 = 1.6;
+/// Frames before the walker sets out in a revisiting episode, per visit of a place.
+const LINGER: usize = 3;
+
+/// A planned way: one pose per frame.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub name: &'static str,
+    pub tier: u32,
+    pub poses: Vec<Pose>,
+    /// First frame of the last leg, back to A.
+    pub boundary: usize,
+}
+
+/// A pair (ABA) or triple (ABCA) of points a tier apart, and the walk over them.
+pub(super) fn loop_route(
+    town: &Town,
+    random: &mut ChaCha8Rng,
+    three: bool,
+    tier: u32,
+) -> Option<Route> {
+    let cells = standing_cells(town);
+    for _ in 0..200 {
+        let a = pick(random, &cells)?;
+        let Some(b) = pick_at(random, &cells, &town.map, a, tier) else { continue };
+        let c = if three {
+            let Some(c) = pick_third(random, &cells, &town.map, a, b, tier) else { continue };
+            Some(c)
+        } else {
+            None
+        };
+        let stops: Vec<Cell> = [Some(a), Some(b), c, Some(a)].into_iter().flatten().collect();
+        let Some(legs) = legs(town, random, &stops) else { continue };
+        let longest = 2.2 * tier as f32 + 8.0;
+        if legs.iter().any(|leg| leg.len() as f32 > longest) {
+            continue;
+        }
+        let mut walker = start(town, random, a);
+        walker.scan();
+        let (last, outbound) = legs.split_last()?;
+        for leg in outbound {
+            walker.follow(&points(town, leg));
+        }
+        let boundary = walker.frames();
+        walker.follow(&points(town, last));
+        let name = if three { "ABCA" } else { "ABA" };
+        return Some(Route { name, tier, poses: walker.finish(), boundary });
+    }
+    None
+}
+
+/// A round over three or four places that is walked several times, then the way back to A.
+pub(super) fn patrol_route(town: &Town, random: &mut ChaCha8Rng, tier: u32) -> Option<Route> {
+    let cells = standing_cells(town);
+    for _ in 0..200 {
+        let a = pick(random, &cells)?;
+        let spread = tier.clamp(8, 20);
+        let mut places = vec![a];
+        while places.len() < 3 {
+            match pick_at(random, &cells, &town.map, places[places.len() - 1], spread) {
+                Some(place) => places.push(place),
+                None => break,
+            }
+        }
+        if places.len() < 3 {
+            continue;
+        }
+        // Every place is met two or three times on the way out; the round begins and ends at A.
+        let mut stops = places.clone();
+        stops.extend([places[0], places[1], places[2], places[0]]);
+        let Some(legs) = legs(town, random, &stops) else { continue };
+        if legs.iter().any(|leg| leg.len() as f32 > 2.2 * spread as f32 + 8.0) {
+            continue;
+        }
+        let mut walker = start(town, random, a);
+        walker.scan();
+        // The return is the last leg but one and the last: it passes two places seen before.
+        let (outbound, back) = legs.split_at(legs.len() - 2);
+        for leg in outbound {
+            walker.follow(&points(town, leg));
+            walker.wait(LINGER);
+        }
+        let boundary = walker.frames();
+        for leg in back {
+            walker.follow(&points(town, leg));
+        }
+        return Some(Route { name: "patrol", tier: spread, poses: walker.finish(), boundary });
+    }
+    None
+}
+
+fn start(town: &Town, random: &mut ChaCha8Rng, a: Cell) -> Walker {
+    let config = WalkConfig {
+        stride: STRIDE,
+        turn: TURN,
+        eye: EYE,
+        pitch: random.random_range(-0.08..0.02),
+    };
+    Walker::new(config, town.map.center(a), random.random_range(-3.14..3.14))
+}
+
+/// Cells on lanes and squares: where one sets out and arrives.
+fn standing_cells(town: &Town) -> Vec<Cell> {
+    let paved =
+        |cell: &Cell| matches!(town.plan.cover(cell[0], cell[1]), Cover::Lane | Cover::Plaza);
+    town.map.free_cells().into_iter().filter(paved).collect()
+}
+
+fn pick(random: &mut ChaCha8Rng, cells: &[Cell]) -> Option<Cell> {
+    (!cells.is_empty()).then(|| cells[random.random_range(0..cells.len())])
+}
+
+fn separation(map: &WalkMap, a: Cell, b: Cell) -> f32 {
+    let (p, q) = (map.center(a), map.center(b));
+    (p[0] - q[0]).hypot(p[1] - q[1])
+}
+
+/// A cell a tier away from `from`, within a sixth.
+fn pick_at(
+    random: &mut ChaCha8Rng,
+    cells: &[Cell],
+    map: &WalkMap,
+    from: Cell,
+    tier: u32,
+) -> Option<Cell> {
+    let tier = tier as f32;
+    let fits = |cell: &&Cell| (separation(map, from, **cell) - tier).abs() < tier / 6.0;
+    let fitting: Vec<Cell> = cells.iter().filter(fits).copied().collect();
+    pick(random, &fitting)
+}
+
+/// A cell about a tier away from both others.
+fn pick_third(
+    random: &mut ChaCha8Rng,
+    cells: &[Cell],
+    map: &WalkMap,
+    a: Cell,
+    b: Cell,
+    tier: u32,
+) -> Option<Cell> {
+    let tier = tier as f32;
+    let fits = |cell: &&Cell| {
+        let (to_a, to_b) = (separation(map, a, **cell), separation(map, b, **cell));
+        (0.5 * tier..1.1 * tier).contains(&to_a) && (0.6 * tier..1.1 * tier).contains(&to_b)
+    };
+    let fitting: Vec<Cell> = cells.iter().filter(fits).copied().collect();
+    pick(random, &fitting)
+}
+
+/// Ways between consecutive stops; every leg has its own small whims, so that a way back is not
+/// the way out walked backward.
+fn legs(town: &Town, random: &mut ChaCha8Rng, stops: &[Cell]) -> Option<Vec<Vec<Cell>>> {
+    stops
+        .windows(2)
+        .map(|pair| {
+            let whim: u32 = random.random();
+            let toll = |cell: Cell| {
+                let coarse = hash(cell[0].div_euclid(4), cell[1].div_euclid(4), 0, whim) % 6;
+                town.toll(cell) + coarse
+            };
+            town.map.way(pair[0], pair[1], toll)
+        })
+        .collect()
+}
+
+fn points(town: &Town, leg: &[Cell]) -> Vec<[f32; 2]> {
+    let centers: Vec<[f32; 2]> = leg.iter().map(|&cell| town.map.center(cell)).collect();
+    corners(&centers)
+}

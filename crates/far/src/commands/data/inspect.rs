@@ -1,0 +1,178 @@
+//! `far data inspect`: what a dataset holds, as a table, a contact sheet and a map.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use far_data::{ContactSheet, Dataset, EpisodeMap, ImageEncoding, Inspection};
+
+use super::explain;
+use crate::progress;
+
+/// What to look at.
+#[derive(Args)]
+#[command(after_help = "Example: far data inspect data/village --episode 3")]
+pub struct Arguments {
+    /// The dataset's folder.
+    path: PathBuf,
+    /// Episode to draw; the first one unless told.
+    #[arg(long)]
+    episode: Option<u32>,
+    /// Episodes to open for shares and sizes, spread evenly; 0 opens all.
+    #[arg(long, default_value_t = 200)]
+    open: usize,
+    /// Pictures on the contact sheet.
+    #[arg(long, default_value_t = 24)]
+    pictures: usize,
+    /// Folder for contact-sheet.png and map.svg; `inspect` inside the dataset unless told.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Inspects a dataset.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let dataset = Dataset::open(&arguments.path).map_err(explain)?;
+    let ids: Vec<u32> = dataset.ids().collect();
+    let opened = if arguments.open == 0 { ids.len() } else { arguments.open.min(ids.len()) };
+    let chosen: Vec<u32> = (0..opened).map(|index| ids[index * ids.len() / opened]).collect();
+    let bar = progress::bar(chosen.len() as u64, "episodes");
+    let inspection = Inspection::of_index(&dataset)
+        .and_then(|inspection| inspection.open(&dataset, &chosen, || bar.inc(1)))
+        .map_err(explain)?;
+    bar.finish_and_clear();
+    let out = arguments.out.clone().unwrap_or_else(|| arguments.path.join("inspect"));
+    let episode = arguments.episode.unwrap_or(ids[0]);
+    let files = draw(&dataset, episode, arguments.pictures, &out)?;
+    if arguments.json {
+        let mut report = serde_json::to_value(&inspection)?;
+        report["files"] = serde_json::to_value(&files)?;
+        println!("{report}");
+    } else {
+        print(&dataset, &inspection);
+        for file in files {
+            println!("wrote {}", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// Draws one episode and returns the files written.
+fn draw(dataset: &Dataset, id: u32, pictures: usize, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let episode = dataset.episode(id).map_err(explain)?;
+    let facts = dataset.summary(id).map_err(explain)?.facts;
+    let corpus = &dataset.description().corpus;
+    let title = format!("{corpus} episode {id}, {} {}", facts.scene, facts.route);
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = out.join(name);
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        anyhow::Ok(path)
+    };
+    let mut files = Vec::new();
+    match dataset.description().images {
+        ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
+            let sheet = ContactSheet::of_episode(&episode, pictures, title.clone());
+            files.push(write("contact-sheet.png", &sheet.map_err(explain)?.render().to_png())?);
+        }
+        ImageEncoding::Video | ImageEncoding::None => {
+            eprintln!("note: no contact sheet, since the frames are not in the episode files");
+        }
+    }
+    let map = EpisodeMap::of_episode(&episode, title);
+    files.push(write("map.svg", map.to_svg().as_bytes())?);
+    Ok(files)
+}
+
+fn print(dataset: &Dataset, inspection: &Inspection) {
+    let description = dataset.description();
+    let [width, height] = description.resolution;
+    let variant = match inspection.variant.as_str() {
+        "" => String::new(),
+        variant => format!(" ({variant})"),
+    };
+    row("corpus", format!("{}{variant}", inspection.corpus));
+    let generator = &description.generator;
+    row("made by", format!("{} {}, seed {}", generator.name, generator.version, generator.seed));
+    row("episodes", format!("{} in {} scenes", inspection.episodes, inspection.scenes));
+    for (rule, parts) in &inspection.splits {
+        row(&format!("split, {rule}"), join(parts));
+    }
+    if !inspection.routes.is_empty() {
+        row("routes", join(&inspection.routes));
+    }
+    let mean = inspection.frames as f64 / inspection.episodes as f64;
+    row(
+        "frames",
+        format!(
+            "{} ({} return), {mean:.0} per episode, {:.2} h at {} fps",
+            inspection.frames, inspection.return_frames, inspection.hours, description.fps
+        ),
+    );
+    row("pictures", format!("{width}x{height}, {:?}", description.images).to_lowercase());
+    if let Some(rate) = description.audio_rate {
+        row("audio", format!("binaural, {rate} Hz"));
+    }
+    row("opened", format!("{} episodes for what follows", inspection.opened));
+    row("bytes per frame", format!("{:.0}", inspection.bytes_per_frame));
+    if !inspection.events.is_empty() {
+        row("events", join(&inspection.events));
+    }
+    if inspection.changed_frames > 0 {
+        row("changed frames", inspection.changed_frames.to_string());
+    }
+    if inspection.agent_frames > 0 {
+        row("agent in view", format!("{} frames", inspection.agent_frames));
+    }
+    if inspection.coverage.is_some() {
+        row(
+            "covered",
+            percent(
+                inspection.covered_share,
+                "of return frames: some memory sees at least half of the same faces",
+            ),
+        );
+        row(
+            "overlap misleads",
+            percent(
+                inspection.misled_share,
+                "of those: the memory with the largest field-of-view overlap does not",
+            ),
+        );
+    }
+    if let Some(staleness) = inspection.staleness {
+        row(
+            "changed examples",
+            format!("{} return frames at a known viewpoint show a changed state", staleness.frames),
+        );
+        row(
+            "stale",
+            percent(
+                inspection.stale_share,
+                "of those: the newest pose-matched memory shows an old state",
+            ),
+        );
+        row(
+            "known",
+            percent(inspection.known_share, "of those: some memory shows the state, or its making"),
+        );
+    }
+}
+
+fn row(name: &str, value: String) {
+    println!("{name:<22}{value}");
+}
+
+fn join(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    parts.join(", ")
+}
+
+fn percent(share: Option<f64>, meaning: &str) -> String {
+    match share {
+        Some(share) => format!("{:.1} % {meaning}", 100.0 * share),
+        None => "no frame to judge".into(),
+    }
+}

@@ -1,0 +1,83 @@
+//! `far data verify`: every byte, every rule.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+use far_data::{Dataset, verify_episode};
+use rayon::prelude::*;
+
+use super::explain;
+use crate::hint::Hint;
+use crate::progress;
+
+/// Problems that are printed one by one; the rest are counted.
+const PRINTED: usize = 20;
+
+/// Which dataset to check.
+#[derive(Args)]
+#[command(after_help = "Example: far data verify data/village")]
+pub struct Arguments {
+    /// The dataset's folder.
+    path: PathBuf,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks all episodes and fails when one of them is wrong.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let dataset = Dataset::open(&arguments.path).map_err(explain)?;
+    let ids: Vec<u32> = dataset.ids().collect();
+    let bar = progress::bar(ids.len() as u64, "episodes");
+    let results: Vec<_> = ids
+        .par_iter()
+        .map(|&id| {
+            let result = verify_episode(&dataset, id)
+                .map(|episode| (episode.len() as u64, episode.unknown_columns().to_vec()));
+            bar.inc(1);
+            result
+        })
+        .collect();
+    bar.finish_and_clear();
+    let mut frames = 0;
+    let mut unknown = BTreeSet::new();
+    let mut problems = Vec::new();
+    for result in results {
+        match result {
+            Ok((length, columns)) => {
+                frames += length;
+                unknown.extend(columns);
+            }
+            Err(error) => problems.push(error),
+        }
+    }
+    if arguments.json {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let report = serde_json::json!({
+            "path": arguments.path, "episodes": ids.len(), "frames": frames,
+            "unknown_columns": unknown, "problems": problems,
+        });
+        println!("{report}");
+    } else {
+        if !unknown.is_empty() {
+            let names: Vec<String> = unknown.into_iter().collect();
+            eprintln!("note: columns that far does not know are ignored: {}", names.join(", "));
+        }
+        problems.iter().take(PRINTED).for_each(|problem| eprintln!("wrong: {problem}"));
+        if problems.is_empty() {
+            println!(
+                "{}: {} episodes, {frames} frames, all good",
+                arguments.path.display(),
+                ids.len()
+            );
+        }
+    }
+    match problems.first() {
+        Some(first) => Err(Hint::error(
+            format!("{} of {} episodes are wrong", problems.len(), ids.len()),
+            first.hint(),
+        )),
+        None => Ok(()),
+    }
+}
