@@ -1,12 +1,31 @@
 //! `far bench`: one file per thing measured.
 
+mod floor;
+mod peer;
+mod recall;
+mod recall_fixture;
+mod store;
+mod timing;
+
 use clap::Subcommand;
 
 /// What can be measured.
 #[derive(Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Time recalls from a memory, beside a plain read of the same bytes and a peer if one is given.
+    ///
+    /// Example: far bench recall --memories 100000 --cues meta,vision --policy far
+    Recall(recall::Arguments),
+    /// Time appending to, syncing, opening and verifying a store, beside plain files of its size.
+    ///
+    /// Example: far bench store --records 1000000 --dimension 256
+    Store(store::Arguments),
+}
 
 /// Runs one benchmark.
 pub fn run(command: Command) -> anyhow::Result<()> {
-    match command {}
+    match command {
+        Command::Recall(arguments) => recall::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments),
+    }
 }
