@@ -53,24 +53,38 @@ const LOG: [f32; 8] = [
     -0.103_787_19,
 ];
 
-/// A polynomial with the lowest power first, by Horner's rule.
+/// Polynomials with the lowest power first, by Horner's rule, in lockstep: the steps of one vector
+/// depend on each other, those of different vectors fill the time between.
 #[inline(always)]
-fn polynomial<S: Simd, const N: usize>(simd: S, x: S::f32s, coefficients: &[f32; N]) -> S::f32s {
-    let mut sum = simd.splat_f32s(coefficients[N - 1]);
+fn polynomial<S: Simd, const N: usize, const V: usize>(
+    simd: S,
+    x: [S::f32s; V],
+    coefficients: &[f32; N],
+) -> [S::f32s; V] {
+    let mut sums = [simd.splat_f32s(coefficients[N - 1]); V];
     for &coefficient in coefficients[..N - 1].iter().rev() {
-        sum = simd.mul_add_e_f32s(sum, x, simd.splat_f32s(coefficient));
+        let coefficient = simd.splat_f32s(coefficient);
+        for (sum, x) in sums.iter_mut().zip(x) {
+            *sum = simd.mul_add_e_f32s(*sum, x, coefficient);
+        }
     }
-    sum
+    sums
 }
 
-/// GELU (tanh form), absolute error below 2e-6. It is the hinge `max(x, 0)` less an even bump, and the
-/// bump is a polynomial: no exponential, no division. NaN stays NaN.
+/// GELU (tanh form) of several vectors, absolute error below 2e-6. It is the hinge `max(x, 0)` less
+/// an even bump, and the bump is a polynomial: no exponential, no division. NaN stays NaN.
 #[inline(always)]
-pub(crate) fn gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let half = simd.splat_f32s(0.5 * GELU_REACH);
-    let centered = simd.min_f32s(simd.sub_f32s(simd.abs_f32s(x), half), half);
-    let tail = polynomial(simd, centered, &GELU_TAIL);
-    simd.sub_f32s(simd.max_f32s(simd.splat_f32s(0.0), x), tail)
+pub(crate) fn gelu<S: Simd, const V: usize>(simd: S, x: [S::f32s; V]) -> [S::f32s; V] {
+    let (zero, half) = (simd.splat_f32s(0.0), simd.splat_f32s(0.5 * GELU_REACH));
+    let mut centered = x;
+    for centered in &mut centered {
+        *centered = simd.min_f32s(simd.sub_f32s(simd.abs_f32s(*centered), half), half);
+    }
+    let mut values = polynomial(simd, centered, &GELU_TAIL);
+    for (value, x) in values.iter_mut().zip(x) {
+        *value = simd.sub_f32s(simd.max_f32s(zero, x), *value);
+    }
+    values
 }
 
 /// `exp(x)` for x in [−87, 87], relative error below 3e-7; the argument must be in range.
@@ -84,7 +98,7 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // ln(2) in two parts keeps the remainder exact where the product would round.
     let rest = simd.mul_add_f32s(whole, simd.splat_f32s(-0.693_145_75), x);
     let rest = simd.mul_add_f32s(whole, simd.splat_f32s(-1.428_606_8e-6), rest);
-    let fraction = polynomial(simd, rest, &EXP);
+    let [fraction] = polynomial(simd, [rest], &EXP);
     let bits = simd.transmute_u32s_f32s(shifted);
     let exponent = simd.wrapping_dyn_shl_u32s(bits, simd.splat_u32s(23));
     simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(fraction), exponent))
@@ -123,7 +137,8 @@ pub(crate) fn signed_log<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let float_bits = simd.or_u32s(exponent_bits, simd.splat_u32s(0x4b00_0000));
     let exponent =
         simd.sub_f32s(simd.transmute_f32s_u32s(float_bits), simd.splat_f32s(8_388_608.0 + 127.0));
-    let log = simd.mul_f32s(f, polynomial(simd, f, &LOG));
+    let [quotient] = polynomial(simd, [f], &LOG);
+    let log = simd.mul_f32s(f, quotient);
     let log = simd.mul_add_f32s(exponent, simd.splat_f32s(std::f32::consts::LN_2), log);
     simd.or_f32s(log, simd.and_f32s(x, simd.splat_f32s(-0.0)))
 }
@@ -149,7 +164,7 @@ mod tests {
             let (outputs, _) = S::as_mut_simd_f32s(self.2);
             for (input, output) in inputs.iter().zip(outputs) {
                 *output = match self.0 {
-                    Function::Gelu => gelu(simd, *input),
+                    Function::Gelu => gelu(simd, [*input])[0],
                     Function::Tanh => tanh(simd, *input),
                     Function::SignedLog => signed_log(simd, *input),
                 };

@@ -69,13 +69,19 @@ impl WithSimd for Adapt<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         dot_rows(simd, &self.first.weight, self.embedding, self.hidden);
-        self.hidden.iter_mut().zip(&self.first.bias).for_each(|(sum, bias)| *sum += bias);
+        for (sum, bias) in self.hidden.iter_mut().zip(&self.first.bias) {
+            *sum += bias;
+        }
         let (vectors, rest) = S::as_mut_simd_f32s(self.hidden);
-        vectors.iter_mut().for_each(|value| *value = gelu(simd, *value));
-        let last = gelu(simd, simd.partial_load_f32s(rest));
+        for value in vectors {
+            [*value] = gelu(simd, [*value]);
+        }
+        let [last] = gelu(simd, [simd.partial_load_f32s(rest)]);
         simd.partial_store_f32s(rest, last);
         dot_rows(simd, &self.second.weight, self.hidden, self.adapted);
-        self.adapted.iter_mut().zip(&self.second.bias).for_each(|(sum, bias)| *sum += bias);
+        for (sum, bias) in self.adapted.iter_mut().zip(&self.second.bias) {
+            *sum += bias;
+        }
     }
 }
 
@@ -91,9 +97,15 @@ pub(crate) fn dot_rows<S: Simd>(simd: S, keys: &[f32], query: &[f32], products: 
     let mut groups = products.chunks_exact_mut(ROWS);
     let mut rows = keys.chunks_exact(ROWS * dimension);
     for (products, group) in groups.by_ref().zip(rows.by_ref()) {
-        let rows: [&[f32]; ROWS] =
-            std::array::from_fn(|row| &group[row * dimension..(row + 1) * dimension]);
-        let vectors = rows.map(|row| S::as_simd_f32s(row).0);
+        // No closures here: they would not be compiled for the instruction set of `simd`.
+        let (first, rest) = group.split_at(dimension);
+        let (second, rest) = rest.split_at(dimension);
+        let (third, fourth) = rest.split_at(dimension);
+        let rows: [&[f32]; ROWS] = [first, second, third, fourth];
+        let mut vectors: [&[S::f32s]; ROWS] = [&[]; ROWS];
+        for (vectors, row) in vectors.iter_mut().zip(rows) {
+            *vectors = &S::as_simd_f32s(row).0[..query_vectors.len()];
+        }
         let mut sums = [simd.splat_f32s(0.0); ROWS];
         for (place, &query) in query_vectors.iter().enumerate() {
             for (sum, row) in sums.iter_mut().zip(&vectors) {

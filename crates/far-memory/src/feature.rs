@@ -164,15 +164,24 @@ impl QueryFrame {
         offset: [S::f32s; 3],
         gap: S::f32s,
     ) -> [S::f32s; 4] {
-        let length = |[x, y, z]: [S::f32s; 3]| {
-            let square = simd.mul_f32s(x, x);
-            let square = simd.mul_add_e_f32s(y, y, square);
-            simd.sqrt_f32s(simd.mul_add_e_f32s(z, z, square))
-        };
-        let from_goal =
-            [0, 1, 2].map(|axis| simd.sub_f32s(offset[axis], simd.splat_f32s(self.goal[axis])));
+        // No closures here: they would not be compiled for the instruction set of `simd`.
+        let [x, y, z] = offset;
+        let [goal_x, goal_y, goal_z] = self.goal;
+        let goal_x = simd.sub_f32s(x, simd.splat_f32s(goal_x));
+        let goal_y = simd.sub_f32s(y, simd.splat_f32s(goal_y));
+        let goal_z = simd.sub_f32s(z, simd.splat_f32s(goal_z));
         let stride = simd.splat_f32s(self.stride * (1.0 / self.scale.time));
-        let goal_gap = simd.add_f32s(gap, stride);
-        [length(offset), length(from_goal), signed_log(simd, gap), signed_log(simd, goal_gap)]
+        [
+            length(simd, x, y, z),
+            length(simd, goal_x, goal_y, goal_z),
+            signed_log(simd, gap),
+            signed_log(simd, simd.add_f32s(gap, stride)),
+        ]
     }
+}
+
+#[inline(always)]
+fn length<S: Simd>(simd: S, x: S::f32s, y: S::f32s, z: S::f32s) -> S::f32s {
+    let square = simd.mul_add_e_f32s(y, y, simd.mul_f32s(x, x));
+    simd.sqrt_f32s(simd.mul_add_e_f32s(z, z, square))
 }

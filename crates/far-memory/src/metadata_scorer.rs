@@ -17,6 +17,9 @@ pub(crate) const TILE: usize = 256;
 /// with one hidden layer), padded to one cache line.
 const ROW: usize = 16;
 
+/// Hidden units computed together: enough independent sums to hide the latency of each.
+const UNITS: usize = 4;
+
 /// One fully connected layer, weights row-major `[outputs, inputs]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
@@ -94,6 +97,8 @@ impl MetadataScorer {
             }
             folded.rows.push(row);
         }
+        // Units without weight fill the last group.
+        folded.rows.resize(folded.rows.len().next_multiple_of(UNITS), [0.0; ROW]);
         folded.frame = Some(frame);
     }
 }
@@ -171,135 +176,128 @@ impl FoldedScorer {
         // Lanes past `count` hold what an earlier tile left; they are computed and ignored.
         let vectors = count.div_ceil(lanes);
         for vector in 0..vectors {
-            let column = |tile: &MetadataTile, place: usize| {
-                S::as_simd_f32s(&tile.inputs[place].0).0[vector]
-            };
-            let offset = [0, 1, 2].map(|axis| column(tile, axis));
-            let gap = column(tile, 9);
-            for (place, values) in self.frame().nonlinear(simd, offset, gap).into_iter().enumerate()
-            {
-                S::as_mut_simd_f32s(&mut tile.inputs[7 + place].0).0[vector] = values;
+            let x = S::as_simd_f32s(&tile.inputs[0].0).0[vector];
+            let y = S::as_simd_f32s(&tile.inputs[1].0).0[vector];
+            let z = S::as_simd_f32s(&tile.inputs[2].0).0[vector];
+            let gap = S::as_simd_f32s(&tile.inputs[9].0).0[vector];
+            let values = self.frame().nonlinear(simd, [x, y, z], gap);
+            for (column, value) in tile.inputs[7..].iter_mut().zip(values) {
+                S::as_mut_simd_f32s(&mut column.0).0[vector] = value;
             }
         }
-        // Two vectors at a time share each broadcast weight and hide the latency of each other.
-        let step = 2;
-        let groups = vectors.div_ceil(step);
-        for group in 0..groups {
-            let prefetch = prefetch.part(group, groups);
+        let pairs = vectors.div_ceil(2);
+        for pair in 0..pairs {
+            let prefetch = prefetch.part(pair, pairs);
             let sums = match scorer.layers.as_slice() {
-                [_, output] => self.one_hidden_layer::<S, 2>(
-                    simd,
-                    output.bias[0],
-                    tile,
-                    group * step,
-                    prefetch,
-                ),
-                layers => {
-                    self.two_hidden_layers::<S, 2>(simd, layers, tile, group * step, prefetch)
-                }
+                [_, output] => self.one_hidden_layer(simd, output.bias[0], tile, pair, prefetch),
+                layers => self.two_hidden_layers(simd, layers, tile, pair, prefetch),
             };
-            let target = S::as_mut_simd_f32s(&mut tile.scores.0).0;
-            for (place, sum) in sums.into_iter().enumerate() {
-                target[group * step + place] = tanh(simd, sum);
+            let target = &mut S::as_mut_simd_f32s(&mut tile.scores.0).0[2 * pair..];
+            for (target, sum) in target.iter_mut().zip(sums) {
+                *target = tanh(simd, sum);
             }
         }
         scores.copy_from_slice(&tile.scores.0[..count]);
     }
 
-    /// The inputs of `G` vectors of memories.
+    /// [`UNITS`] folded hidden units of one vector of memories.
     #[inline(always)]
-    fn inputs<S: Simd, const G: usize>(
+    fn units<S: Simd>(
+        simd: S,
+        rows: &[[f32; ROW]],
         tile: &MetadataTile,
         vector: usize,
-    ) -> [[S::f32s; G]; INPUTS] {
-        std::array::from_fn(|place| {
-            let column = S::as_simd_f32s(&tile.inputs[place].0).0;
-            std::array::from_fn(|member| column[vector + member])
-        })
-    }
-
-    /// One folded hidden unit before its activation.
-    #[inline(always)]
-    fn unit<S: Simd, const G: usize>(
-        simd: S,
-        row: &[f32; ROW],
-        inputs: &[[S::f32s; G]; INPUTS],
-    ) -> [S::f32s; G] {
-        let mut sums = [simd.splat_f32s(row[INPUTS]); G];
-        for (place, input) in inputs.iter().enumerate() {
-            let weight = simd.splat_f32s(row[place]);
-            for (sum, value) in sums.iter_mut().zip(input) {
-                *sum = simd.mul_add_e_f32s(weight, *value, *sum);
+    ) -> [S::f32s; UNITS] {
+        let mut sums = [simd.splat_f32s(0.0); UNITS];
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum = simd.splat_f32s(row[INPUTS]);
+        }
+        for (place, column) in tile.inputs.iter().enumerate() {
+            let input = S::as_simd_f32s(&column.0).0[vector];
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                *sum = simd.mul_add_e_f32s(simd.splat_f32s(row[place]), input, *sum);
             }
         }
-        sums
+        gelu(simd, sums)
     }
 
+    /// The output before its tanh for a pair of vectors of memories.
     #[inline(always)]
-    fn one_hidden_layer<S: Simd, const G: usize>(
+    fn one_hidden_layer<S: Simd>(
         &self,
         simd: S,
         bias: f32,
         tile: &MetadataTile,
-        vector: usize,
+        pair: usize,
         prefetch: Prefetch<'_>,
-    ) -> [S::f32s; G] {
-        let inputs = Self::inputs::<S, G>(tile, vector);
-        let mut sums = [simd.splat_f32s(bias); G];
-        for (unit, row) in self.rows.iter().enumerate() {
-            prefetch.part(unit, self.rows.len()).fetch();
-            let values = Self::unit::<S, G>(simd, row, &inputs);
-            let weight = simd.splat_f32s(row[INPUTS + 1]);
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum = simd.mul_add_e_f32s(weight, gelu(simd, value), *sum);
+    ) -> [S::f32s; 2] {
+        let mut sums = [simd.splat_f32s(bias); 2];
+        for (member, sum) in sums.iter_mut().enumerate() {
+            let prefetch = prefetch.part(member, 2);
+            let groups = self.rows.len() / UNITS;
+            for (group, rows) in self.rows.chunks_exact(UNITS).enumerate() {
+                prefetch.part(group, groups).fetch();
+                let values = Self::units(simd, rows, tile, 2 * pair + member);
+                for (value, row) in values.into_iter().zip(rows) {
+                    let weight = simd.splat_f32s(row[INPUTS + 1]);
+                    *sum = simd.mul_add_e_f32s(weight, value, *sum);
+                }
             }
         }
         sums
     }
 
+    /// The same with a second hidden layer, whose weights are broadcast to both vectors of the pair.
     #[inline(always)]
-    fn two_hidden_layers<S: Simd, const G: usize>(
+    fn two_hidden_layers<S: Simd>(
         &self,
         simd: S,
         layers: &[Layer],
         tile: &mut MetadataTile,
-        vector: usize,
+        pair: usize,
         prefetch: Prefetch<'_>,
-    ) -> [S::f32s; G] {
-        let width = self.rows.len();
-        let inputs = Self::inputs::<S, G>(tile, vector);
-        tile.hidden.resize(width * G * S::F32_LANES, 0.0);
-        let (hidden, _) = S::as_mut_simd_f32s(&mut tile.hidden);
-        for (row, target) in self.rows.iter().zip(hidden.chunks_exact_mut(G)) {
-            for (target, value) in target.iter_mut().zip(Self::unit::<S, G>(simd, row, &inputs)) {
-                *target = gelu(simd, value);
+    ) -> [S::f32s; 2] {
+        let (second, output) = (&layers[1], &layers[2]);
+        let width = second.bias.len();
+        let mut hidden = std::mem::take(&mut tile.hidden);
+        hidden.resize(self.rows.len() * 2 * S::F32_LANES, 0.0);
+        let (vectors, _) = S::as_mut_simd_f32s(&mut hidden);
+        for (group, rows) in self.rows.chunks_exact(UNITS).enumerate() {
+            for member in 0..2 {
+                let values = Self::units(simd, rows, tile, 2 * pair + member);
+                for (place, value) in values.into_iter().enumerate() {
+                    vectors[2 * (group * UNITS + place) + member] = value;
+                }
             }
         }
-        let (second, output) = (&layers[1], &layers[2]);
-        let mut sums = [simd.splat_f32s(output.bias[0]); G];
-        /// Units of the second layer computed together: each hidden value is read once for all.
-        const UNITS: usize = 4;
-        for first in (0..width).step_by(UNITS) {
-            prefetch.part(first / UNITS, width.div_ceil(UNITS)).fetch();
-            // A short last group repeats its last unit and ignores the copies.
-            let units: [usize; UNITS] = std::array::from_fn(|place| (first + place).min(width - 1));
-            let rows = units.map(|unit| &second.weight[unit * width..][..width]);
-            let mut values = units.map(|unit| [simd.splat_f32s(second.bias[unit]); G]);
-            for (place, hidden) in hidden.chunks_exact(G).enumerate() {
-                for (sums, row) in values.iter_mut().zip(rows) {
+        let mut outputs = [simd.splat_f32s(output.bias[0]); 2];
+        let groups = width.div_ceil(UNITS);
+        for group in 0..groups {
+            prefetch.part(group, groups).fetch();
+            let mut rows: [&[f32]; UNITS] = [&[]; UNITS];
+            let mut sums = [[simd.splat_f32s(0.0); 2]; UNITS];
+            for place in 0..UNITS {
+                // A short last group repeats its last unit and ignores the copies.
+                let unit = (group * UNITS + place).min(width - 1);
+                rows[place] = &second.weight[unit * width..][..width];
+                sums[place] = [simd.splat_f32s(second.bias[unit]); 2];
+            }
+            for (place, hidden) in vectors.chunks_exact(2).take(width).enumerate() {
+                for (sums, row) in sums.iter_mut().zip(rows) {
                     let weight = simd.splat_f32s(row[place]);
                     for (sum, value) in sums.iter_mut().zip(hidden) {
                         *sum = simd.mul_add_e_f32s(weight, *value, *sum);
                     }
                 }
             }
-            for (values, unit) in values.into_iter().zip(first..width) {
+            for (sums, unit) in sums.into_iter().zip(group * UNITS..width) {
                 let weight = simd.splat_f32s(output.weight[unit]);
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    *sum = simd.mul_add_e_f32s(weight, gelu(simd, value), *sum);
+                for (output, value) in outputs.iter_mut().zip(gelu(simd, sums)) {
+                    *output = simd.mul_add_e_f32s(weight, value, *output);
                 }
             }
         }
-        sums
+        tile.hidden = hidden;
+        outputs
     }
 }

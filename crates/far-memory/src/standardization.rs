@@ -73,36 +73,64 @@ impl PartStatistics {
     /// The sums of a few hundred scores.
     #[inline(always)]
     pub(crate) fn of<S: Simd>(simd: S, scores: &[f32]) -> Self {
-        let Some(&pivot) = scores.iter().find(|score| **score > MISSING) else {
+        let mut pivot = MISSING;
+        for &score in scores {
+            if score > MISSING {
+                pivot = score;
+                break;
+            }
+        }
+        if pivot == MISSING {
             return Self::default();
-        };
-        let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
-        let (missing, center) = (simd.splat_f32s(MISSING), simd.splat_f32s(pivot));
-        let (mut count, mut sum, mut squares, mut maximum) = (zero, zero, zero, center);
-        let mut add = |scores: S::f32s| {
-            let valid = simd.greater_than_f32s(scores, missing);
-            let distance = simd.select_f32s(valid, simd.sub_f32s(scores, center), zero);
-            count = simd.add_f32s(count, simd.select_f32s(valid, one, zero));
-            sum = simd.add_f32s(sum, distance);
-            squares = simd.mul_add_e_f32s(distance, distance, squares);
-            maximum = simd.max_f32s(maximum, simd.select_f32s(valid, scores, center));
-        };
+        }
         let (vectors, rest) = S::as_simd_f32s(scores);
-        vectors.iter().for_each(|&scores| add(scores));
+        let mut sums = Sums::<S>::new(simd, pivot);
+        for &scores in vectors {
+            sums.add(simd, scores);
+        }
         if !rest.is_empty() {
             // Lanes past the end must not count as scores of zero.
-            let mut last = [missing; 1];
-            let (_, tail) = (0, bytemuck::cast_slice_mut::<S::f32s, f32>(&mut last));
-            tail[..rest.len()].copy_from_slice(rest);
-            add(last[0]);
+            let mut last = [simd.splat_f32s(MISSING)];
+            bytemuck::cast_slice_mut::<S::f32s, f32>(&mut last)[..rest.len()].copy_from_slice(rest);
+            sums.add(simd, last[0]);
         }
         Self {
-            count: simd.reduce_sum_f32s(count),
+            count: simd.reduce_sum_f32s(sums.count),
             pivot,
-            sum: simd.reduce_sum_f32s(sum),
-            squares: simd.reduce_sum_f32s(squares),
-            maximum: simd.reduce_max_f32s(maximum),
+            sum: simd.reduce_sum_f32s(sums.sum),
+            squares: simd.reduce_sum_f32s(sums.squares),
+            maximum: simd.reduce_max_f32s(sums.maximum),
         }
+    }
+}
+
+/// The sums of each lane.
+struct Sums<S: Simd> {
+    pivot: S::f32s,
+    count: S::f32s,
+    sum: S::f32s,
+    squares: S::f32s,
+    maximum: S::f32s,
+}
+
+impl<S: Simd> Sums<S> {
+    #[inline(always)]
+    fn new(simd: S, pivot: f32) -> Self {
+        let (zero, pivot) = (simd.splat_f32s(0.0), simd.splat_f32s(pivot));
+        Self { pivot, count: zero, sum: zero, squares: zero, maximum: pivot }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, simd: S, scores: S::f32s) {
+        let zero = simd.splat_f32s(0.0);
+        let valid = simd.greater_than_f32s(scores, simd.splat_f32s(MISSING));
+        let distance = simd.select_f32s(valid, simd.sub_f32s(scores, self.pivot), zero);
+        let one = simd.select_f32s(valid, simd.splat_f32s(1.0), zero);
+        self.count = simd.add_f32s(self.count, one);
+        self.sum = simd.add_f32s(self.sum, distance);
+        self.squares = simd.mul_add_e_f32s(distance, distance, self.squares);
+        let eligible = simd.select_f32s(valid, scores, self.pivot);
+        self.maximum = simd.max_f32s(self.maximum, eligible);
     }
 }
 

@@ -20,7 +20,7 @@ use arrow_buffer::{Buffer, NullBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions, write_message};
 use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
-use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -160,21 +160,28 @@ pub(crate) fn decode(columns: &SchemaRef, message: &Buffer) -> Result<RecordBatc
         return Err("the record batch is compressed or has views".into());
     }
     let nodes = batch.nodes().ok_or("the record batch has no nodes")?;
-    let lengths = node_lengths(columns.fields(), rows);
-    if nodes.len() != lengths.len() {
-        return Err(format!("{} nodes instead of {}", nodes.len(), lengths.len()));
+    let mut buffers = batch.buffers().ok_or("the record batch has no buffers")?.iter();
+    let expected: Vec<Node> =
+        columns.fields().iter().flat_map(|field| layout(field, rows)).collect();
+    if nodes.len() != expected.len() {
+        return Err(format!("{} nodes instead of {}", nodes.len(), expected.len()));
     }
-    for (node, length) in nodes.iter().zip(lengths) {
+    for (node, Node { length, buffers: shapes }) in nodes.iter().zip(expected) {
         let (found, nulls) = (node.length(), node.null_count());
         if usize::try_from(found) != Ok(length) || !(0..=found).contains(&nulls) {
             return Err(format!("a column of {found} with {nulls} nulls instead of {length}"));
         }
-    }
-    for buffer in batch.buffers().ok_or("the record batch has no buffers")? {
-        let start = usize::try_from(buffer.offset()).ok();
-        let end = usize::try_from(buffer.length()).ok().and_then(|size| start?.checked_add(size));
-        if end.is_none_or(|end| end > body.len()) {
-            return Err("a buffer lies outside the message".into());
+        let presence = Shape { width: 1, least: if nulls > 0 { length.div_ceil(8) } else { 0 } };
+        for shape in [presence].into_iter().chain(shapes) {
+            let buffer = buffers.next().ok_or("the record batch lacks a buffer")?;
+            let start = usize::try_from(buffer.offset()).map_err(|error| error.to_string())?;
+            let bytes = usize::try_from(buffer.length()).map_err(|error| error.to_string())?;
+            if start.checked_add(bytes).is_none_or(|end| end > body.len()) {
+                return Err(format!("a buffer of {bytes} bytes lies outside the message"));
+            }
+            if bytes < shape.least || !bytes.is_multiple_of(shape.width) {
+                return Err(format!("a buffer of {bytes} bytes is not at least {}", shape.least));
+            }
         }
     }
     RecordBatchDecoder::try_new(&body, batch, columns.clone(), &HashMap::new(), &parsed.version())
@@ -182,13 +189,36 @@ pub(crate) fn decode(columns: &SchemaRef, message: &Buffer) -> Result<RecordBatc
         .map_err(|error| error.to_string())
 }
 
-/// The length of every node of a batch with `rows` rows, in Arrow's depth-first order.
-fn node_lengths(fields: &Fields, rows: usize) -> Vec<usize> {
-    let nodes = fields.iter().flat_map(|field| match field.data_type() {
-        DataType::FixedSizeList(_, length) => vec![rows, rows * *length as usize],
-        _ => vec![rows],
-    });
-    nodes.collect()
+/// How one array of a batch is described: its values, and the buffers after its presence bits.
+struct Node {
+    length: usize,
+    buffers: Vec<Shape>,
+}
+
+/// What a buffer must be: whole elements of `width` bytes, at least `least` bytes in all.
+struct Shape {
+    width: usize,
+    least: usize,
+}
+
+/// The nodes of a column with `rows` rows, in Arrow's depth-first order.
+fn layout(field: &Field, rows: usize) -> Vec<Node> {
+    match field.data_type() {
+        DataType::FixedSizeList(item, length) => {
+            let list = Node { length: rows, buffers: Vec::new() };
+            std::iter::once(list).chain(layout(item, rows * *length as usize)).collect()
+        }
+        DataType::LargeBinary | DataType::LargeUtf8 => {
+            let offsets = Shape { width: 8, least: 8 * (rows + 1) };
+            let values = Shape { width: 1, least: 0 };
+            vec![Node { length: rows, buffers: vec![offsets, values] }]
+        }
+        numbers => {
+            let width = numbers.primitive_width().expect("all other columns are numbers");
+            let values = Shape { width, least: width * rows };
+            vec![Node { length: rows, buffers: vec![values] }]
+        }
+    }
 }
 
 impl From<ArrowError> for Error {
@@ -199,6 +229,67 @@ impl From<ArrowError> for Error {
                 Self::Disk { operation: "write", file: "an Arrow file".into(), source }
             }
             other => Self::Block { reason: other.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cue, Memory, Observation, Pose};
+    use proptest::prelude::*;
+
+    fn message() -> (SchemaRef, Vec<u8>) {
+        let cues = vec![Cue::key("vision", 3), Cue::half_key("sound", 2)];
+        let mut memory = Memory::new(Schema::new(cues).expect("valid"));
+        for time in 0..3 {
+            let observation = Observation::new(f64::from(time), Pose::identity());
+            let observation = match time {
+                0 => observation.with_key("vision", &[1.0, 0.0, 0.0]).with_bytes(b"bytes"),
+                1 => observation.with_key("sound", &[0.0, 1.0]).with_reference("place"),
+                _ => observation,
+            };
+            memory.append(&observation).expect("appended");
+        }
+        let columns = arrow_schema(memory.schema());
+        let batch = record_batch(&memory.snapshot(), &columns, 0..3).expect("our own columns");
+        let message = encode(&batch).expect("our own columns");
+        assert_eq!(decode(&columns, &Buffer::from(&message[..])), Ok(batch));
+        (columns, message)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn changed_messages_are_refused_or_read_but_never_panic(
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in proptest::option::of(any::<prop::sample::Index>()),
+        ) {
+            let (columns, mut message) = message();
+            for (place, value) in edits {
+                let place = place.index(message.len());
+                message[place] = value;
+            }
+            if let Some(cut) = cut {
+                message.truncate(cut.index(message.len()));
+            }
+            let _ = decode(&columns, &Buffer::from(&message[..]));
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_ends_inside_a_number_is_refused() {
+        let (columns, message) = message();
+        // The lengths of the offset buffers of the last two columns: four offsets of eight bytes.
+        let length = 32u64.to_le_bytes();
+        let places: Vec<_> =
+            (0..message.len() - 8).filter(|&at| message[at..at + 8] == length).collect();
+        assert!(!places.is_empty());
+        for place in places {
+            let mut changed = message.clone();
+            changed[place] = 33;
+            assert!(decode(&columns, &Buffer::from(&changed[..])).is_err(), "byte {place}");
         }
     }
 }

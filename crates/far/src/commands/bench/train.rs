@@ -1,6 +1,6 @@
 //! `far bench train`: forward, backward and AdamW of the world model's network.
 
-use super::peer::{load_average, median};
+use super::json_peer::{load_average, median};
 use crate::hint::Hint;
 use clap::{Args, ValueEnum};
 use far_model::{BlockConfig, TokenDit, TokenDitConfig};
@@ -153,7 +153,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn peer_median(command: &str, shape: &str) -> anyhow::Result<f64> {
-    let lines = super::peer::run(command)?;
+    let lines = super::json_peer::run(command)?;
     let line = lines.iter().find(|line| line["shape"] == shape && line["median_s"].is_number());
     line.and_then(|line| line["median_s"].as_f64()).ok_or_else(|| {
         Hint::error(
