@@ -403,9 +403,13 @@ mod tests {
         for statistic in ALL {
             let found = evaluate(|tape| tape.statistic(&x, Some(&none), 1, statistic));
             assert_eq!(found.values(), [0.0; 2], "{statistic:?}");
-            check_gradients(std::slice::from_ref(&x), |t, x| t.statistic(&x[0], Some(&none), 1, statistic));
+            check_gradients(std::slice::from_ref(&x), |t, x| {
+                t.statistic(&x[0], Some(&none), 1, statistic)
+            });
         }
-        check_gradients(std::slice::from_ref(&x), |tape, x| tape.standardize(&x[0], Some(&none), 1));
+        check_gradients(std::slice::from_ref(&x), |tape, x| {
+            tape.standardize(&x[0], Some(&none), 1)
+        });
         assert_eq!(evaluate(|tape| tape.standardize(&x, Some(&none), 1)).values(), [0.0; 6]);
     }
 

@@ -3,17 +3,29 @@
 
 mod activation;
 mod arithmetic;
+mod convolution;
 mod cosine;
+mod diffusion_loss;
 mod divergence;
 mod embedding;
+mod group_norm;
 mod layout;
 mod linear;
 mod loss;
 mod masked;
+mod noise_schedule;
 mod permute;
+mod pooling;
 mod reduction;
 mod row;
+mod sinusoidal;
 mod softmax;
+mod upsample;
+mod window;
 
 pub use activation::Activation;
+pub use diffusion_loss::{DiffusionLoss, DiffusionTarget};
 pub use masked::Statistic;
+pub use noise_schedule::{BoundCoefficients, NoiseSchedule, Prediction};
+pub use sinusoidal::{WaveOrder, position_table};
+pub use window::{Padding, Window};
