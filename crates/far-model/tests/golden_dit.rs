@@ -22,7 +22,7 @@ fn load(parameters: &mut Parameters, name: &str, prefix: &str) {
 
 #[test]
 fn one_block_agrees_with_pytorch() {
-    let fixture = Fixture::open("block");
+    let fixture = Fixture::load("block");
     let mut builder = ArenaBuilder::new("block");
     let block = Block::new(&mut builder, "block", BlockConfig::new(16, 2));
     let mut parameters = builder.build(0);
@@ -67,7 +67,7 @@ fn one_block_agrees_with_pytorch() {
 
 #[test]
 fn ten_training_steps_agree_with_pytorch() {
-    let fixture = Fixture::open("training");
+    let fixture = Fixture::load("training");
     let block = BlockConfig {
         affine: true,
         query_key_norm: false,

@@ -30,7 +30,7 @@ fn compare(
 
 #[test]
 fn attention_agrees_with_pytorch() {
-    let fixture = Fixture::open("attention");
+    let fixture = Fixture::load("attention");
     let mask = fixture.tensor("mask");
     let attention = Attention { heads: 2, groups: 2, key_mask: Some(&mask) };
     compare(&fixture, &["qkv"], |tape, inputs| tape.self_attention(&inputs[0], attention));
@@ -38,7 +38,7 @@ fn attention_agrees_with_pytorch() {
 
 #[test]
 fn the_modulated_norm_agrees_with_pytorch() {
-    let fixture = Fixture::open("modulated_norm");
+    let fixture = Fixture::load("modulated_norm");
     compare(&fixture, &["x", "scale", "offset", "vectors"], |tape, inputs| {
         let [x, scale, offset, vectors] = inputs else { unreachable!("four were given") };
         let modulation = Modulation { vectors, shift: 3, scale: 4 };
@@ -48,7 +48,7 @@ fn the_modulated_norm_agrees_with_pytorch() {
 
 #[test]
 fn adamw_agrees_with_pytorch() {
-    let fixture = Fixture::open("adamw");
+    let fixture = Fixture::load("adamw");
     let mut builder = ArenaBuilder::new("parameter");
     builder.parameter("value", [48], Initialization::Zero);
     let mut parameters = builder.build(0);
