@@ -2,11 +2,12 @@
 
 use crate::apartment::Apartment;
 use crate::error::{Result, WorldError};
+use crate::kitchen::Kitchen;
 use crate::village::Village;
 use crate::world::World;
 
 /// The built-in worlds, one line each.
-const WORLDS: &[&dyn World] = &[&Village, &Apartment];
+const WORLDS: &[&dyn World] = &[&Village, &Apartment, &Kitchen];
 
 /// All built-in worlds.
 pub fn worlds() -> &'static [&'static dyn World] {

@@ -77,7 +77,9 @@ impl KitchenEpisode {
         let moment = *self.moment(index);
         let changed: Vec<(SpotNumber, usize)> = told
             .iter()
-            .filter_map(|&spot| Some((spot, self.script.chronicle.last_deed(spot, moment.version)?)))
+            .filter_map(|&spot| {
+                Some((spot, self.script.chronicle.last_deed(spot, moment.version)?))
+            })
             .collect();
         let first = changed.iter().map(|&(_, deed)| deed).min()?;
         self.arrange(index, first);
@@ -93,7 +95,8 @@ impl KitchenEpisode {
         let inside = |&(spot, _): &(SpotNumber, usize)| {
             self.kitchen.stations[self.spots.station(spot)].kind.is_container()
         };
-        let kind = if changed.iter().any(inside) { ChangeKind::Container } else { ChangeKind::Surface };
+        let kind =
+            if changed.iter().any(inside) { ChangeKind::Container } else { ChangeKind::Surface };
         let stale_frame = self.stale_frame(index, &changed);
         Some(Change { kind, mask, stale_frame })
     }

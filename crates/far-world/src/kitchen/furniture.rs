@@ -74,7 +74,14 @@ impl Carpenter<'_> {
     }
 
     /// An open box: back, sides, bottom and top; `low` and `high` are local corners.
-    fn carcass(&mut self, anchor: Anchor, low: Vector, high: Vector, out: MaterialId, inside: MaterialId) {
+    fn carcass(
+        &mut self,
+        anchor: Anchor,
+        low: Vector,
+        high: Vector,
+        out: MaterialId,
+        inside: MaterialId,
+    ) {
         let middle: Vector = std::array::from_fn(|axis| 0.5 * (low[axis] + high[axis]));
         let size: Vector = std::array::from_fn(|axis| high[axis] - low[axis]);
         let [u, v, z] = middle;
@@ -93,13 +100,22 @@ impl Carpenter<'_> {
 
     /// A door before the opening between two local corners of a front at depth `front`, hinged at
     /// `hinge` (−1 or +1 along the wall), with a handle on the other side.
-    fn door(&mut self, anchor: Anchor, low: [f32; 2], high: [f32; 2], front: f32, hinge: f32, faces: [MaterialId; 2]) {
+    fn door(
+        &mut self,
+        anchor: Anchor,
+        low: [f32; 2],
+        high: [f32; 2],
+        front: f32,
+        hinge: f32,
+        faces: [MaterialId; 2],
+    ) {
         let size = [high[0] - low[0], PANEL, high[1] - low[1]];
         let center = [0.5 * (low[0] + high[0]), front + 0.5 * PANEL, 0.5 * (low[1] + high[1])];
         let line = [center[0] + 0.5 * size[0] * hinge, front, center[2]];
         let angle = -hinge * 1.85;
         let [outside, inside] = faces;
-        let leaf = anchor.hinged((center, size), outside, line, Axis::Z, angle).with_face(2, inside);
+        let leaf =
+            anchor.hinged((center, size), outside, line, Axis::Z, angle).with_face(2, inside);
         self.props.push(leaf);
         let grip = [center[0] - 0.38 * size[0] * hinge, front + PANEL + 0.02, center[2]];
         let grip_size = [0.025, 0.035, (0.3 * size[2]).min(0.4)];
@@ -136,7 +152,12 @@ impl Carpenter<'_> {
         let palette = self.palette;
         self.solid(anchor, [0.0, 0.5 * depth, height - 0.03], [width, depth, 0.06], palette.wood);
         for (u, v) in [(-0.52, 0.06), (0.52, 0.06), (-0.52, depth - 0.06), (0.52, depth - 0.06)] {
-            self.thin(anchor, [u, v, 0.5 * height - 0.03], [0.07, 0.07, height - 0.06], palette.dark_wood);
+            self.thin(
+                anchor,
+                [u, v, 0.5 * height - 0.03],
+                [0.07, 0.07, height - 0.06],
+                palette.dark_wood,
+            );
         }
         self.thin(anchor, [0.0, 0.5 * depth, height], [0.5, depth + 0.01, 0.012], palette.accent);
         (vec![[-0.36, 0.36, height], [0.0, 0.42, height + 0.006], [0.36, 0.36, height]], [0.0; 3])
@@ -165,7 +186,11 @@ impl Carpenter<'_> {
         let height = 0.74;
         let top = anchor.block([0.0, 0.36, height - 0.025], [0.86, 0.68, 0.05], palette.wood);
         self.props.push(top.with_shape(Shape::Drum).with_shadow());
-        let leg = anchor.block([0.0, 0.36, 0.5 * height - 0.03], [0.1, 0.1, height - 0.06], palette.dark_wood);
+        let leg = anchor.block(
+            [0.0, 0.36, 0.5 * height - 0.03],
+            [0.1, 0.1, height - 0.06],
+            palette.dark_wood,
+        );
         self.props.push(leg.with_shape(Shape::Drum));
         let foot = anchor.block([0.0, 0.36, 0.02], [0.5, 0.42, 0.04], palette.dark_wood);
         self.props.push(foot.with_shape(Shape::Drum));
@@ -175,13 +200,28 @@ impl Carpenter<'_> {
     fn fridge(&mut self, anchor: Anchor, side: f32) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth, height) = (0.43, 0.66, 1.86);
-        self.carcass(anchor, [-half, 0.0, 0.02], [half, depth, height], palette.fridge, palette.fridge_inside);
+        self.carcass(
+            anchor,
+            [-half, 0.0, 0.02],
+            [half, depth, height],
+            palette.fridge,
+            palette.fridge_inside,
+        );
         for level in [0.46, 0.92, 1.36] {
             let size = [2.0 * half - 2.0 * PANEL, depth - 0.1, 0.025];
             self.thin(anchor, [0.0, 0.5 * depth - 0.02, level], size, palette.fridge_shelf);
         }
         let faces = [palette.fridge, palette.fridge_inside];
         self.door(anchor, [-half, 0.02], [half, height], depth, -side, faces);
+        // A seam as between a fridge and its freezer, and two racks inside of the door.
+        let line = [-half * side, depth, 0.5 * height];
+        let angle = side * 1.85;
+        let seam = ([0.0, depth + PANEL, 0.62], [2.0 * half, 0.012, 0.02]);
+        self.props.push(anchor.hinged(seam, palette.black, line, Axis::Z, angle));
+        for level in [0.95, 1.4] {
+            let rack = ([0.0, depth - 0.05, level], [1.5 * half, 0.09, 0.12]);
+            self.props.push(anchor.hinged(rack, palette.fridge_shelf, line, Axis::Z, angle));
+        }
         let mut spots = row(2, 0.36, 0.36, 0.935);
         spots.extend(row(2, 0.36, 0.36, 1.375));
         (spots, [0.0; 3])
@@ -199,7 +239,13 @@ impl Carpenter<'_> {
     fn oven(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth) = (0.41, 0.6);
-        self.carcass(anchor, [-half, 0.0, 0.02], [half, depth, WORKTOP], palette.metal, palette.oven_inside);
+        self.carcass(
+            anchor,
+            [-half, 0.0, 0.02],
+            [half, depth, WORKTOP],
+            palette.metal,
+            palette.oven_inside,
+        );
         self.thin(anchor, [0.0, 0.3, 0.34], [0.7, 0.5, 0.03], palette.black);
         self.thin(anchor, [0.0, depth, 0.82], [2.0 * half, 0.02, 0.16], palette.metal);
         for u in [-0.27, -0.09, 0.09, 0.27] {
@@ -222,8 +268,18 @@ impl Carpenter<'_> {
         let palette = self.palette;
         let (half, depth) = (0.41, 0.6);
         self.solid(anchor, [0.0, 0.29, 0.30], [2.0 * half, 0.56, 0.52], palette.cabinet);
-        self.thin(anchor, [0.0, 0.575, 0.30], [2.0 * half - 0.04, 0.03, 0.46], palette.cabinet_front);
-        self.solid(anchor, [0.0, 0.3, WORKTOP - 0.03], [2.0 * half, depth + 0.02, 0.06], palette.worktop);
+        self.thin(
+            anchor,
+            [0.0, 0.575, 0.30],
+            [2.0 * half - 0.04, 0.03, 0.46],
+            palette.cabinet_front,
+        );
+        self.solid(
+            anchor,
+            [0.0, 0.3, WORKTOP - 0.03],
+            [2.0 * half, depth + 0.02, 0.06],
+            palette.worktop,
+        );
         self.thin(anchor, [0.0, 0.02, 0.72], [2.0 * half, PANEL, 0.3], palette.cabinet);
         for u in [-half + 0.02, half - 0.02] {
             self.thin(anchor, [u, 0.28, 0.72], [PANEL, 0.54, 0.3], palette.cabinet);
@@ -253,7 +309,7 @@ impl Carpenter<'_> {
             ([0.0, depth - 0.02, 0.5 * height], [2.0 * half, PANEL, height]),
             ([-half + 0.02, 0.5 * depth, 0.5 * height], [PANEL, depth, height]),
             ([half - 0.02, 0.5 * depth, 0.5 * height], [PANEL, depth, height]),
-            ([0.0, 0.5 * depth, 0.03], [2.0 * half, depth, 0.06]),
+            ([0.0, 0.5 * depth, 0.08], [2.0 * half, depth, 0.16]),
         ] {
             self.thin(anchor, center, size, palette.wood);
         }
@@ -263,13 +319,19 @@ impl Carpenter<'_> {
         self.props.push(lid.with_face(5, palette.accent).with_face(4, palette.wood));
         let lock = ([0.0, depth + 0.03, height + 0.01], [0.08, 0.03, 0.07]);
         self.props.push(anchor.hinged(lock, palette.handle, line, Axis::X, 1.7));
-        (row(2, 0.42, 0.27, 0.06), [0.0; 3])
+        (row(2, 0.42, 0.25, 0.16), [0.0; 3])
     }
 
     fn sideboard(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth, height) = (0.48, 0.45, 0.9);
-        self.carcass(anchor, [-half, 0.0, 0.04], [half, depth, height], palette.wood, palette.cabinet_inside);
+        self.carcass(
+            anchor,
+            [-half, 0.0, 0.04],
+            [half, depth, height],
+            palette.wood,
+            palette.cabinet_inside,
+        );
         self.thin(anchor, [0.0, 0.22, 0.42], [2.0 * half - 0.08, depth - 0.06, 0.03], palette.wood);
         self.double_door(anchor, [-half, 0.04], [half, height], depth);
         let mut spots = row(2, 0.42, 0.27, 0.435);

@@ -38,7 +38,7 @@ use crate::{Episode, Recording, World, random};
 const SCENES: u32 = 120;
 /// Of every ten episodes of the default variant the last two are a counterfactual pair.
 const BLOCK: u32 = 10;
-/// Attempts at a kitchen or a script before giving up; more than three were never needed.
+/// Attempts at a script before giving up; more than three were never needed.
 const ATTEMPTS: usize = 50;
 
 /// The kitchen world.
@@ -58,11 +58,7 @@ struct Part {
 
 impl Part {
     fn of(variant: &str, index: u32) -> Self {
-        let pair = |story| Self {
-            story,
-            counterfactual: index % 2 == 1,
-            partner: Some(index ^ 1),
-        };
+        let pair = |story| Self { story, counterfactual: index % 2 == 1, partner: Some(index ^ 1) };
         match (variant, index % BLOCK) {
             ("paired", _) => pair(index / 2),
             (_, within) if within >= BLOCK - 2 => pair(index / BLOCK * (BLOCK - 1) + BLOCK - 2),
@@ -112,21 +108,19 @@ impl World for Kitchen {
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
         let part = Part::of(recording.variant, index);
         let number = part.story % SCENES;
-        let nothing = |reason: &str| WorldError::NoEpisode {
-            world: "kitchen",
-            index,
-            seed: recording.seed,
-            reason: reason.into(),
-        };
-        let kitchen = self
-            .kitchen(recording.seed, number)
-            .ok_or_else(|| nothing("a station cannot be seen from its viewpoints"))?;
+        let mut stream = random(recording.seed, "kitchen-scene", u64::from(number));
+        let kitchen = KitchenScene::draw(&mut stream);
         let spots = SpotTable::new(&kitchen);
         let mut stream = random(recording.seed, "kitchen-story", u64::from(part.story));
         let seed = stream.random();
         let script = (0..ATTEMPTS)
             .find_map(|_| Script::draw(&kitchen, &spots, &mut stream))
-            .ok_or_else(|| nothing("nothing was put into a container"))?;
+            .ok_or_else(|| WorldError::NoEpisode {
+                world: self.name(),
+                index,
+                seed: recording.seed,
+                reason: "nothing was put into a container".into(),
+            })?;
         let script = if part.counterfactual { script.counterfactual() } else { script };
         let split = Deal { seed: recording.seed, block: 5, test: 1 }.split(number);
         let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);
@@ -135,22 +129,5 @@ impl World for Kitchen {
         let scene = kitchen.empty();
         let (camera, fps) = (self.camera(), self.fps());
         Ok(Box::new(KitchenEpisode { kitchen, spots, script, facts, camera, fps, scene }))
-    }
-}
-
-impl Kitchen {
-    /// Kitchen `number` of a seed; `None` when no draw has stations that can be seen.
-    fn kitchen(&self, seed: u64, number: u32) -> Option<KitchenScene> {
-        let mut stream = random(seed, "kitchen-scene", u64::from(number));
-        (0..ATTEMPTS).find_map(|_| {
-            let mut kitchen = KitchenScene::draw(&mut stream);
-            for station in 0..kitchen.stations.len() {
-                let blind = sight::blind_spots(&kitchen, self.camera(), station);
-                for spot in blind.into_iter().rev() {
-                    kitchen.stations[station].spots.remove(spot);
-                }
-            }
-            kitchen.stations.iter().all(|station| station.spots.len() >= 2).then_some(kitchen)
-        })
     }
 }

@@ -170,7 +170,6 @@ pub(crate) struct Part {
 /// An object of a scene, ready to be placed anywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    pub kind: ObjectKind,
     parts: Vec<Part>,
 }
 
@@ -185,12 +184,7 @@ impl Object {
                 Part { shape, center, size, material: set.add(material) }
             })
             .collect();
-        Self { kind, parts }
-    }
-
-    /// Number of solids.
-    pub fn len(&self) -> usize {
-        self.parts.len()
+        Self { parts }
     }
 
     /// Its solids standing on `foot`, turned by `yaw`, numbered `object` in masks.
@@ -216,7 +210,7 @@ mod tests {
         let mut set = MaterialSet::new(1);
         for kind in ObjectKind::ALL {
             let object = Object::new(kind, &mut set);
-            assert!((2..=5).contains(&object.len()), "{}", kind.name());
+            assert!((2..=5).contains(&object.parts.len()), "{}", kind.name());
             for prop in object.props([0.0; 3], 0.0, 1) {
                 let (low, high) =
                     (prop.center[2] - 0.5 * prop.size[2], prop.center[2] + 0.5 * prop.size[2]);

@@ -109,8 +109,9 @@ impl Palette {
         let (fridge, accent) = (pick(&FRIDGES, random), pick(&ACCENTS, random));
         let (rug, splash) = (pick(&ACCENTS, random), pick(&ACCENTS, random));
         let land = *[0x3f8a3a, 0xc8a040, 0x8a3f3f, 0x3f6a8a].choose(random).unwrap_or(&0x3f8a3a);
-        let rug_pattern =
-            *[Pattern::Fabric, Pattern::Bands, Pattern::Disk].choose(random).unwrap_or(&Pattern::Bands);
+        let rug_pattern = *[Pattern::Fabric, Pattern::Bands, Pattern::Disk]
+            .choose(random)
+            .unwrap_or(&Pattern::Bands);
         let wood = *[[0xb98450, 0x8a5a2c], [0x8a5a38, 0x643c20], [0xe0c49a, 0xb89668]]
             .choose(random)
             .unwrap_or(&[0xb98450, 0x8a5a2c]);
@@ -136,7 +137,8 @@ impl Palette {
             wood: set.add(tiled((Pattern::Wood, [wood[0], wood[1], 0], 0.9))),
             dark_wood: set.add(plain(wood[1])),
             accent: set.add(tiled((Pattern::Fabric, [accent, lighten(accent), 0], 0.4))),
-            window: set.add(stretched(Pattern::Window, [0xf6f4ee, 0x9cc8ec, 0xe4f4ff]).with_glow(0.5)),
+            window: set
+                .add(stretched(Pattern::Window, [0xf6f4ee, 0x9cc8ec, 0xe4f4ff]).with_glow(0.5)),
             door: set.add(stretched(Pattern::Door, [0xa87848, 0xf0e8d8, 0xe8c040])),
             picture: set.add(stretched(Pattern::Picture, [0x6a4428, 0x9cc4e8, land])),
             clock: set.add(stretched(Pattern::Disk, [0xf6f2ea, 0x303038, 0xf6f2ea])),

@@ -7,9 +7,7 @@ use super::anchor::Anchor;
 use super::palette::Palette;
 use super::station::StationKind;
 use crate::vector::scale;
-use crate::{
-    Color, Lamp, Light, MaterialSet, Prop, Shape, SkyLook, StagePlan, VoxelGrid,
-};
+use crate::{Color, Lamp, Light, MaterialSet, Prop, Shape, SkyLook, StagePlan, VoxelGrid};
 
 /// Edge of a voxel in meters.
 const VOXEL: f32 = 0.1;
@@ -22,7 +20,7 @@ const CORNER: f32 = 0.85;
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     /// Extent along X, Y and Z; the room's floor starts at the origin.
-    pub size: [f32; 3],
+    size: [f32; 3],
     /// Free stretches of the four walls, as (from, to) along each.
     free: [Vec<(f32, f32)>; 4],
 }
@@ -38,11 +36,8 @@ impl Room {
     /// A room of random size.
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let decimeters = |random: &mut ChaCha8Rng, range| random.random_range(range) as f32 * VOXEL;
-        let size = [
-            decimeters(random, 46..64),
-            decimeters(random, 42..58),
-            decimeters(random, 25..29),
-        ];
+        let size =
+            [decimeters(random, 46..64), decimeters(random, 42..58), decimeters(random, 25..29)];
         let free = std::array::from_fn(|wall| vec![(CORNER, size[wall % 2] - CORNER)]);
         Self { size, free }
     }
@@ -110,7 +105,11 @@ impl Room {
         }
         let rug: [f32; 2] = [random.random_range(0.5..0.9), random.random_range(0.4..0.7)];
         let (x, y) = (0.5 * width, 0.5 * depth);
-        grid.fill_meters([x - rug[0], y - rug[1], -VOXEL], [x + rug[0], y + rug[1], 0.0], palette.rug);
+        grid.fill_meters(
+            [x - rug[0], y - rug[1], -VOXEL],
+            [x + rug[0], y + rug[1], 0.0],
+            palette.rug,
+        );
         let lamp = |position| Lamp { position, reach: 6.5, strength: 0.62 };
         let mut light = Light::indoor(vec![
             lamp([0.32 * width, 0.5 * depth, height - 0.5]),

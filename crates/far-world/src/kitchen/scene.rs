@@ -28,7 +28,6 @@ pub(crate) struct KitchenScene {
     stage: Arc<Stage>,
     /// All props; those of objects come last and are hidden.
     props: Vec<Prop>,
-    pub size: [f32; 3],
     pub stations: Vec<Station>,
     pub objects: Vec<Object>,
     /// Props of each object.
@@ -72,7 +71,7 @@ impl KitchenScene {
         }
         let plan = room.stage(set, &palette, random);
         let stage = Arc::new(Stage::bake(plan, &props));
-        Self { stage, props, size: room.size, stations, objects, parts }
+        Self { stage, props, stations, objects, parts }
     }
 
     /// The scene with closed containers and no objects.

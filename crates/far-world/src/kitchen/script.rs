@@ -38,7 +38,11 @@ pub(crate) struct Script {
 
 impl Script {
     /// Plans an episode; `None` in the rare case that nothing came to lie in a container.
-    pub fn draw(kitchen: &KitchenScene, spots: &SpotTable, random: &mut ChaCha8Rng) -> Option<Self> {
+    pub fn draw(
+        kitchen: &KitchenScene,
+        spots: &SpotTable,
+        random: &mut ChaCha8Rng,
+    ) -> Option<Self> {
         let route = choose_route(kitchen, random);
         let contents = choose_contents(kitchen, spots, &route, random);
         let mut tracker = Tracker::new(kitchen, spots, contents, route[0]);
@@ -113,7 +117,11 @@ fn choose_contents(
         let station = spots.station(spot);
         if route.contains(&station) {
             let container = kitchen.stations[station].kind.is_container();
-            if container { closed.push(spot) } else { open.push(spot) };
+            if container {
+                closed.push(spot)
+            } else {
+                open.push(spot)
+            };
         }
     }
     open.shuffle(random);

@@ -4,7 +4,7 @@ use far_memory::{Camera, Pose};
 
 use super::scene::{FIRST_OBJECT, KitchenScene};
 use super::state::{Contents, SpotNumber, SpotTable};
-use crate::{Frame, Scene};
+use crate::Frame;
 use crate::vector::Vector;
 
 /// Share of the picture an object must cover to be told: 5 of 64 × 64 pixels.
@@ -62,8 +62,7 @@ impl Sight<'_> {
             .into_iter()
             .flat_map(|aside| [0.05, 0.11].map(|up| (aside, up)))
             .filter(|&(aside, up)| {
-                let point =
-                    [foot[0] + aside * right[0], foot[1] + aside * right[1], foot[2] + up];
+                let point = [foot[0] + aside * right[0], foot[1] + aside * right[1], foot[2] + up];
                 self.sees_point(frame, pose, point)
             })
             .count();
@@ -81,34 +80,4 @@ impl Sight<'_> {
         let at = pixel(y, frame.height) * frame.width + pixel(x, frame.width);
         frame.depth[at] >= pose.to_camera(point)[2] - TOLERANCE
     }
-}
-
-/// Spots of a station that cannot be told from both of its viewpoints, whether empty or holding a
-/// small object.
-pub(crate) fn blind_spots(kitchen: &KitchenScene, camera: Camera, station: usize) -> Vec<usize> {
-    /// Edge of the test pictures, the smallest size that datasets are made for.
-    const EDGE: usize = 64;
-    let spots = SpotTable::new(kitchen);
-    let sight = Sight { kitchen, spots: &spots, camera };
-    let mut renderer = crate::Renderer::default();
-    let mut frame = Frame::with_channels(crate::Channels { depth: true, objects: true, faces: false });
-    let mut scene: Scene = kitchen.empty();
-    let own = &kitchen.stations[station];
-    let open = own.kind.is_container().then_some((station, 1.0));
-    let mut blind = Vec::new();
-    for (index, spot) in spots.of_station(station).enumerate() {
-        let told = [None, Some(0)].into_iter().all(|content| {
-            let mut contents: Contents = vec![None; spots.places.len()];
-            contents[spot] = content;
-            super::state::arrange(kitchen, &spots, &mut scene, &contents, open);
-            [own.canonical, own.reach].iter().all(|pose| {
-                renderer.render(&scene, pose, &camera, EDGE, EDGE, &mut frame);
-                sight.told(&frame, pose, &contents, open).contains(&spot)
-            })
-        });
-        if !told {
-            blind.push(index);
-        }
-    }
-    blind
 }

@@ -29,11 +29,6 @@ impl SpotTable {
     pub fn station(&self, spot: SpotNumber) -> usize {
         self.places[spot].0
     }
-
-    /// Spots of a station.
-    pub fn of_station(&self, station: usize) -> impl Iterator<Item = SpotNumber> + '_ {
-        (0..self.places.len()).filter(move |&spot| self.station(spot) == station)
-    }
 }
 
 /// What every spot holds: an object's number or nothing. Carried objects are on no spot.

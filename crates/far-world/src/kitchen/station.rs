@@ -110,10 +110,10 @@ impl StationKind {
             Self::Shelf => (1.2, 1.25, 0.2),
             Self::Fridge => (1.3, 1.12, 0.4),
             Self::Cupboard => (0.95, 1.62, 0.2),
-            Self::Oven => (1.15, 0.62, 0.4),
+            Self::Oven => (1.0, 0.60, 0.4),
             Self::Drawer => (0.95, 0.70, 0.75),
             Self::Chest => (0.85, 0.40, 0.25),
-            Self::Sideboard => (1.2, 0.55, 0.25),
+            Self::Sideboard => (1.05, 0.50, 0.25),
             Self::Microwave => (0.95, 1.05, 0.3),
         }
     }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use far_data::{ChangeKind, Frame, FrameImage, Phase};
 
+use super::sight::Sight;
+use super::state::{Contents, arrange};
 use super::track::LABELS;
 use super::*;
 use crate::Studio;
@@ -33,9 +35,8 @@ fn paired_histories_look_alike_from_the_return_until_the_container_opens() {
         let recording = recording("paired", seed);
         let (factual, counterfactual) = (frames(&recording, 0), frames(&recording, 1));
         assert_eq!(factual.len(), counterfactual.len());
-        let placed: Vec<usize> = (0..factual.len())
-            .filter(|&f| factual[f].events != counterfactual[f].events)
-            .collect();
+        let placed: Vec<usize> =
+            (0..factual.len()).filter(|&f| factual[f].events != counterfactual[f].events).collect();
         assert_eq!(placed.len(), 1, "one interaction differs");
         assert_eq!(factual[placed[0]].events, [3]);
         let differs: Vec<usize> = (0..factual.len())
@@ -48,7 +49,9 @@ fn paired_histories_look_alike_from_the_return_until_the_container_opens() {
             assert_eq!(factual[f], counterfactual[f], "frame {f} of seed {seed}");
         }
         let fraction = factual[reveal].door_fraction.expect("a container is open");
-        assert!(fraction > 0.0 && factual[reveal].door_fraction == counterfactual[reveal].door_fraction);
+        assert!(
+            fraction > 0.0 && factual[reveal].door_fraction == counterfactual[reveal].door_fraction
+        );
         assert_eq!(factual[reveal - 1].pose, factual[reveal].pose);
     }
 }
@@ -151,13 +154,37 @@ fn kitchens_differ_visibly_and_the_same_seed_gives_the_same_kitchen() {
     let pictures: Vec<Vec<u8>> = (0..8).map(&mut first_frame).collect();
     for a in 0..pictures.len() {
         for b in 0..a {
-            let distance: u64 = pictures[a]
-                .iter()
-                .zip(&pictures[b])
-                .map(|(x, y)| u64::from(x.abs_diff(*y)))
-                .sum();
+            let distance: u64 =
+                pictures[a].iter().zip(&pictures[b]).map(|(x, y)| u64::from(x.abs_diff(*y))).sum();
             assert!(distance / pictures[a].len() as u64 > 15, "kitchens {a} and {b} look alike");
         }
     }
     assert_eq!(first_frame(3), pictures[3]);
+}
+
+#[test]
+fn every_spot_can_be_told_from_both_viewpoints_whether_empty_or_not() {
+    let mut studio = Studio::new(Kitchen.camera(), SIZE);
+    let mut kinds = BTreeSet::new();
+    for number in 0..6 {
+        let kitchen = KitchenScene::draw(&mut random(9, "kitchen-scene", number));
+        let spots = SpotTable::new(&kitchen);
+        let sight = Sight { kitchen: &kitchen, spots: &spots, camera: Kitchen.camera() };
+        let mut scene = kitchen.empty();
+        for (spot, &(number, _)) in spots.places.iter().enumerate() {
+            let station = &kitchen.stations[number];
+            kinds.insert(station.kind.name());
+            let open = station.kind.is_container().then_some((number, 1.0));
+            for content in [None, Some(0)] {
+                let mut contents: Contents = vec![None; spots.places.len()];
+                contents[spot] = content;
+                arrange(&kitchen, &spots, &mut scene, &contents, open);
+                for pose in [station.canonical, station.reach] {
+                    let told = sight.told(studio.render(&scene, &pose), &pose, &contents, open);
+                    assert!(told.contains(&spot), "{} {spot} {content:?}", station.kind.name());
+                }
+            }
+        }
+    }
+    assert!(kinds.len() >= 10, "{kinds:?}");
 }

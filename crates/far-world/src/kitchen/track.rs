@@ -69,7 +69,12 @@ pub(crate) struct Tracker<'a> {
 
 impl<'a> Tracker<'a> {
     /// A track that begins at the canonical viewpoint of a station.
-    pub fn new(kitchen: &'a KitchenScene, spots: &'a SpotTable, first: Contents, start: usize) -> Self {
+    pub fn new(
+        kitchen: &'a KitchenScene,
+        spots: &'a SpotTable,
+        first: Contents,
+        start: usize,
+    ) -> Self {
         Self {
             kitchen,
             spots,
@@ -105,7 +110,8 @@ impl<'a> Tracker<'a> {
         for frame in 1..=frames {
             let share = frame as f32 / frames as f32;
             let position = self.pose.position;
-            self.pose = Pose::from_yaw_pitch(position, from_yaw + share * turn, from_pitch + share * tilt);
+            self.pose =
+                Pose::from_yaw_pitch(position, from_yaw + share * turn, from_pitch + share * tilt);
             // The last frame of a turn is the first of what follows.
             if frame < frames {
                 self.shoot();
