@@ -28,7 +28,7 @@ const BAND_ELEMENTS: usize = 1 << 18;
 const MOST_PARTS: usize = 8;
 
 impl Tape {
-    /// Convolution of images: x [B, C, H, W], weight [O, C, K₀, K₁], bias [O] →
+    /// Convolution of images: x [B, C, H, W], weight [O, C, K₀, K₁], bias `[O]` →
     /// [B, O, H′, W′]; `stride` is [rows, columns].
     ///
     /// ```

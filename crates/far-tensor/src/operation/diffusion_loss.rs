@@ -49,11 +49,11 @@ pub struct DiffusionTarget<'a> {
 
 /// The losses of a batch, by sample.
 pub struct DiffusionLoss {
-    /// error + bound weight · bound: [B]. Gradients flow from here.
+    /// error + bound weight · bound: `[B]`. Gradients flow from here.
     pub loss: Tensor,
-    /// The mean weighted squared error: [B], data.
+    /// The mean weighted squared error: `[B]`, data.
     pub error: Tensor,
-    /// The variational bound in bits per element: [B], data.
+    /// The variational bound in bits per element: `[B]`, data.
     pub bound: Tensor,
 }
 

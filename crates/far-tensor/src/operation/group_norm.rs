@@ -17,8 +17,8 @@ use crate::{Result, Tape, Tensor};
 use std::sync::Arc;
 
 impl Tape {
-    /// GroupNorm of x [B, C, S…] in `groups` groups of channels, scaled by γ [C] and shifted by
-    /// β [C].
+    /// GroupNorm of x [B, C, S…] in `groups` groups of channels, scaled by γ `[C]` and shifted by
+    /// β `[C]`.
     ///
     /// # Errors
     /// If the groups do not divide the channels, or γ or β has not one element per channel.
