@@ -104,7 +104,12 @@ impl Linear {
         tape.linear(x, &parameters.tensor(self.weight), Some(&parameters.tensor(self.bias)))
     }
 
-    fn forward_gelu(self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
+    pub(crate) fn forward_gelu(
+        self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+    ) -> Result<Tensor> {
         tape.linear_gelu(x, &parameters.tensor(self.weight), Some(&parameters.tensor(self.bias)))
     }
 }

@@ -167,6 +167,19 @@ impl Parameters {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.shape))
     }
 
+    /// Names, shapes and values as a checkpoint stores them: weights of linear maps as
+    /// [outputs, inputs].
+    pub fn stored(&self) -> impl Iterator<Item = (&str, Shape, Vec<f32>)> {
+        self.entries.iter().map(|entry| {
+            let values = &self.values[entry.range.clone()];
+            let mut stored = values.to_vec();
+            if entry.layout == FileLayout::Transposed {
+                crate::product::transpose(&mut stored, values, entry.shape.last());
+            }
+            (entry.name.as_str(), entry.file_shape(), stored)
+        })
+    }
+
     /// The number of parameters, padding not counted.
     pub fn count(&self) -> usize {
         self.entries.iter().map(|entry| entry.range.len()).sum()

@@ -44,7 +44,6 @@ mod grid;
 pub mod kitchen;
 mod leap;
 mod light;
-mod march;
 mod material;
 mod noise;
 mod pattern;

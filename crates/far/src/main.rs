@@ -23,11 +23,21 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    die_quietly_with_the_reader();
     match commands::run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             hint::print(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Lets `far … | head` end like any other program instead of with a panic about a closed pipe.
+fn die_quietly_with_the_reader() {
+    #[cfg(unix)]
+    // SAFETY: called before any thread starts; it only restores the system's default.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     }
 }

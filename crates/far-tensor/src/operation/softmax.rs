@@ -70,11 +70,13 @@ impl Tape {
         let own = if let Form::LogSum = form { 1 } else { width };
         for_rows(&mut output, own, width, |row, part| {
             let (x, mask) = (row_of(x.values(), width, row), masks.row(row));
+            if let Form::Plain = form {
+                return probabilities(part, x, mask);
+            }
             let (largest, log_sum) = normalizer(x, mask);
             match form {
-                Form::Plain => probabilities(part, x, mask),
-                Form::Logarithm => shift(part, x, mask, largest, log_sum),
                 Form::LogSum => part[0] = largest + log_sum,
+                _ => shift(part, x, mask, largest, log_sum),
             }
         });
         Ok(self.record(operation, shape, output, &[x], |y| SoftmaxBackward {

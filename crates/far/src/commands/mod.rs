@@ -1,14 +1,17 @@
 //! The verbs, one file each.
 
 mod bench;
-mod memory;
 mod data;
+mod demo;
+mod memory;
 
 use clap::Subcommand;
 
 /// What the program can do.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Walk villages, learn what to recall, and compare every rule: the first thing to run.
+    Demo(demo::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -23,6 +26,7 @@ pub enum Command {
 /// Runs one verb.
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),

@@ -1,0 +1,15 @@
+//! How well memories are recalled: rules compared on equal terms, with intervals and a page to
+//! look at.
+
+mod bootstrap;
+mod clip;
+mod comparison;
+mod error;
+mod page;
+mod thumbnail;
+
+pub use bootstrap::Interval;
+pub use clip::{Clip, ClipConfig, ClipQuery};
+pub use comparison::{Comparison, ComparisonConfig, RuleResult};
+pub use error::{Error, Result};
+pub use page::page;
