@@ -2,29 +2,12 @@
 
 use crate::column::Column;
 use crate::key::{KeyColumn, KeyValues, Keys};
+use crate::payload::{PayloadSource, Payloads};
 use crate::{CueKind, Error, Payload, Pose, Schema};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Records in a full block.
 pub const BLOCK_RECORDS: usize = 65_536;
-
-/// Payloads that live somewhere else, for instance in a mapped file.
-pub trait PayloadSource: Send + Sync {
-    /// The payload of a row of the block.
-    fn payload(&self, row: usize) -> Payload<'_>;
-}
-
-#[derive(Clone)]
-enum OwnedPayload {
-    Bytes(Arc<[u8]>),
-    Reference(Arc<str>),
-}
-
-enum Payloads {
-    /// Made when the first payload arrives: many memories have none.
-    Owned(OnceLock<Box<[OnceLock<OwnedPayload>]>>),
-    Lent(Arc<dyn PayloadSource>),
-}
 
 /// The columns of a run of records. Rows below the length a snapshot holds never change.
 pub struct Block {
@@ -67,7 +50,7 @@ impl Block {
             rotations: Column::zeroed(capacity),
             angles: std::array::from_fn(|_| Column::zeroed(capacity)),
             keys: keys.collect(),
-            payloads: Payloads::Owned(OnceLock::new()),
+            payloads: Payloads::empty(capacity),
         }
     }
 
@@ -114,7 +97,7 @@ impl Block {
             })
             .collect();
         if let Some(source) = parts.payloads {
-            block.payloads = Payloads::Lent(source);
+            block.payloads = Payloads::lent(source, rows);
         }
         Ok(block)
     }
@@ -139,10 +122,7 @@ impl Block {
                 source.copy_to(target, length);
             }
         }
-        match &self.payloads {
-            Payloads::Owned(slots) if slots.get().is_none() => {}
-            _ => (0..length).for_each(|row| block.write_payload(row, self.payload(row))),
-        }
+        block.payloads = self.payloads.grown(length, capacity);
         block.capacity = capacity;
         block
     }
@@ -171,28 +151,18 @@ impl Block {
         }
     }
 
+    /// Keeps a copy of the payload of a coming row.
     pub(crate) fn write_payload(&self, row: usize, payload: Payload<'_>) {
-        let owned = match payload {
-            Payload::None => return,
-            Payload::Bytes(bytes) => OwnedPayload::Bytes(bytes.into()),
-            Payload::Reference(reference) => OwnedPayload::Reference(reference.into()),
-        };
-        let Payloads::Owned(slots) = &self.payloads else {
-            unreachable!("a lent block is copied before it is written")
-        };
-        let slots = slots.get_or_init(|| (0..self.capacity).map(|_| OnceLock::new()).collect());
-        assert!(slots[row].set(owned).is_ok(), "each row is written once");
+        self.payloads.set(row, payload);
+    }
+
+    /// Reads the payloads of the first `rows` rows from `source` from now on.
+    pub(crate) fn lend_payloads(&mut self, source: Arc<dyn PayloadSource>, rows: usize) {
+        self.payloads.lend(source, rows);
     }
 
     pub(crate) fn payload(&self, row: usize) -> Payload<'_> {
-        match &self.payloads {
-            Payloads::Lent(source) => source.payload(row),
-            Payloads::Owned(slots) => match slots.get().and_then(|slots| slots.get(row)?.get()) {
-                None => Payload::None,
-                Some(OwnedPayload::Bytes(bytes)) => Payload::Bytes(bytes),
-                Some(OwnedPayload::Reference(reference)) => Payload::Reference(reference),
-            },
-        }
+        self.payloads.get(row)
     }
 
     /// The key column of a cue; `None` for the metadata cue.

@@ -2,6 +2,7 @@
 
 use crate::block::{Block, check};
 use crate::key::normalize;
+use crate::payload::PayloadSource;
 use crate::{BLOCK_RECORDS, CueKind, Error, MemoryId, Observation, Schema, Snapshot};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -168,6 +169,23 @@ impl Memory {
         blocks[number] = Arc::new(block);
         self.shared.blocks.store(Arc::new(blocks));
         Ok(())
+    }
+
+    /// Lets the payloads of the last block's first `rows` records be read from `source`, and lets
+    /// go of the copies in RAM. Snapshots taken before keep theirs.
+    ///
+    /// # Panics
+    /// If the last block has fewer records, or none are appended to it any more.
+    pub(crate) fn lend_payloads(&mut self, source: Arc<dyn PayloadSource>, rows: usize) {
+        let length = self.len() % BLOCK_RECORDS;
+        assert!(rows <= length, "the rows are there");
+        let mut blocks = Vec::clone(&self.shared.blocks.load());
+        let last = blocks.last_mut().expect("a block with records");
+        // SAFETY: the rows below `length` are published.
+        let mut block = unsafe { last.grown(&self.shared.schema, length, last.capacity()) };
+        block.lend_payloads(source, rows);
+        *last = Arc::new(block);
+        self.shared.blocks.store(Arc::new(blocks));
     }
 
     fn check(&self, observation: &Observation<'_>) -> Result<(), Error> {

@@ -246,7 +246,7 @@ impl RecallPolicy for Retriever {
         let buffers = scratch.get::<Buffers>();
         self.prepare(snapshot, query, &mut buffers.prepared)?;
         recall.begin(&self.names);
-        if pool.is_empty() || slots == 0 {
+        if pool.is_empty() {
             return Ok(());
         }
         let cues = self.scorers.len();

@@ -5,9 +5,10 @@
 //! a block: their keys are copied together, their payloads still lent.
 
 use super::record_batch::FIRST_KEY;
-use crate::block::{Block, BlockParts, PayloadSource, check};
+use crate::block::{Block, BlockParts, check};
 use crate::column::{Column, StableBytes};
 use crate::key::{KeyColumn, KeyValues};
+use crate::payload::PayloadSource;
 use crate::{BLOCK_RECORDS, Error, KeyPrecision, Payload, Pose, Schema};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type, UInt64Type};
@@ -144,15 +145,21 @@ pub(crate) fn block(schema: &Schema, segments: &[Segment]) -> Result<Block, Erro
         KeyColumn::new(values, dimension, &present)
     });
     let keys = keys.collect::<Result<Vec<_>, Error>>()?;
+    let payloads = payloads(segments);
+    Block::from_parts(schema, BlockParts { times: &times, poses: &poses, keys, payloads })
+}
+
+/// The payloads of the segments of one block; `None` if there are none.
+pub(crate) fn payloads(segments: &[Segment]) -> Option<Arc<dyn PayloadSource>> {
     let empty = |segment: &Segment| {
         segment.payloads.null_count() + segment.references.null_count() == 2 * segment.rows()
     };
-    let payloads = (!segments.iter().all(empty)).then(|| {
-        let start = segments[0].first;
-        let starts = segments.iter().map(|segment| segment.first - start).collect();
-        Arc::new(SegmentPayloads { starts, segments: segments.to_vec() }) as Arc<dyn PayloadSource>
-    });
-    Block::from_parts(schema, BlockParts { times: &times, poses: &poses, keys, payloads })
+    if segments.iter().all(empty) {
+        return None;
+    }
+    let start = segments[0].first;
+    let starts = segments.iter().map(|segment| segment.first - start).collect();
+    Some(Arc::new(SegmentPayloads { starts, segments: segments.to_vec() }))
 }
 
 fn numbers<'a, T: ArrowPrimitiveType>(

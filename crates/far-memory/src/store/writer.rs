@@ -314,20 +314,34 @@ impl Store {
         self.disk
             .remove(&name)
             .map_err(|source| Error::disk("remove", path_of(&*self.disk, &name), source))?;
-        if rows.end.is_multiple_of(BLOCK_RECORDS) { self.lend_block() } else { Ok(()) }
+        self.lend()
     }
 
-    /// Lets the block that was just completed live in its mapped files instead of in RAM.
-    fn lend_block(&mut self) -> Result<(), Error> {
-        let number = self.memory.len() / BLOCK_RECORDS - 1;
+    /// Lets the records that were just sealed live in their mapped files instead of in RAM: all of
+    /// a block that is complete, else only its payloads, and only when there are many bytes of
+    /// them, because the rest of the block is copied for it.
+    fn lend(&mut self) -> Result<(), Error> {
+        let sealed = self.memory.len();
+        let number = (sealed - 1) / BLOCK_RECORDS;
+        let complete = sealed.is_multiple_of(BLOCK_RECORDS);
+        let last = self.manifest.sealed.last().map_or(0, |entry| entry.checksum.bytes);
+        if !complete && last < self.options.seal_bytes as u64 / 2 {
+            return Ok(());
+        }
         let entries = self.manifest.sealed.iter().rev();
         let mut segments = entries
             .take_while(|entry| entry.first as usize >= number * BLOCK_RECORDS)
             .map(|entry| sealed::read(&*self.disk, &self.columns, entry, Check::Structure))
             .collect::<Result<Vec<_>, _>>()?;
         segments.reverse();
-        let block = segment::block(self.memory.schema(), &segments)?;
-        self.memory.replace_block(number, block)
+        if complete {
+            let block = segment::block(self.memory.schema(), &segments)?;
+            return self.memory.replace_block(number, block);
+        }
+        if let Some(payloads) = segment::payloads(&segments) {
+            self.memory.lend_payloads(payloads, sealed - number * BLOCK_RECORDS);
+        }
+        Ok(())
     }
 
     fn check_running(&self) -> Result<(), Error> {

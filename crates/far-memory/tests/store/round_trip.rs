@@ -85,11 +85,17 @@ proptest! {
     #[test]
     fn a_reopened_store_holds_what_a_memory_in_ram_holds(
         records in records(), seal_records in 1usize..12, frame_bytes in 1usize..900,
+        seal_bytes in prop_oneof![Just(2_000usize), Just(1 << 28)],
     ) {
         let cues = vec![Cue::key("vision", 4), Cue::metadata("meta"), Cue::half_key("sound", 3)];
         let schema = Schema::new(cues).expect("valid");
         let disk = SimulatedDisk::new();
-        let options = StoreOptions { seal_records, frame_bytes, ..StoreOptions::default() };
+        let options = StoreOptions {
+            seal_records,
+            seal_bytes,
+            frame_bytes,
+            check_everything: false,
+        };
         let open = || Store::open_or_create_on(Arc::new(disk.clone()), &schema, options);
         let mut memory = Memory::new(schema.clone());
         let mut store = open().expect("a new store");
