@@ -114,6 +114,14 @@ impl Furnisher<'_> {
         {
             self.lay_rug(room, shop);
         }
+        for _ in 0..((area - 10.0) / 5.0).clamp(0.0, 3.0) as usize {
+            match shop.random.random_range(0..4) {
+                0 => self.at_wall(room, |shop| shop.plant(), shop),
+                1 => self.at_wall(room, |shop| shop.dresser(), shop),
+                2 => self.at_wall(room, |shop| shop.bookcase(), shop),
+                _ => self.at_wall(room, |shop| shop.armchair(), shop),
+            }
+        }
         let pictures = if kind == RoomKind::Laundry { 0 } else { (area / 5.0) as usize };
         for _ in 0..pictures {
             let picture = shop.picture();

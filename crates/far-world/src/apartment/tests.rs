@@ -112,6 +112,25 @@ fn walks_keep_out_of_walls_and_furniture_and_end_where_they_began() {
 }
 
 #[test]
+fn every_second_of_a_walk_is_heard_and_fits_into_the_samples() {
+    for index in [1, 5] {
+        let mut episode = Apartment.episode(&recording("v1"), index).unwrap();
+        let mut studio = Studio::new(Apartment.camera(), 8);
+        let mut samples = Vec::new();
+        for frame in 0..episode.frames() {
+            samples.extend(episode.frame(frame, &mut studio).unwrap().audio);
+        }
+        assert_eq!(samples.len(), 1600 * episode.frames());
+        for (second, part) in samples.chunks(16_000).enumerate() {
+            let loudest = part.iter().flatten().fold(0.0f32, |peak, x| peak.max(x.abs()));
+            assert!(loudest > 3e-4, "episode {index}: second {second} has peak {loudest}");
+        }
+        let cut = samples.iter().flatten().filter(|x| x.abs() >= 1.0).count();
+        assert!(cut * 1000 < samples.len(), "episode {index}: {cut} samples are cut");
+    }
+}
+
+#[test]
 fn apartments_differ_and_are_dealt_by_scene() {
     let plans: Vec<Floor> = (0..8)
         .map(|scene| {
