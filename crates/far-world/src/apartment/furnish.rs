@@ -188,7 +188,7 @@ impl Furnisher<'_> {
         let solid_back = (0..wide).all(|along| {
             let behind = cell(along, -1);
             self.plan.at(behind) == Space::Wall
-                && (piece.height() <= SILL || !self.is_window(behind))
+                && (piece.height() <= SILL || !self.plan.is_window(behind))
         });
         if !solid_back || !cells.iter().all(|&cell| self.is_free(room, cell)) {
             return None;
@@ -275,15 +275,6 @@ impl Furnisher<'_> {
         self.plan.at(cell) == Space::Room(room)
             && !self.ground.is_blocked(cell)
             && !self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize]
-    }
-
-    fn is_window(&self, [x, y]: [i32; 2]) -> bool {
-        self.plan.windows.iter().any(|window| {
-            let inside = |axis: usize, at: i32| {
-                (window.low[axis]..window.low[axis] + window.size[axis]).contains(&at)
-            };
-            inside(0, x) && inside(1, y)
-        })
     }
 
     fn random_cell(&self, room: u8, random: &mut ChaCha8Rng) -> Option<[i32; 2]> {

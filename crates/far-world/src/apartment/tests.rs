@@ -146,3 +146,25 @@ fn apartments_differ_and_are_dealt_by_scene() {
     let test = (0..SCENES).filter(|&scene| deal.split(scene) == far_data::Split::Test).count();
     assert_eq!(test, 24);
 }
+
+#[test]
+fn maps_show_walls_ways_and_sources() {
+    let episode = Apartment.walk(&recording("v1"), 1).unwrap();
+    let map = episode.map(4);
+    let counted = |color: [u8; 3]| map.pixels.chunks(3).filter(|pixel| *pixel == color).count();
+    for color in [[52, 52, 58], [40, 110, 220], [30, 160, 70], [220, 40, 40], [230, 130, 20]] {
+        assert!(counted(color) > 20, "{color:?}");
+    }
+    let kinds: Vec<_> = episode.soundscape().sources().map(|source| source.clip.kind()).collect();
+    assert!((2..=4).contains(&kinds.len()));
+    assert!((1..kinds.len()).all(|i| !kinds[..i].contains(&kinds[i])), "{kinds:?}");
+}
+
+#[test]
+fn every_scene_meets_every_kind_of_route() {
+    for scene in [0, 40] {
+        let mut met: Vec<_> = (0..6).map(|round| kind(scene + round * SCENES)).collect();
+        met.sort_unstable();
+        assert_eq!(met, [0, 1, 2, 3, 4, 5]);
+    }
+}
