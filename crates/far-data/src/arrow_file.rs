@@ -69,11 +69,18 @@ impl ArrowFile {
             .map(|index| schema.field(index).name().clone())
             .collect();
         let note = schema.metadata().get(NOTE_KEY).cloned();
+        let mut units = Vec::new();
+        for field in schema.fields() {
+            buffer_units(field.data_type(), &mut units).ok_or_else(|| {
+                let (name, kind) = (field.name(), type_name(field.data_type()));
+                corrupt(format!("column `{name}` of type {kind} cannot be skipped: leave it out"))
+            })?;
+        }
         let decoder =
             FileDecoder::new(Arc::new(schema), footer.version()).with_projection(projection);
         let mut batches = Vec::new();
         for block in footer.recordBatches().into_iter().flatten() {
-            let message = checked_block(block, &data, start).map_err(corrupt)?;
+            let message = checked_block(block, &data, start, &units).map_err(corrupt)?;
             let batch = decoder
                 .read_record_batch(block, &message)
                 .map_err(|error| corrupt(error.to_string()))?
@@ -162,11 +169,42 @@ fn type_name(data_type: &DataType) -> String {
     }
 }
 
+/// Adds what the length of each buffer of a column must be a multiple of: the size of an offset,
+/// or 1. `None` for types whose buffers do not follow from the type alone.
+fn buffer_units(data_type: &DataType, units: &mut Vec<usize>) -> Option<()> {
+    match data_type {
+        DataType::Utf8 | DataType::Binary => units.extend([1, 4, 1]),
+        DataType::LargeUtf8 | DataType::LargeBinary => units.extend([1, 8, 1]),
+        DataType::List(item) => {
+            units.extend([1, 4]);
+            buffer_units(item.data_type(), units)?;
+        }
+        DataType::LargeList(item) => {
+            units.extend([1, 8]);
+            buffer_units(item.data_type(), units)?;
+        }
+        DataType::FixedSizeList(item, _) => {
+            units.push(1);
+            buffer_units(item.data_type(), units)?;
+        }
+        DataType::Struct(fields) => {
+            units.push(1);
+            fields.iter().try_for_each(|field| buffer_units(field.data_type(), units))?;
+        }
+        DataType::Boolean | DataType::FixedSizeBinary(_) => units.extend([1, 1]),
+        DataType::Null => {}
+        other if other.is_primitive() => units.extend([1, 1]),
+        _ => return None,
+    }
+    Some(())
+}
+
 /// The bytes of one message with its body, after checking every number the decoder slices by.
 fn checked_block(
     block: &Block,
     data: &Buffer,
     limit: usize,
+    units: &[usize],
 ) -> std::result::Result<Buffer, String> {
     let place = || {
         let offset = usize::try_from(block.offset()).ok()?;
@@ -199,13 +237,20 @@ fn checked_block(
             return Err(format!("a column of {} values", node.length()));
         }
     }
-    for buffer in batch.buffers().into_iter().flatten() {
-        let end = usize::try_from(buffer.offset())
-            .ok()
-            .zip(usize::try_from(buffer.length()).ok())
-            .and_then(|(offset, length)| offset.checked_add(length));
-        if end.is_none_or(|end| end > body) {
-            return Err("a column reaches beyond its batch".into());
+    let buffers = batch.buffers().into_iter().flatten();
+    let count = batch.buffers().map_or(0, |buffers| buffers.len());
+    if count != units.len() {
+        return Err(format!("{count} buffers where {} were due", units.len()));
+    }
+    for (buffer, unit) in buffers.zip(units) {
+        let place =
+            usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let whole = place.is_some_and(|(offset, length)| {
+            offset.checked_add(length).is_some_and(|end| end <= body)
+                && length.is_multiple_of(*unit)
+        });
+        if !whole {
+            return Err("a column reaches beyond its batch or ends inside a value".into());
         }
     }
     Ok(message)

@@ -2,7 +2,7 @@
 //!
 //! A one-bit PNG of 64×64 pixels takes about a hundred bytes, and any image library opens it.
 
-use std::io::Cursor;
+use crate::png_file;
 
 /// One bit per pixel, rows from the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,21 +66,10 @@ impl Mask {
 
     /// Decodes a gray PNG of `size` = [width, height]: set where it is brighter than half.
     pub fn from_png(bytes: &[u8], size: [u32; 2]) -> Result<Self, String> {
-        let mut decoder = png::Decoder::new(Cursor::new(bytes));
-        decoder.set_transformations(png::Transformations::normalize_to_color8());
-        let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
-        let found = [reader.info().width, reader.info().height];
-        if found != size {
-            let [[width, height], [due_width, due_height]] = [found, size];
-            return Err(format!("is {width}x{height} where {due_width}x{due_height} was due"));
-        }
-        let length = reader.output_buffer_size().ok_or("the PNG is too large")?;
-        let mut data = vec![0; length];
-        let info = reader.next_frame(&mut data).map_err(|error| error.to_string())?;
-        if info.color_type != png::ColorType::Grayscale {
+        let (color, data) = png_file::read(bytes, size)?;
+        if color != png::ColorType::Grayscale {
             return Err("a mask must be a gray PNG".into());
         }
-        data.truncate(info.buffer_size());
         let pixels = data.iter().map(|&value| value > 127).collect();
         Ok(Self { width: size[0], height: size[1], pixels })
     }

@@ -1,12 +1,11 @@
 //! Pictures in memory and their encodings.
 
-use std::io::Cursor;
-
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::ImageEncoding;
+use crate::png_file::{self, same_size};
 
 /// An 8-bit RGB picture, rows from the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +73,8 @@ impl Picture {
 
     /// Decodes a PNG file to RGB; gray, palette and 16-bit files are converted, alpha is dropped.
     pub fn from_png(bytes: &[u8], size: [u32; 2]) -> Result<Self, String> {
-        let mut decoder = png::Decoder::new(Cursor::new(bytes));
-        decoder.set_transformations(png::Transformations::normalize_to_color8());
-        let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
-        same_size([reader.info().width, reader.info().height], size)?;
-        let length = reader.output_buffer_size().ok_or("the PNG is too large")?;
-        let mut data = vec![0; length];
-        let info = reader.next_frame(&mut data).map_err(|error| error.to_string())?;
-        data.truncate(info.buffer_size());
-        let pixels = match info.color_type {
+        let (color, data) = png_file::read(bytes, size)?;
+        let pixels = match color {
             png::ColorType::Rgb => data,
             png::ColorType::Rgba => data.chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]).collect(),
             png::ColorType::Grayscale => data.iter().flat_map(|&g| [g, g, g]).collect(),
@@ -130,15 +122,6 @@ impl Picture {
     fn offset(&self, x: u32, y: u32) -> usize {
         3 * (y as usize * self.width as usize + x as usize)
     }
-}
-
-/// Refuses pictures of another size before their pixels are decoded, so that a hostile header
-/// cannot ask for gigabytes.
-fn same_size(found: [u32; 2], wanted: [u32; 2]) -> Result<(), String> {
-    if found == wanted {
-        return Ok(());
-    }
-    Err(format!("is {}x{} where dataset.json says {}x{}", found[0], found[1], wanted[0], wanted[1]))
 }
 
 #[cfg(test)]

@@ -288,3 +288,22 @@ fn hostile_bytes_are_errors_and_never_panics() {
         }
     }
 }
+
+#[test]
+fn what_fuzzing_found_stays_an_error() {
+    let mut description = description();
+    (description.resolution, description.labels) = ([8, 6], vec!["open".into(), "close".into()]);
+    let description = Arc::new(description);
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/open_episode");
+    let mut hostile = 0;
+    for entry in std::fs::read_dir(seeds).expect("seeds are there") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("readable");
+        let opened = Episode::from_bytes(bytes, 0, description.clone());
+        let good =
+            !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("crash"));
+        assert_eq!(opened.is_ok(), good, "{}", path.display());
+        hostile += usize::from(!good);
+    }
+    assert!(hostile > 0);
+}

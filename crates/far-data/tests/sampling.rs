@@ -158,3 +158,31 @@ fn evaluation_walks_the_return_leg() {
     assert_eq!(clip.frames, [200, 216, 232, 248, 264, 280, 296]);
     assert_eq!((clip.memory.len(), clip.memory[1]), (50, 4));
 }
+
+#[test]
+fn contrastive_positives_are_near_the_goal_and_negatives_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 4);
+    let config = ContrastiveConfig { batch: 16, heading: None, ..ContrastiveConfig::default() };
+    let sampler = ContrastiveSampler::new(&dataset, config.clone()).expect("settings fit");
+    let batches: Vec<_> = (0..6).map(|step| sampler.batch(step).expect("drawn")).collect();
+    for example in batches.iter().flatten() {
+        let episode = dataset.episode(example.query.episode).expect("opens");
+        let distance = |frame: u32| episode.poses()[frame as usize].distance(&example.query.goal);
+        assert_eq!((example.positives.len(), example.negatives.len()), (8, 24));
+        assert!(example.positives.iter().all(|&frame| distance(frame) <= 1.0));
+        assert!(example.negatives.iter().all(|&frame| distance(frame) > 1.0));
+        let memories = example.positives.iter().chain(&example.negatives);
+        assert!(memories.into_iter().all(|&frame| (frame as usize) < BOUNDARY));
+    }
+    let again = ContrastiveSampler::new(&dataset, config).expect("settings fit");
+    assert_eq!(again.batch(5).expect("drawn"), batches[5]);
+    // The return leg looks back along the way: with a heading limit no memory qualifies, so the
+    // nearest one stands in.
+    let limited = ContrastiveConfig { batch: 16, ..ContrastiveConfig::default() };
+    let limited = ContrastiveSampler::new(&dataset, limited).expect("settings fit");
+    for example in limited.batch(0).expect("drawn") {
+        assert_eq!(example.positives.len(), 1);
+        assert!(!example.negatives.contains(&example.positives[0]));
+    }
+}

@@ -8,7 +8,8 @@
 //! errors do not add up.
 
 use crate::grid::VoxelGrid;
-use crate::leap::{Leaps, REACH_BITS, REACH_MASK};
+use crate::leap::Leaps;
+use crate::march::{Arrival, Departure, march};
 use crate::material::MaterialId;
 use crate::vector::Vector;
 
@@ -56,10 +57,15 @@ pub struct Field {
 impl Field {
     /// Prepares a grid; `extra` may mark empty voxels that stop rays as well (with material 1), as
     /// baking does for furniture.
+    ///
+    /// # Panics
+    /// For grids of 2²⁴ voxels or more, which is a mistake in the scene's code.
     pub fn new(grid: &VoxelGrid, extra: impl Fn([i32; 3]) -> bool) -> Self {
         let count = grid.count().map(|n| n as i32 + 2);
         let stride = [1, count[0], count[0] * count[1]];
-        let mut cells = vec![BORDER; (count[0] * count[1] * count[2]) as usize];
+        let total = count.iter().map(|&n| n as usize).product::<usize>();
+        assert!(total < 1 << 24, "a grid has fewer than 2^24 voxels with its border");
+        let mut cells = vec![BORDER; total];
         for z in 1..count[2] - 1 {
             for y in 1..count[1] - 1 {
                 for x in 1..count[0] - 1 {
@@ -125,93 +131,87 @@ impl Field {
     }
 
     /// [`Field::cast`] with origin and direction in cell units.
-    #[inline]
     pub(crate) fn cast_cells(
         &self,
         origin: Vector,
         direction: Vector,
         limit: f32,
     ) -> Option<VoxelHit> {
+        let [hit] = self.cast_lanes(origin, &direction.map(|slope| [slope]));
+        hit.filter(|hit| hit.distance < limit)
+    }
+
+    /// [`Field::cast_cells`] for several rays from one origin; directions by axis, then lane.
+    #[inline]
+    pub(crate) fn cast_lanes<const LANES: usize>(
+        &self,
+        origin: Vector,
+        direction: &[[f32; LANES]; 3],
+    ) -> [Option<VoxelHit>; LANES] {
+        let mut hits = [None; LANES];
         // Directions of exactly zero would make 0·∞; a tiny slope changes no cell.
-        let direction = direction.map(|d| if d.abs() < 1e-9 { 1e-9f32.copysign(d) } else { d });
-        let inverse = direction.map(|d| 1.0 / d);
-        let ahead = direction.map(|d| i32::from(d > 0.0));
-        let mut distance = 0.0f32;
-        let mut axis = 2usize;
-        let mut cell: [i32; 3];
-        let inside = (0..3).all(|a| origin[a] >= 1.0 && origin[a] < (self.count[a] - 1) as f32);
-        if inside {
-            cell = [origin[0] as i32, origin[1] as i32, origin[2] as i32];
+        let sloped = |d: f32| if d.abs() < 1e-9 { 1e-9f32.copysign(d) } else { d };
+        let direction = direction.map(|lanes| lanes.map(sloped));
+        let last = self.count.map(|n| (n - 1) as f32);
+        let start = if (0..3).all(|a| origin[a] >= 1.0 && origin[a] < last[a]) {
+            Arrival {
+                distance: [0.0; LANES],
+                cell: origin.map(|at| [at.floor(); LANES]),
+                axis: [2; LANES],
+            }
         } else {
-            (distance, axis, cell) = self.enter(origin, direction, inverse)?;
-        }
-        let leaps = if ahead[2] == 1 { &self.leaps.rising } else { &self.leaps.falling };
-        loop {
-            let index = (cell[0] + cell[1] * self.stride[1] + cell[2] * self.stride[2]) as usize;
-            let leap = leaps[index];
-            let reach = i32::from(leap & REACH_MASK);
-            if reach == 0 {
-                let material = self.cells[index];
-                return (material != BORDER && distance < limit).then(|| VoxelHit {
-                    distance,
-                    voxel: [cell[0] - 1, cell[1] - 1, cell[2] - 1],
-                    face: (2 * axis + 1 - ahead[axis] as usize) as u8,
+            self.enter(origin, &direction)
+        };
+        let strides = [self.stride[1], self.stride[2]];
+        let arrival = march(&self.leaps, strides, &Departure { origin, direction, start });
+        for (lane, hit) in hits.iter_mut().enumerate() {
+            let cell = arrival.cell.map(|at| at[lane] as i32);
+            let material = self.cells[self.index(cell)];
+            if material != BORDER {
+                let axis = usize::from(arrival.axis[lane]);
+                let backward = direction[axis][lane] <= 0.0;
+                *hit = Some(VoxelHit {
+                    distance: arrival.distance[lane],
+                    voxel: cell.map(|at| at - 1),
+                    face: (2 * axis + usize::from(backward)) as u8,
                     material: MaterialId(material),
                 });
             }
-            // The empty box reaches this many cells beyond the own one, per axis.
-            let (side, layers) = (reach - 1, (1 << (leap >> REACH_BITS)) - 1);
-            let beyond = [side, side, layers];
-            let plane = |a: usize| {
-                if ahead[a] == 1 { cell[a] + 1 + beyond[a] } else { cell[a] - beyond[a] }
-            };
-            let along = |a: usize| (plane(a) as f32 - origin[a]) * inverse[a];
-            let (x, y, z) = (along(0), along(1), along(2));
-            (axis, distance) = if x <= y && x <= z {
-                (0, x)
-            } else if y <= z {
-                (1, y)
-            } else {
-                (2, z)
-            };
-            let next = plane(axis) + ahead[axis] - 1;
-            for a in 0..3 {
-                let at = (origin[a] + direction[a] * distance) as i32;
-                let (low, high) = if ahead[a] == 1 {
-                    (cell[a], cell[a] + beyond[a])
-                } else {
-                    (cell[a] - beyond[a], cell[a])
-                };
-                // A ray never turns back, whatever rounding says.
-                cell[a] = at.max(low).min(high);
-            }
-            cell[axis] = next;
         }
+        hits
     }
 
-    /// Where a ray from outside enters the grid: distance, axis crossed, first cell.
+    /// Where rays from outside enter the grid; those that miss it start in a border cell.
     #[cold]
-    fn enter(
+    fn enter<const LANES: usize>(
         &self,
         origin: Vector,
-        direction: Vector,
-        inverse: Vector,
-    ) -> Option<(f32, usize, [i32; 3])> {
-        let (mut near, mut far, mut axis) = (0.0f32, f32::INFINITY, 2);
-        for a in 0..3 {
-            let (low, high) = (1.0, (self.count[a] - 1) as f32);
-            let (first, last) = if direction[a] > 0.0 { (low, high) } else { (high, low) };
-            let entry = (first - origin[a]) * inverse[a];
-            if entry > near {
-                (near, axis) = (entry, a);
+        direction: &[[f32; LANES]; 3],
+    ) -> Arrival<LANES> {
+        let mut arrival =
+            Arrival { distance: [0.0; LANES], cell: [[0.0; LANES]; 3], axis: [2; LANES] };
+        for lane in 0..LANES {
+            let (mut near, mut far, mut axis) = (0.0f32, f32::INFINITY, 2);
+            for a in 0..3 {
+                let (low, high) = (1.0, (self.count[a] - 1) as f32);
+                let slope = direction[a][lane];
+                let (first, last) = if slope > 0.0 { (low, high) } else { (high, low) };
+                let entry = (first - origin[a]) / slope;
+                if entry > near {
+                    (near, axis) = (entry, a);
+                }
+                far = far.min((last - origin[a]) / slope);
             }
-            far = far.min((last - origin[a]) * inverse[a]);
+            if near < far && near.is_finite() {
+                arrival.distance[lane] = near;
+                arrival.axis[lane] = axis as u8;
+                for a in 0..3 {
+                    let at = (origin[a] + direction[a][lane] * near).floor();
+                    // A pose that is no number starts at the lowest cell and finds its way out.
+                    arrival.cell[a][lane] = at.max(1.0).min((self.count[a] - 2) as f32);
+                }
+            }
         }
-        (near < far).then(|| {
-            let cell = std::array::from_fn(|a| {
-                ((origin[a] + direction[a] * near) as i32).clamp(1, self.count[a] - 2)
-            });
-            (near, axis, cell)
-        })
+        arrival
     }
 }

@@ -15,14 +15,18 @@ const TYPICAL_RUN: i32 = 3;
 /// own one in the ray's direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaps {
-    pub rising: Vec<u8>,
-    pub falling: Vec<u8>,
+    /// The table for rising rays, then the one for falling rays.
+    pub entries: Vec<u8>,
+    /// Where the second table begins.
+    pub falling: usize,
 }
 
 impl Leaps {
     /// Tables for cells of which those not 0 stop rays; the outermost layer must.
     pub fn new(cells: &[u8], count: [i32; 3]) -> Self {
-        Self { rising: table(cells, count, 1), falling: table(cells, count, -1) }
+        let mut entries = table(cells, count, 1);
+        entries.append(&mut table(cells, count, -1));
+        Self { entries, falling: cells.len() }
     }
 }
 
@@ -117,7 +121,7 @@ mod tests {
                 }
             }
             let leaps = Leaps::new(&cells, count);
-            for (table, direction) in [(&leaps.rising, 1), (&leaps.falling, -1)] {
+            for (table, direction) in leaps.entries.chunks(leaps.falling).zip([1, -1]) {
                 for z in 1..count[2] - 1 {
                     for y in 1..count[1] - 1 {
                         for x in 1..count[0] - 1 {

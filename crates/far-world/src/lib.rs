@@ -37,6 +37,7 @@
 pub mod apartment;
 mod bake;
 mod color;
+pub mod corridor;
 mod error;
 mod field;
 mod frame;

@@ -1,13 +1,14 @@
 //! All worlds by name.
 
 use crate::apartment::Apartment;
+use crate::corridor::Corridor;
 use crate::error::{Result, WorldError};
 use crate::kitchen::Kitchen;
 use crate::village::Village;
 use crate::world::World;
 
 /// The built-in worlds, one line each.
-const WORLDS: &[&dyn World] = &[&Village, &Apartment, &Kitchen];
+const WORLDS: &[&dyn World] = &[&Village, &Apartment, &Kitchen, &Corridor];
 
 /// All built-in worlds.
 pub fn worlds() -> &'static [&'static dyn World] {

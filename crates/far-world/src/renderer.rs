@@ -35,6 +35,8 @@ pub struct Renderer {
     tiles: Vec<Vec<u16>>,
     surfels: Vec<Surfel>,
     light: Vec<Vector>,
+    /// Light of the pixels' centers, before edges are smoothed.
+    centers: Vec<Vector>,
 }
 
 /// The pinhole of one frame.
@@ -51,6 +53,11 @@ impl Pinhole {
     fn direction(&self, x: f32, y: f32) -> Vector {
         add(self.corner, add(scale(self.step[0], x), scale(self.step[1], y)))
     }
+}
+
+/// Whether two lights differ enough that a jagged edge between them would show.
+fn contrast(a: Vector, b: Vector) -> bool {
+    (0..3).any(|channel| (a[channel] - b[channel]).abs() > 0.12 * (a[channel] + b[channel]) + 0.004)
 }
 
 impl Renderer {
@@ -92,12 +99,22 @@ impl Renderer {
         self.light.resize(width * height, [0.0; 3]);
         let columns = width.div_ceil(TILE);
         for y in 0..height {
-            for x in 0..width {
-                let ray = Ray::new(pinhole.direction(x as f32 + 0.5, y as f32 + 0.5));
-                let tile = &self.tiles[y / TILE * columns + x / TILE];
-                let surfel = shader.look(&ray, &self.solids, tile);
-                self.light[y * width + x] = shader.light(&ray, &surfel, &self.solids);
-                self.surfels[y * width + x] = surfel;
+            for column in 0..columns {
+                let tile = &self.tiles[y / TILE * columns + column];
+                let rays: [Ray; TILE] = std::array::from_fn(|lane| {
+                    let x = (column * TILE + lane) as f32;
+                    Ray::new(pinhole.direction(x + 0.5, y as f32 + 0.5))
+                });
+                let voxels = shader.voxels(&rays);
+                // The last tile of a row may stick out of the picture.
+                let inside = width - column * TILE;
+                for (lane, (ray, voxel)) in rays.iter().zip(voxels).take(inside).enumerate() {
+                    let x = column * TILE + lane;
+                    let pixel = [x as i32, y as i32];
+                    let surfel = shader.look(ray, voxel, &self.solids, tile, pixel);
+                    self.light[y * width + x] = shader.light(ray, &surfel, &self.solids);
+                    self.surfels[y * width + x] = surfel;
+                }
             }
         }
         if self.config.smooth_edges {
@@ -140,11 +157,14 @@ impl Renderer {
     /// Averages further rays into the pixels whose neighbors show another surface.
     fn smooth(&mut self, shader: &Shader, pinhole: &Pinhole, width: usize, height: usize) {
         let columns = width.div_ceil(TILE);
+        self.centers.clone_from(&self.light);
         for y in 0..height {
             for x in 0..width {
                 let at = y * width + x;
-                let own = self.surfels[at].edge;
-                let differs = |other: usize| self.surfels[other].edge != own;
+                let own = (self.surfels[at].edge, self.centers[at]);
+                let differs = |other: usize| {
+                    self.surfels[other].edge != own.0 && contrast(self.centers[other], own.1)
+                };
                 let edge = x > 0 && differs(at - 1)
                     || x + 1 < width && differs(at + 1)
                     || y > 0 && differs(at - width)
@@ -154,11 +174,13 @@ impl Renderer {
                 }
                 let tile = &self.tiles[y / TILE * columns + x / TILE];
                 let mut sum = self.light[at];
-                for [dx, dy] in EXTRA {
-                    let (px, py) = (x as f32 + 0.5 + dx, y as f32 + 0.5 + dy);
-                    let ray = Ray::new(pinhole.direction(px, py));
-                    let surfel = shader.look(&ray, &self.solids, tile);
-                    sum = add(sum, shader.light(&ray, &surfel, &self.solids));
+                let rays = EXTRA.map(|[dx, dy]| {
+                    Ray::new(pinhole.direction(x as f32 + 0.5 + dx, y as f32 + 0.5 + dy))
+                });
+                let pixel = [x as i32, y as i32];
+                for (ray, voxel) in rays.iter().zip(shader.voxels(&rays)) {
+                    let surfel = shader.look(ray, voxel, &self.solids, tile, pixel);
+                    sum = add(sum, shader.light(ray, &surfel, &self.solids));
                 }
                 self.light[at] = scale(sum, 0.2);
             }

@@ -1,7 +1,7 @@
 //! What a ray meets first, and the light that comes back along it.
 
 use crate::bake::illuminate;
-use crate::field::FACE_NORMALS;
+use crate::field::{FACE_NORMALS, VoxelHit};
 use crate::material::{BakedMaterial, MaterialId};
 use crate::noise::unit;
 use crate::scene::{Scene, Stage};
@@ -82,11 +82,26 @@ impl<'a> Shader<'a> {
         Self { stage, eye, eye_cells, per_meter: 1.0 / stage.field.voxel(), pixel_width, paint }
     }
 
-    /// The first surface along a ray; `near` lists the solids that may be met, nearest first.
+    /// The first voxels along several rays.
     #[inline]
-    pub fn look(&self, ray: &Ray, solids: &[Solid], near: &[u16]) -> Surfel {
-        let cells = scale(ray.direction, self.per_meter);
-        let mut surfel = match self.stage.field.cast_cells(self.eye_cells, cells, f32::INFINITY) {
+    pub fn voxels<const LANES: usize>(&self, rays: &[Ray; LANES]) -> [Option<VoxelHit>; LANES] {
+        let direction =
+            std::array::from_fn(|axis| rays.map(|ray| ray.direction[axis] * self.per_meter));
+        self.stage.field.cast_lanes(self.eye_cells, &direction)
+    }
+
+    /// The first surface along a ray that met `voxel` in the grid; `near` lists the solids that may
+    /// be met, nearest first, and `pixel` is the pixel the ray belongs to.
+    #[inline]
+    pub fn look(
+        &self,
+        ray: &Ray,
+        voxel: Option<VoxelHit>,
+        solids: &[Solid],
+        near: &[u16],
+        [x, y]: [i32; 2],
+    ) -> Surfel {
+        let mut surfel = match voxel {
             Some(hit) => {
                 let plane = hit.voxel[hit.face as usize >> 1] as u32;
                 Surfel {
@@ -101,6 +116,10 @@ impl<'a> Shader<'a> {
             let solid = &solids[index as usize];
             if solid.near >= surfel.distance {
                 break;
+            }
+            let [left, top, right, bottom] = solid.bounds;
+            if x < left || x >= right || y < top || y >= bottom {
+                continue;
             }
             if let Some(hit) = solid.hit(ray.direction, surfel.distance) {
                 surfel = Surfel {

@@ -93,7 +93,7 @@ impl Solid {
         if ahead + radius < NEAR {
             return None;
         }
-        let (bounds, near) = screen.bound(&placement, half, ahead - radius);
+        let (bounds, near) = screen.bound(&placement, half);
         let visible = bounds[0] < bounds[2] && bounds[1] < bounds[3];
         visible.then(|| Self {
             shape,
@@ -203,36 +203,47 @@ impl Solid {
 }
 
 impl Screen {
-    /// Pixels a box may cover, and its least distance; the whole screen when the box reaches
-    /// behind the eye.
-    fn bound(&self, placement: &Placement, half: Vector, nearest: f32) -> ([i32; 4], f32) {
-        let whole = [0, 0, self.size[0], self.size[1]];
+    /// Pixels a box may cover, and its least distance. Edges that reach behind the eye are cut at
+    /// the nearest visible plane.
+    fn bound(&self, placement: &Placement, half: Vector) -> ([i32; 4], f32) {
         let (mut low, mut high, mut near) = ([f32::MAX; 2], [f32::MIN; 2], f32::MAX);
-        for corner in 0..8 {
-            let sign = |bit: usize| if corner >> bit & 1 == 1 { 1.0 } else { -1.0 };
-            let mut point = placement.center;
+        let mut corners = [[0.0f32; 3]; 8];
+        for (number, corner) in corners.iter_mut().enumerate() {
+            let sign = |bit: usize| if number >> bit & 1 == 1 { 1.0 } else { -1.0 };
+            let mut point = subtract(placement.center, self.eye);
             for (axis, half) in half.into_iter().enumerate() {
                 point = add(point, scale(placement.axes[axis], sign(axis) * half));
             }
-            let from = subtract(point, self.eye);
-            let ahead = dot(from, self.forward);
-            if ahead < NEAR {
-                return (whole, nearest);
-            }
+            *corner = [dot(point, self.right), dot(point, self.down), dot(point, self.forward)];
+        }
+        let mut include = |[right, down, ahead]: Vector| {
             near = near.min(ahead);
-            let image = [
-                dot(from, self.right) / (ahead * self.tangent[0]),
-                dot(from, self.down) / (ahead * self.tangent[1]),
-            ];
+            let image = [right / (ahead * self.tangent[0]), down / (ahead * self.tangent[1])];
             for axis in 0..2 {
                 low[axis] = low[axis].min(image[axis]);
                 high[axis] = high[axis].max(image[axis]);
             }
+        };
+        for (number, &corner) in corners.iter().enumerate() {
+            if corner[2] >= NEAR {
+                include(corner);
+                continue;
+            }
+            for bit in 0..3 {
+                let other = corners[number ^ 1 << bit];
+                if other[2] > NEAR {
+                    let share = (NEAR - corner[2]) / (other[2] - corner[2]);
+                    let [right, down, _] = crate::vector::mix(corner, other, share);
+                    include([right, down, NEAR]);
+                }
+            }
+        }
+        if near == f32::MAX {
+            return ([0; 4], near);
         }
         // A pixel takes part when any of its area does; the small margin covers rounding.
-        let pixel = |axis: usize, image: f32| {
-            ((image.clamp(-2.0, 2.0) + 1.0) * 0.5 * self.size[axis] as f32).clamp(-2.0, 1e6)
-        };
+        let pixel =
+            |axis: usize, image: f32| (image.clamp(-2.0, 2.0) + 1.0) * 0.5 * self.size[axis] as f32;
         let bounds = [
             ((pixel(0, low[0]) - 0.01).floor() as i32).max(0),
             ((pixel(1, low[1]) - 0.01).floor() as i32).max(0),

@@ -2,21 +2,23 @@
 
 use super::FPS;
 use super::house::House;
+use super::map::draw_map;
 use crate::error::Result;
 use crate::scene::Scene;
 use crate::sound::{SAMPLE_RATE, Soundscape};
 use crate::studio::Studio;
 use crate::world::Episode;
-use far_data::{EpisodeFacts, Phase};
+use far_data::{EpisodeFacts, Phase, Picture};
 use far_memory::Pose;
 
 /// Samples of sound per frame.
 const FRAME_SAMPLES: usize = (SAMPLE_RATE as f32 / FPS) as usize;
 
 /// A walk, its scene and its sound.
-pub(super) struct ApartmentEpisode {
+#[derive(Debug)]
+pub struct ApartmentEpisode {
     facts: EpisodeFacts,
-    scene: Scene,
+    house: House,
     poses: Vec<Pose>,
     boundary: usize,
     soundscape: Soundscape,
@@ -25,7 +27,7 @@ pub(super) struct ApartmentEpisode {
 }
 
 impl ApartmentEpisode {
-    pub fn new(
+    pub(super) fn new(
         facts: EpisodeFacts,
         house: House,
         soundscape: Soundscape,
@@ -35,19 +37,31 @@ impl ApartmentEpisode {
         let boundary = explore.len();
         let mut poses = explore;
         poses.extend_from_slice(back);
-        Self { facts, scene: house.scene, poses, boundary, soundscape, heard: Vec::new() }
+        Self { facts, house, poses, boundary, soundscape, heard: Vec::new() }
     }
 
-    /// The sound of a frame. Each phase is heard from silence with the sources at the start of
-    /// their clips, so that the way back sounds the same however long the exploration was.
-    fn sound(&mut self, index: usize) -> Vec<[f32; 2]> {
+    /// What sounds, and where.
+    pub fn soundscape(&self) -> &Soundscape {
+        &self.soundscape
+    }
+
+    /// The apartment from above with the walk (exploration blue, way back green) and the sources,
+    /// `scale` pixels per quarter of a meter.
+    pub fn map(&self, scale: u32) -> Picture {
+        draw_map(&self.house, &self.soundscape, &self.poses, self.boundary, scale)
+    }
+
+    /// All samples of the episode, left and right. Each phase is heard from silence with the sources
+    /// at the start of their clips, so that the way back sounds the same however long the
+    /// exploration was.
+    pub fn sound(&mut self) -> &[[f32; 2]] {
         if self.heard.is_empty() {
             let mut listener = self.soundscape.listener(FRAME_SAMPLES);
             let (explore, back) = self.poses.split_at(self.boundary);
             listener.hear(explore, &mut self.heard);
             listener.hear(back, &mut self.heard);
         }
-        self.heard[index * FRAME_SAMPLES..(index + 1) * FRAME_SAMPLES].to_vec()
+        &self.heard
     }
 }
 
@@ -63,13 +77,13 @@ impl Episode for ApartmentEpisode {
     fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<far_data::Frame> {
         let phase = if index < self.boundary { Phase::Explore } else { Phase::Return };
         let time = index as f64 / f64::from(FPS);
-        let mut frame = studio.shoot(&self.scene, &self.poses[index], time, phase);
-        frame.audio = self.sound(index);
+        let mut frame = studio.shoot(&self.house.scene, &self.poses[index], time, phase);
+        frame.audio = self.sound()[index * FRAME_SAMPLES..(index + 1) * FRAME_SAMPLES].to_vec();
         Ok(frame)
     }
 
     fn scene(&mut self, _index: usize) -> &Scene {
-        &self.scene
+        &self.house.scene
     }
 
     fn pose(&self, index: usize) -> Pose {

@@ -114,6 +114,14 @@ impl Furnisher<'_> {
         {
             self.lay_rug(room, shop);
         }
+        for _ in 0..((area - 10.0) / 5.0).clamp(0.0, 3.0) as usize {
+            match shop.random.random_range(0..4) {
+                0 => self.at_wall(room, |shop| shop.plant(), shop),
+                1 => self.at_wall(room, |shop| shop.dresser(), shop),
+                2 => self.at_wall(room, |shop| shop.bookcase(), shop),
+                _ => self.at_wall(room, |shop| shop.armchair(), shop),
+            }
+        }
         let pictures = if kind == RoomKind::Laundry { 0 } else { (area / 5.0) as usize };
         for _ in 0..pictures {
             let picture = shop.picture();
@@ -180,7 +188,7 @@ impl Furnisher<'_> {
         let solid_back = (0..wide).all(|along| {
             let behind = cell(along, -1);
             self.plan.at(behind) == Space::Wall
-                && (piece.height() <= SILL || !self.is_window(behind))
+                && (piece.height() <= SILL || !self.plan.is_window(behind))
         });
         if !solid_back || !cells.iter().all(|&cell| self.is_free(room, cell)) {
             return None;
@@ -267,15 +275,6 @@ impl Furnisher<'_> {
         self.plan.at(cell) == Space::Room(room)
             && !self.ground.is_blocked(cell)
             && !self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize]
-    }
-
-    fn is_window(&self, [x, y]: [i32; 2]) -> bool {
-        self.plan.windows.iter().any(|window| {
-            let inside = |axis: usize, at: i32| {
-                (window.low[axis]..window.low[axis] + window.size[axis]).contains(&at)
-            };
-            inside(0, x) && inside(1, y)
-        })
     }
 
     fn random_cell(&self, room: u8, random: &mut ChaCha8Rng) -> Option<[i32; 2]> {

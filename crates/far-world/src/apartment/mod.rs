@@ -11,6 +11,7 @@ mod furnish;
 mod furniture;
 mod ground;
 mod house;
+mod map;
 mod passage;
 mod plan;
 mod route;
@@ -22,7 +23,7 @@ use crate::error::{Result, WorldError};
 use crate::random::random;
 use crate::sound::SAMPLE_RATE;
 use crate::world::{Episode, Recording, World};
-use episode::ApartmentEpisode;
+pub use episode::ApartmentEpisode;
 use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
 use far_memory::Camera;
 use house::House;
@@ -73,9 +74,15 @@ impl World for Apartment {
     }
 
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
+        Ok(Box::new(self.walk(recording, index)?))
+    }
+}
+
+impl Apartment {
+    /// Plans an episode, with what only apartments have: sources and a map.
+    pub fn walk(&self, recording: &Recording, index: u32) -> Result<ApartmentEpisode> {
         let scene = index % SCENES;
-        // Every scene meets every kind of route in turn, and so does a short recording.
-        let kind = (index + index / SCENES) % 6;
+        let kind = kind(index);
         let (three, tier) = (kind % 2 == 1, TIERS[kind as usize / 2]);
         let house = House::build(random(recording.seed, "apartment", u64::from(scene)));
         for attempt in 0..ATTEMPTS {
@@ -97,8 +104,7 @@ impl World for Apartment {
                 "v2" => route.dense(&house.plan),
                 _ => route.explore,
             };
-            let episode = ApartmentEpisode::new(facts, house, soundscape, explore, &route.back);
-            return Ok(Box::new(episode));
+            return Ok(ApartmentEpisode::new(facts, house, soundscape, explore, &route.back));
         }
         Err(WorldError::NoEpisode {
             world: "apartment",
@@ -107,4 +113,12 @@ impl World for Apartment {
             reason: format!("no way back of about {tier} m was found in apartment {scene}"),
         })
     }
+}
+
+/// Which of the six kinds of route an episode has: three tiers, over two points or three.
+///
+/// A short recording has every kind, and every scene meets all of them in turn: from one round over
+/// the scenes to the next its kind moves by 81 + 2, which has no factor in common with 6.
+fn kind(index: u32) -> u32 {
+    (index + 2 * (index / SCENES)) % 6
 }

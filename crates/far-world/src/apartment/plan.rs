@@ -149,6 +149,13 @@ impl Plan {
         }
     }
 
+    /// Whether a cell of wall holds a part of a window.
+    pub fn is_window(&self, cell: [i32; 2]) -> bool {
+        self.windows.iter().any(|Window { low, size }| {
+            (0..2).all(|axis| (low[axis]..low[axis] + size[axis]).contains(&cell[axis]))
+        })
+    }
+
     /// The cells of a room, from the south-west on.
     pub fn room_cells(&self, room: u8) -> impl Iterator<Item = [i32; 2]> + '_ {
         let columns = self.size[0];

@@ -112,6 +112,25 @@ fn walks_keep_out_of_walls_and_furniture_and_end_where_they_began() {
 }
 
 #[test]
+fn every_second_of_a_walk_is_heard_and_fits_into_the_samples() {
+    for index in [1, 5] {
+        let mut episode = Apartment.episode(&recording("v1"), index).unwrap();
+        let mut studio = Studio::new(Apartment.camera(), 8);
+        let mut samples = Vec::new();
+        for frame in 0..episode.frames() {
+            samples.extend(episode.frame(frame, &mut studio).unwrap().audio);
+        }
+        assert_eq!(samples.len(), 1600 * episode.frames());
+        for (second, part) in samples.chunks(16_000).enumerate() {
+            let loudest = part.iter().flatten().fold(0.0f32, |peak, x| peak.max(x.abs()));
+            assert!(loudest > 3e-4, "episode {index}: second {second} has peak {loudest}");
+        }
+        let cut = samples.iter().flatten().filter(|x| x.abs() >= 1.0).count();
+        assert!(cut * 1000 < samples.len(), "episode {index}: {cut} samples are cut");
+    }
+}
+
+#[test]
 fn apartments_differ_and_are_dealt_by_scene() {
     let plans: Vec<Floor> = (0..8)
         .map(|scene| {
@@ -126,4 +145,26 @@ fn apartments_differ_and_are_dealt_by_scene() {
     let deal = Deal { seed: 5, block: TEST.0, test: TEST.1 };
     let test = (0..SCENES).filter(|&scene| deal.split(scene) == far_data::Split::Test).count();
     assert_eq!(test, 24);
+}
+
+#[test]
+fn maps_show_walls_ways_and_sources() {
+    let episode = Apartment.walk(&recording("v1"), 1).unwrap();
+    let map = episode.map(4);
+    let counted = |color: [u8; 3]| map.pixels.chunks(3).filter(|pixel| *pixel == color).count();
+    for color in [[52, 52, 58], [40, 110, 220], [30, 160, 70], [220, 40, 40], [230, 130, 20]] {
+        assert!(counted(color) > 20, "{color:?}");
+    }
+    let kinds: Vec<_> = episode.soundscape().sources().map(|source| source.clip.kind()).collect();
+    assert!((2..=4).contains(&kinds.len()));
+    assert!((1..kinds.len()).all(|i| !kinds[..i].contains(&kinds[i])), "{kinds:?}");
+}
+
+#[test]
+fn every_scene_meets_every_kind_of_route() {
+    for scene in [0, 40] {
+        let mut met: Vec<_> = (0..6).map(|round| kind(scene + round * SCENES)).collect();
+        met.sort_unstable();
+        assert_eq!(met, [0, 1, 2, 3, 4, 5]);
+    }
 }

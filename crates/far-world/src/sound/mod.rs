@@ -14,7 +14,7 @@
 //! | `spectrogram` | a picture of what was heard |
 //!
 //! Amplitudes follow one model: a source of gain `g` at path length `d` arrives with
-//! `g / max(d, 0.5 m)`, less [`Bending`]'s loss where corners bend the path.
+//! `g / max(d, 1 m)`, less [`Bending`]'s loss where corners bend the path.
 
 mod arrival;
 mod clip;

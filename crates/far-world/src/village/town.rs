@@ -62,7 +62,7 @@ impl Town {
         line_lanes(&mut site, &plan);
         gardens(&mut site, &plan);
         plant(&mut site, &plan, biome);
-        let map = WalkMap::over(&grid, &props, 1.0, [0.1, 1.9], 0.35);
+        let map = WalkMap::over(&grid, &props, 1.0, [0.1, 2.6], 0.35);
         let stage_plan = stage_plan(biome, grid, materials, palette.ground, &mut random);
         let stage = Arc::new(Stage::bake(stage_plan, &props));
         let mut scene = Scene::new(stage, props);

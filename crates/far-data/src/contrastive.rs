@@ -1,0 +1,140 @@
+//! Pairs for the pretraining of retrieval encoders: memories near the goal against the rest.
+
+use far_memory::{Pose, wrap_angle};
+use rand::seq::index::sample;
+use serde::{Deserialize, Serialize};
+
+use crate::stream::stream;
+use crate::{
+    DataError, Dataset, ExampleQuery, Result, SamplingConfig, Split, SplitRule, TrainingSampler,
+};
+
+/// How pretraining examples are drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContrastiveConfig {
+    /// Seed of the stream.
+    pub seed: u64,
+    /// Rule that says which episodes train; the dataset's first rule when absent.
+    pub split_rule: Option<SplitRule>,
+    /// Part of the dataset to draw from.
+    pub split: Split,
+    /// Queries per step; the paper gives none, 64 as in joint training.
+    pub batch: u32,
+    /// Largest number of frames between current frame and goal.
+    pub horizon: u32,
+    /// Most positives per query (8).
+    pub positives: u32,
+    /// Most negatives per query (24).
+    pub negatives: u32,
+    /// A memory within this many meters of the goal is positive; the paper gives no number.
+    pub radius: f32,
+    /// Largest difference in heading of a positive in degrees; `None` for any heading, as the paper
+    /// has it for sound.
+    pub heading: Option<f32>,
+}
+
+impl Default for ContrastiveConfig {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            split_rule: None,
+            split: Split::Train,
+            batch: 64,
+            horizon: 128,
+            positives: 8,
+            negatives: 24,
+            radius: 1.0,
+            heading: Some(45.0),
+        }
+    }
+}
+
+impl ContrastiveConfig {
+    /// The settings for the corpus that a built-in world stands for: sound carries in all
+    /// directions, so the apartment has no heading limit.
+    pub fn of_corpus(corpus: &str) -> Self {
+        let joint = SamplingConfig::of_corpus(corpus);
+        let heading = if corpus == "apartment" { None } else { Self::default().heading };
+        Self { horizon: joint.horizon, heading, ..Self::default() }
+    }
+
+    /// Whether a memory at `pose` shows the surroundings of `goal`.
+    fn is_positive(&self, pose: &Pose, goal: &Pose) -> bool {
+        let turned = wrap_angle(pose.yaw() - goal.yaw()).abs().to_degrees();
+        pose.distance(goal) <= self.radius && self.heading.is_none_or(|limit| turned <= limit)
+    }
+}
+
+/// One query with memories that belong to its goal and memories that do not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContrastiveExample {
+    /// The present and the goal.
+    pub query: ExampleQuery,
+    /// Explore frames near the goal, ascending, at least one.
+    pub positives: Vec<u32>,
+    /// Other explore frames of the same episode, ascending: an encoder that only tells episodes
+    /// apart gains nothing.
+    pub negatives: Vec<u32>,
+}
+
+/// Draws pretraining examples; any step at any time, like [`TrainingSampler`].
+pub struct ContrastiveSampler<'a> {
+    dataset: &'a Dataset,
+    config: ContrastiveConfig,
+    queries: TrainingSampler<'a>,
+}
+
+impl<'a> ContrastiveSampler<'a> {
+    /// A sampler over `dataset`.
+    pub fn new(dataset: &'a Dataset, config: ContrastiveConfig) -> Result<Self> {
+        for (setting, value) in [("positives", config.positives), ("negatives", config.negatives)] {
+            if value == 0 {
+                return Err(DataError::Setting { setting, reason: "must be at least 1".into() });
+            }
+        }
+        let queries = SamplingConfig {
+            seed: config.seed,
+            split_rule: config.split_rule,
+            split: config.split,
+            batch: config.batch,
+            goals_per_observation: 1,
+            horizon: config.horizon,
+            pool: u32::MAX,
+            anchor: None,
+        };
+        let queries = TrainingSampler::new(dataset, queries)?;
+        Ok(Self { dataset, config, queries })
+    }
+
+    /// All examples of a step, in order.
+    pub fn batch(&self, step: u64) -> Result<Vec<ContrastiveExample>> {
+        let examples = self.queries.batch(step)?;
+        let drawn = examples.into_iter().enumerate().map(|(number, example)| {
+            let episode = self.dataset.episode(example.query.episode)?;
+            let (query, memory) = (example.query, example.memory.frames);
+            let pose = |frame: u32| &episode.poses()[frame as usize];
+            let (mut near, far): (Vec<u32>, Vec<u32>) = memory
+                .iter()
+                .partition(|&&frame| self.config.is_positive(pose(frame), &query.goal));
+            if near.is_empty() {
+                // Memory holds nothing near the goal: the nearest there is must do.
+                let distance = |frame: &u32| pose(*frame).distance(&query.goal);
+                near.extend(memory.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
+            }
+            let choose = |frames: &[u32], most: u32, purpose| {
+                let mut random = stream(self.config.seed, purpose, step, number as u64);
+                let amount = frames.len().min(most as usize);
+                let chosen = sample(&mut random, frames.len(), amount);
+                let mut chosen: Vec<u32> = chosen.iter().map(|index| frames[index]).collect();
+                chosen.sort_unstable();
+                chosen
+            };
+            let positives = choose(&near, self.config.positives, "positive");
+            let far: Vec<u32> = far.into_iter().filter(|frame| !near.contains(frame)).collect();
+            let negatives = choose(&far, self.config.negatives, "negative");
+            Ok(ContrastiveExample { query, positives, negatives })
+        });
+        drawn.collect()
+    }
+}

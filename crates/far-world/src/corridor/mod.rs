@@ -1,0 +1,153 @@
+//! The corridor, after AI2-THOR-dyn: somebody patrols a corridor and is seen only through a doorway.
+//!
+//! The observer looks at both ends while nobody is there, goes to a post in the room, watches the
+//! agent cross from end to end, then goes through the doorway and looks at both ends again. The last
+//! crossing tells where the agent is; the present view does not.
+
+mod checker;
+mod episode;
+mod hall;
+mod patrol;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use far_data::{DatasetDescription, Deal, EpisodeFacts, Pair, Signal, SplitRule};
+use far_memory::Camera;
+use rand::RngExt;
+
+use self::episode::CorridorEpisode;
+use self::hall::Hall;
+use self::plan::Plan;
+use crate::error::{Result, WorldError};
+use crate::{Episode, Recording, Scene, World, random};
+
+/// Different halls in one recording; all of them appear in training and in testing.
+const HALLS: u32 = 7;
+/// Attempts at a plan that passes quality control before giving up.
+const ATTEMPTS: usize = 50;
+
+/// The corridor world.
+#[derive(Clone, Copy, Debug)]
+pub struct Corridor;
+
+/// What an episode is to its story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// The agent patrols.
+    Acted,
+    /// The same frames without an agent.
+    Control,
+    /// The agent patrols; another episode leaves its last crossing out.
+    Factual,
+    /// The last crossing is left out.
+    Counterfactual,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Acted => "acted",
+            Self::Control => "control",
+            Self::Factual => "factual",
+            Self::Counterfactual => "counterfactual",
+        }
+    }
+}
+
+/// Roles within a block of the default variant: six alone, two with their static control (one
+/// episode in six is a control, as in the paper), and a counterfactual pair.
+const BLOCK: [(u32, Role); 12] = [
+    (0, Role::Acted),
+    (1, Role::Acted),
+    (2, Role::Acted),
+    (3, Role::Acted),
+    (4, Role::Acted),
+    (5, Role::Acted),
+    (6, Role::Acted),
+    (6, Role::Control),
+    (7, Role::Acted),
+    (7, Role::Control),
+    (8, Role::Factual),
+    (8, Role::Counterfactual),
+];
+/// Stories per block.
+const STORIES: u32 = 9;
+
+/// Story, role and partner of an episode.
+fn part(variant: &str, index: u32) -> (u32, Role, Option<u32>) {
+    if variant == "paired" {
+        let role = if index % 2 == 0 { Role::Factual } else { Role::Counterfactual };
+        return (index / 2, role, Some(index ^ 1));
+    }
+    let within = index % BLOCK.len() as u32;
+    let (story, role) = BLOCK[within as usize];
+    let partner = (within >= 6).then_some(index ^ 1);
+    (index / BLOCK.len() as u32 * STORIES + story, role, partner)
+}
+
+impl World for Corridor {
+    fn name(&self) -> &'static str {
+        "corridor"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &["mixed", "paired"]
+    }
+
+    fn fps(&self) -> f32 {
+        10.0
+    }
+
+    fn camera(&self) -> Camera {
+        Camera::from_degrees(70.0, 70.0)
+    }
+
+    fn describe(&self, _: &Recording, description: &mut DatasetDescription) {
+        description.signals.extend([Signal::Events, Signal::Agent, Signal::States]);
+        description.labels = vec!["transit".into()];
+        description.splits = vec![SplitRule::Episode];
+        description.cues = ["metadata", "vision", "agent"].map(String::from).to_vec();
+        description.overlap_radius = 14.0;
+        description.provenance = "built-in corridor, after AI2-THOR-dyn".into();
+    }
+
+    fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
+        let (story, role, partner) = part(recording.variant, index);
+        let number = story % HALLS;
+        let hall =
+            Hall::draw(number, &mut random(recording.seed, "corridor-hall", u64::from(number)));
+        let mut stream = random(recording.seed, "corridor-story", u64::from(story));
+        let seed = stream.random();
+        let look = hall.looks[stream.random_range(0..hall.looks.len())];
+        let mut rejected = None;
+        let plan = (0..ATTEMPTS).find_map(|_| {
+            let plan = Plan::draw(&hall, &mut stream);
+            let verdict = checker::check(&hall, &plan, &self.camera());
+            rejected = verdict.err();
+            rejected.is_none().then_some(plan)
+        });
+        let mut plan = plan.ok_or_else(|| WorldError::NoEpisode {
+            world: self.name(),
+            index,
+            seed: recording.seed,
+            reason: format!("every plan leaks, the last by {rejected:?}"),
+        })?;
+        match role {
+            Role::Acted | Role::Factual => {}
+            Role::Control => plan.patrol.absent = true,
+            Role::Counterfactual => plan.patrol = plan.patrol.without_last(),
+        }
+        // The stories of a pair share their part, so that no test story is trained on.
+        let split = Deal { seed: recording.seed, block: 5, test: 1 }.split(story);
+        let mut facts = EpisodeFacts::new(format!("hall-{number}"), split, seed);
+        facts.route = if role == Role::Control { "static" } else { "acted" }.into();
+        facts.pair = partner.map(|episode| Pair { episode, role: role.name().into() });
+        let scene = Scene::new(std::sync::Arc::clone(&hall.stage), hall.props.clone());
+        Ok(Box::new(CorridorEpisode { hall, plan, facts, fps: self.fps(), look, scene }))
+    }
+}
