@@ -45,6 +45,7 @@ mod grid;
 pub mod kitchen;
 mod leap;
 mod light;
+mod march;
 mod material;
 mod noise;
 mod pattern;
