@@ -4,7 +4,8 @@
 //! channels. Each slot with an affine map becomes, head by head, x̂·γ + β with γ and β [d] (see
 //! `modulated_norm.rs`); a slot without one, such as the values, is copied.
 
-use super::modulated_norm::{Affine, backward_row, forward_row};
+use super::modulated_norm::Affine;
+use super::norm_row::{backward_row, forward_row};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, reduce_ranges, row_grain, with_scratch};

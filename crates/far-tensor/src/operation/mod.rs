@@ -18,6 +18,7 @@ mod loss;
 mod masked;
 mod modulated_norm;
 mod noise_schedule;
+mod norm_row;
 mod permute;
 mod pooling;
 mod reduction;
