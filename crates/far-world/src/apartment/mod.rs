@@ -11,6 +11,7 @@ mod furnish;
 mod furniture;
 mod ground;
 mod house;
+mod lattice;
 mod map;
 mod passage;
 mod plan;

@@ -150,7 +150,7 @@ fn apartments_differ_and_are_dealt_by_scene() {
 #[test]
 fn maps_show_walls_ways_and_sources() {
     let episode = Apartment.walk(&recording("v1"), 1).unwrap();
-    let map = episode.map(4);
+    let map = episode.map(8);
     let counted = |color: [u8; 3]| map.pixels.chunks(3).filter(|pixel| *pixel == color).count();
     for color in [[52, 52, 58], [40, 110, 220], [30, 160, 70], [220, 40, 40], [230, 130, 20]] {
         assert!(counted(color) > 20, "{color:?}");

@@ -22,19 +22,30 @@ const PEAK: f32 = 0.4;
 
 /// What a clip sounds like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum ClipKind {
+    /// Ticks and tocks.
     Clock,
+    /// A running tap.
     Water,
+    /// Chopped air over a motor.
     Fan,
+    /// A plucked tune.
     MusicBox,
+    /// A voice without words.
     Babble,
+    /// A low buzz.
     Fridge,
+    /// Whistled phrases.
     Birds,
+    /// A whistle in steam.
     Kettle,
+    /// Thumps and sloshing.
     Washer,
+    /// A trilled ring.
     Telephone,
+    /// Hasty keys.
     Typewriter,
+    /// Rumble and crackle.
     Fire,
 }
 
