@@ -99,9 +99,7 @@ fn ten_training_steps_agree_with_pytorch() {
             Tensor::from_slice(&conditions.values()[step * 32..][..32], [2, 16]).unwrap();
         let done = trained.step(&device, 1, |tape, parameters, _| {
             let y = network.forward(tape, parameters, &x, &condition)?;
-            let difference = tape.subtract(&y, &x)?;
-            let square = tape.multiply(&difference, &difference)?;
-            tape.mean(&square)
+            tape.squared_error(&y, &x, None)
         });
         let loss = done.unwrap().loss;
         assert!((loss - expected).abs() <= 1e-4 * expected, "step {step}: {loss}, not {expected}");

@@ -1,5 +1,36 @@
-//! Tensors, tape autodiff and fused operations: what a diffusion transformer needs to train, and
-//! nothing else.
+//! Tensors, tape autodiff and fused operations on the CPU: what a diffusion transformer needs to
+//! train, and nothing else.
+//!
+//! - A [`Tensor`] is a contiguous row-major array of f32. A [`Tape`] has the operations as methods
+//!   and runs them backward; [`Tape::inference`] keeps nothing.
+//! - [`Parameters`] live in flat arenas by name; [`Trained`] adds gradients and [`AdamW`] and makes
+//!   steps that never apply a bad update.
+//! - [`CheckpointWriter`] and [`Checkpoint`] are safetensors files, written whole or not at all.
+//! - [`Random`] is a counter-based generator with streams named by purpose and step.
+//!
+//! The same seed gives the same bytes, with any number of threads.
+//!
+//! ```
+//! use far_tensor::{AdamWConfig, ArenaBuilder, Device, Initialization, Tensor, Trained};
+//!
+//! // Fit y = 2x₁ − x₂ with one linear map.
+//! let mut builder = ArenaBuilder::new("toy");
+//! let weight = builder.linear("weight", 2, 1, Initialization::Xavier);
+//! let config = AdamWConfig { learning_rate: 0.05, warm_up: 0, ..AdamWConfig::default() };
+//! let mut trained = Trained::new(builder.build(7), config);
+//! let x = Tensor::from_slice(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], [3, 2])?;
+//! let y = Tensor::from_slice(&[2.0, -1.0, 1.0], [3, 1])?;
+//! let device = Device::cpu();
+//! for _ in 0..300 {
+//!     trained.step(&device, 1, |tape, parameters, _| {
+//!         let guess = tape.linear(&x, &parameters.tensor(weight), None)?;
+//!         tape.squared_error(&guess, &y, None)
+//!     })?;
+//! }
+//! let learned = trained.parameters.tensor(weight);
+//! assert!((learned.values()[0] - 2.0).abs() < 0.05 && (learned.values()[1] + 1.0).abs() < 0.05);
+//! # Ok::<(), far_tensor::Error>(())
+//! ```
 
 mod arena;
 mod buffer;

@@ -17,7 +17,7 @@ use crate::{Error, Result, Tape, Tensor};
 use std::sync::Arc;
 
 impl Tape {
-    /// x·W + b: x [rows…, I], W [I, O], b [O] → [rows…, O].
+    /// x·W + b: x `[rows…, I]`, W `[I, O]`, b `[O]` → `[rows…, O]`.
     ///
     /// # Errors
     /// If the widths do not fit.

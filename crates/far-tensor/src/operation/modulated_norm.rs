@@ -17,7 +17,7 @@ use crate::{Error, Result, Tape, Tensor};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Scale γ and offset β of a norm, each [D].
+/// Scale γ and offset β of a norm, each `[D]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Affine<'a> {
     /// γ.

@@ -216,9 +216,7 @@ impl Runner {
         let network = &self.network;
         self.trained.step(&self.device, 1, |tape, parameters, _| {
             let y = network.forward(tape, parameters, &x, &condition)?;
-            let difference = tape.subtract(&y, &x)?;
-            let square = tape.multiply(&difference, &difference)?;
-            tape.mean(&square)
+            tape.squared_error(&y, &x, None)
         })?;
         Ok(start.elapsed().as_secs_f64())
     }
