@@ -160,7 +160,9 @@ impl RecallQuery {
             }
             if !values.iter().all(|value| value.is_finite()) {
                 return Err(Error::Query {
-                    reason: format!("the embedding of cue {name:?} has a number that is not finite"),
+                    reason: format!(
+                        "the embedding of cue {name:?} has a number that is not finite"
+                    ),
                 });
             }
         }

@@ -46,16 +46,14 @@ fn retriever(config: RetrieverConfig, seed: u64) -> Retriever {
 }
 
 fn schema() -> Schema {
-    let cues = vec![Cue::half_key("audio", 6), Cue::metadata("meta"), Cue::key("vision", DIMENSION)];
+    let cues =
+        vec![Cue::half_key("audio", 6), Cue::metadata("meta"), Cue::key("vision", DIMENSION)];
     Schema::new(cues).expect("a valid schema")
 }
 
 fn random_pose(random: &mut fastrand::Rng, origin: f32) -> Pose {
-    let position = [
-        origin + 10.0 * random.f32(),
-        -origin + 10.0 * random.f32(),
-        2.0 * random.f32(),
-    ];
+    let position =
+        [origin + 10.0 * random.f32(), -origin + 10.0 * random.f32(), 2.0 * random.f32()];
     Pose::from_yaw_pitch(position, 7.0 * random.f32(), 2.4 * (random.f32() - 0.5))
 }
 

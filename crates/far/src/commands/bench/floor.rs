@@ -76,8 +76,25 @@ impl Floor {
         // SAFETY: three square row-major matrices of MATRIX² elements; the product is not read.
         self.multiply.time(|| unsafe {
             gemm::gemm(
-                MATRIX, MATRIX, MATRIX, product.as_mut_ptr(), 1, size, false, left.as_ptr(), 1, size,
-                right.as_ptr(), 1, size, 0.0, 1.0, false, false, false, parallelism,
+                MATRIX,
+                MATRIX,
+                MATRIX,
+                product.as_mut_ptr(),
+                1,
+                size,
+                false,
+                left.as_ptr(),
+                1,
+                size,
+                right.as_ptr(),
+                1,
+                size,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                parallelism,
             );
         });
     }

@@ -41,10 +41,18 @@ impl Answer {
 
 impl Peer {
     /// Starts a peer on a folder and waits until it is ready.
-    pub fn start(command: &str, folder: &Path, slots: usize, threads: usize) -> anyhow::Result<Self> {
+    pub fn start(
+        command: &str,
+        folder: &Path,
+        slots: usize,
+        threads: usize,
+    ) -> anyhow::Result<Self> {
         let mut words = command.split_whitespace();
         let program = words.next().ok_or_else(|| {
-            Hint::error("the peer's command is empty", "give one, for instance --peer \"python peer.py\"")
+            Hint::error(
+                "the peer's command is empty",
+                "give one, for instance --peer \"python peer.py\"",
+            )
         })?;
         let mut child = Command::new(program)
             .args(words)
@@ -133,7 +141,11 @@ pub fn export(
         write(folder, "query_keys.f32", keys.copied())?;
     }
     write(folder, "times.f64", (0..snapshot.len()).map(|index| snapshot.time(index)))?;
-    write(folder, "poses.f32", (0..snapshot.len()).map(|index| pose_numbers(&snapshot.pose(index))))?;
+    write(
+        folder,
+        "poses.f32",
+        (0..snapshot.len()).map(|index| pose_numbers(&snapshot.pose(index))),
+    )?;
     write(folder, "query_times.f64", queries.iter().map(|query| query.time))?;
     write(folder, "query_strides.f32", queries.iter().map(|query| query.stride))?;
     write(folder, "query_poses.f32", queries.iter().map(|query| pose_numbers(&query.pose)))?;

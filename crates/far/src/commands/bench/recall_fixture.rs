@@ -58,7 +58,8 @@ pub fn build(memories: usize, dimension: Option<usize>, seed: u64) -> anyhow::Re
             let (pose, goal) = (step(&mut random), step(&mut random));
             random_key(&mut random, &mut key);
             let time = memories as f64 * PERIOD;
-            let query = RecallQuery::new(time, pose, goal).with_stride(PERIOD as f32).with_seed(number);
+            let query =
+                RecallQuery::new(time, pose, goal).with_stride(PERIOD as f32).with_seed(number);
             if dimension.is_some() { query.with_key("vision", &key) } else { query }
         })
         .collect();
