@@ -6,6 +6,7 @@
 
 use crate::Error;
 use bytemuck::Pod;
+use memmap2::MmapMut;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -31,9 +32,15 @@ unsafe impl StableBytes for Box<[u8]> {
     }
 }
 
+/// Columns from this size on are mapped rather than allocated, so that they can ask for huge pages:
+/// a scan over millions of keys otherwise spends its time looking up small ones.
+const MAPPED_BYTES: usize = 4 << 20;
+
 enum Backing {
     /// Allocated here with this layout; freed on drop.
     Owned(Layout),
+    /// Anonymous memory of the system's; unmapped on drop.
+    Mapped { _map: MmapMut },
     /// Lent; kept alive by the handle.
     Lent { _owner: Arc<dyn StableBytes> },
 }
@@ -56,6 +63,10 @@ impl<T: Pod> Column<T> {
     /// A column of `capacity` zeros, aligned to [`COLUMN_ALIGNMENT`].
     pub fn zeroed(capacity: usize) -> Self {
         let bytes = capacity.checked_mul(size_of::<T>()).expect("a column fits the address space");
+        if let Some((start, map)) = mapped(bytes) {
+            let backing = Backing::Mapped { _map: map };
+            return Self { start: start.cast(), capacity, backing, element: PhantomData };
+        }
         let layout = Layout::from_size_align(bytes.max(1), COLUMN_ALIGNMENT.max(align_of::<T>()))
             .expect("a column fits the address space");
         // SAFETY: the layout has a size of at least one byte.
@@ -129,6 +140,20 @@ impl<T: Pod> Column<T> {
     }
 }
 
+/// Zeroed pages for a large column; `None` for a small one, or if the system has none to give and
+/// the allocator shall try.
+fn mapped(bytes: usize) -> Option<(NonNull<u8>, MmapMut)> {
+    if bytes < MAPPED_BYTES {
+        return None;
+    }
+    let mut map = MmapMut::map_anon(bytes).ok()?;
+    // A wish that the system may refuse; everything works without.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
+    let start = NonNull::new(map.as_mut_ptr())?;
+    Some((start, map))
+}
+
 impl<T: Pod> Drop for Column<T> {
     fn drop(&mut self) {
         if let Backing::Owned(layout) = self.backing {
@@ -148,6 +173,15 @@ mod tests {
         // SAFETY: nobody writes.
         let values = unsafe { column.read(3) };
         assert_eq!(values, [1.0, 2.0, 3.0]);
+        assert_eq!(values.as_ptr() as usize % COLUMN_ALIGNMENT, 0);
+    }
+
+    #[test]
+    fn large_columns_are_aligned_and_zero() {
+        let column = Column::<f32>::zeroed(MAPPED_BYTES / 4 + 3);
+        // SAFETY: nobody writes.
+        let values = unsafe { column.read(column.capacity()) };
+        assert!(values.iter().all(|&value| value == 0.0));
         assert_eq!(values.as_ptr() as usize % COLUMN_ALIGNMENT, 0);
     }
 

@@ -85,60 +85,41 @@ impl WithSimd for Adapt<'_> {
     }
 }
 
-/// Rows whose products are summed together, so that the query is loaded once for all of them.
-const ROWS: usize = 4;
-
-/// `products[row] = keys[row]·query` for row-major `keys`.
+/// `products[row] = keys[row]·query` for row-major `keys`, one row after the other: a plain forward
+/// walk through memory is what the processor's own prefetcher follows best.
 #[inline(always)]
 pub(crate) fn dot_rows<S: Simd>(simd: S, keys: &[f32], query: &[f32], products: &mut [f32]) {
-    let dimension = query.len();
-    debug_assert_eq!(keys.len(), dimension * products.len());
-    let (query_vectors, query_rest) = S::as_simd_f32s(query);
-    let mut groups = products.chunks_exact_mut(ROWS);
-    let mut rows = keys.chunks_exact(ROWS * dimension);
-    for (products, group) in groups.by_ref().zip(rows.by_ref()) {
-        // No closures here: they would not be compiled for the instruction set of `simd`.
-        let (first, rest) = group.split_at(dimension);
-        let (second, rest) = rest.split_at(dimension);
-        let (third, fourth) = rest.split_at(dimension);
-        let rows: [&[f32]; ROWS] = [first, second, third, fourth];
-        let mut vectors: [&[S::f32s]; ROWS] = [&[]; ROWS];
-        for (vectors, row) in vectors.iter_mut().zip(rows) {
-            *vectors = &S::as_simd_f32s(row).0[..query_vectors.len()];
-        }
-        let mut sums = [simd.splat_f32s(0.0); ROWS];
-        for (place, &query) in query_vectors.iter().enumerate() {
-            for (sum, row) in sums.iter_mut().zip(&vectors) {
-                *sum = simd.mul_add_e_f32s(row[place], query, *sum);
-            }
-        }
-        if !query_rest.is_empty() {
-            let query = simd.partial_load_f32s(query_rest);
-            for (sum, row) in sums.iter_mut().zip(rows) {
-                let row = simd.partial_load_f32s(S::as_simd_f32s(row).1);
-                *sum = simd.mul_add_e_f32s(row, query, *sum);
-            }
-        }
-        for (product, sum) in products.iter_mut().zip(sums) {
-            *product = simd.reduce_sum_f32s(sum);
-        }
-    }
-    let rest = rows.remainder().chunks_exact(dimension);
-    for (product, row) in groups.into_remainder().iter_mut().zip(rest) {
+    debug_assert_eq!(keys.len(), query.len() * products.len());
+    for (product, row) in products.iter_mut().zip(keys.chunks_exact(query.len())) {
         *product = dot(simd, row, query);
     }
 }
 
+/// Sums kept apart within a row, so that additions need not wait for each other.
+const SUMS: usize = 4;
+
 /// The dot product of two vectors of equal length.
 #[inline(always)]
-pub(crate) fn dot<S: Simd>(simd: S, left: &[f32], right: &[f32]) -> f32 {
+fn dot<S: Simd>(simd: S, left: &[f32], right: &[f32]) -> f32 {
     let ((left, left_rest), (right, right_rest)) = (S::as_simd_f32s(left), S::as_simd_f32s(right));
-    let mut sum = simd.splat_f32s(0.0);
-    for (&left, &right) in left.iter().zip(right) {
-        sum = simd.mul_add_e_f32s(left, right, sum);
+    let mut sums = [simd.splat_f32s(0.0); SUMS];
+    let (mut lefts, mut rights) = (left.chunks_exact(SUMS), right.chunks_exact(SUMS));
+    for (left, right) in lefts.by_ref().zip(rights.by_ref()) {
+        for place in 0..SUMS {
+            sums[place] = simd.mul_add_e_f32s(left[place], right[place], sums[place]);
+        }
     }
-    let (left, right) = (simd.partial_load_f32s(left_rest), simd.partial_load_f32s(right_rest));
-    simd.reduce_sum_f32s(simd.mul_add_e_f32s(left, right, sum))
+    let remainder = lefts.remainder().iter().zip(rights.remainder());
+    for (sum, (&left, &right)) in sums.iter_mut().zip(remainder) {
+        *sum = simd.mul_add_e_f32s(left, right, *sum);
+    }
+    if !left_rest.is_empty() {
+        let (left, right) = (simd.partial_load_f32s(left_rest), simd.partial_load_f32s(right_rest));
+        sums[SUMS - 1] = simd.mul_add_e_f32s(left, right, sums[SUMS - 1]);
+    }
+    let [first, second, third, fourth] = sums;
+    let sum = simd.add_f32s(simd.add_f32s(first, second), simd.add_f32s(third, fourth));
+    simd.reduce_sum_f32s(sum)
 }
 
 /// Cosines of a run of stored keys with a unit query. `widened` is room for half-precision rows.
@@ -171,15 +152,19 @@ pub(crate) fn cosines<S: Simd>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instruction_set::on_each;
     use proptest::prelude::*;
 
-    struct Cosines<'a>(Keys<'a>, &'a [f32], &'a mut [f32]);
+    struct Cosines<'a>(Keys<'a>, &'a [f32], usize);
 
     impl WithSimd for Cosines<'_> {
-        type Output = ();
+        type Output = Vec<f32>;
 
-        fn with_simd<S: Simd>(self, simd: S) {
-            cosines(simd, self.0, self.1, &mut Vec::new(), self.2);
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+            let mut scores = vec![0.0; self.2];
+            cosines(simd, self.0, self.1, &mut Vec::new(), &mut scores);
+            scores
         }
     }
 
@@ -195,11 +180,11 @@ mod tests {
             let keys: Vec<f32> = (0..rows * query.len()).map(noise).collect();
             let halves: Vec<half::f16> = keys.iter().map(|&key| half::f16::from_f32(key)).collect();
             for keys in [Keys::F32(&keys), Keys::F16(&halves)] {
-                let mut scores = vec![0.0; rows];
-                Arch::new().dispatch(Cosines(keys, &query, &mut scores));
-                for (row, score) in scores.iter().enumerate() {
-                    let row = keys.range(row * query.len(), (row + 1) * query.len());
-                    prop_assert!((row.dot(&query) - score).abs() < 1e-5);
+                for scores in on_each(|| Cosines(keys, &query, rows)) {
+                    for (row, score) in scores.iter().enumerate() {
+                        let row = keys.range(row * query.len(), (row + 1) * query.len());
+                        prop_assert!((row.dot(&query) - score).abs() < 1e-5);
+                    }
                 }
             }
         }

@@ -1,4 +1,50 @@
-//! An episodic memory that recalls by learned, fused cues.
+//! An episodic memory that recalls by learned, fused cues: append what an agent saw, ask for the few
+//! records that matter now, and see why each was chosen.
+//!
+//! ```
+//! use far_memory::policy::PolicyConfig;
+//! use far_memory::{Cue, Memory, Observation, Pose, Recall, RecallQuery, Schema, Scratch};
+//!
+//! let mut memory = Memory::new(Schema::new(vec![Cue::metadata("meta"), Cue::key("vision", 3)])?);
+//! for step in 0..100 {
+//!     let pose = Pose::from_yaw_pitch([step as f32 * 0.5, 0.0, 1.6], 0.0, 0.0);
+//!     let key = [(step as f32).sin(), (step as f32).cos(), 0.3]; // from any image encoder
+//!     memory.append(&Observation::new(step as f64 * 0.2, pose).with_key("vision", &key))?;
+//! }
+//! let here = Pose::from_yaw_pitch([20.0, 0.0, 1.6], 3.0, 0.0);
+//! let goal = Pose::from_yaw_pitch([19.0, 0.0, 1.6], 3.0, 0.0);
+//! let query = RecallQuery::new(20.0, here, goal).with_key("vision", &[0.1, 0.9, 0.3]);
+//! let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
+//! let policy = PolicyConfig::from_id("nearest-pose")?.build()?; // or Retriever::load("retriever.safetensors")?
+//! policy.recall(&memory.snapshot(), &query, 3, &mut scratch, &mut recall)?;
+//! println!("{:?}", recall.ids().collect::<Vec<_>>());
+//! # assert_eq!(recall.len(), 3);
+//! # Ok::<(), far_memory::Error>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! | what | type |
+//! |---|---|
+//! | cues of a memory | [`Schema`], [`Cue`] |
+//! | writing, in RAM | [`Memory`], [`Observation`] |
+//! | writing, on disk | [`store`] |
+//! | reading on any thread, without waiting for the writer | [`MemoryReader`], [`Snapshot`], [`BlockView`] |
+//! | asking | [`RecallQuery`], [`Pool`] |
+//! | rules | [`RecallPolicy`]: [`Retriever`] is the learned one (`far`), [`policy`] has the published ones |
+//! | answers with their reasons | [`Recall`] |
+//!
+//! The equations of Future-Aware Recall are one file each: `metadata_scorer.rs`, `cosine.rs`,
+//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`; `retriever.rs` puts them together, and
+//! `feature.rs` defines what the metadata scorer sees. Each has a plain reference beside the fast path.
+//!
+//! # Guarantees
+//!
+//! - A query has no place for the future, so no rule can look at it.
+//! - A recall allocates nothing once its [`Scratch`] and [`Recall`] have grown; it gives the same bits with
+//!   any number of threads.
+//! - No policy reads or returns a record outside the query's [`Pool`].
+//! - Records never move or change: a [`MemoryId`] is valid forever.
 
 mod activation;
 mod block;
@@ -10,6 +56,8 @@ mod error;
 mod feature;
 mod fusion;
 mod gate;
+#[cfg(test)]
+mod instruction_set;
 mod key;
 mod memory;
 mod metadata_scorer;

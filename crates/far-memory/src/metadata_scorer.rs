@@ -301,3 +301,75 @@ impl FoldedScorer {
         outputs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::angle_sines;
+    use crate::instruction_set::on_each;
+    use proptest::prelude::*;
+    use pulp::WithSimd;
+
+    struct Score<'a>(&'a MetadataScorer, &'a RecallQuery, &'a [(f64, Pose)]);
+
+    impl WithSimd for Score<'_> {
+        type Output = Vec<f32>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+            let mut folded = FoldedScorer::default();
+            self.0.fold(self.1, &mut folded);
+            let mut tile = MetadataTile::default();
+            for (place, (time, pose)) in self.2.iter().enumerate() {
+                let (position, angles) = (pose.position, angle_sines(pose));
+                let stored = StoredMetadata {
+                    times: &[*time],
+                    positions: position.each_ref().map(std::slice::from_ref),
+                    angles: angles.each_ref().map(std::slice::from_ref),
+                };
+                folded.load(&mut tile, place, &stored);
+            }
+            let mut scores = vec![0.0; self.2.len()];
+            folded.score(simd, self.0, &mut tile, Prefetch::NONE, &mut scores);
+            scores
+        }
+    }
+
+    fn layer(random: &mut fastrand::Rng, outputs: usize, inputs: usize) -> Layer {
+        let bound = 1.5 / (inputs as f32).sqrt();
+        let mut numbers = |count| (0..count).map(|_| (2.0 * random.f32() - 1.0) * bound).collect();
+        Layer { weight: numbers(outputs * inputs), bias: numbers(outputs) }
+    }
+
+    fn pose(random: &mut fastrand::Rng) -> Pose {
+        // Ten kilometers from the origin, where careless folding loses digits.
+        let position = [1e4 + 20.0 * random.f32(), -1e4 + 20.0 * random.f32(), random.f32()];
+        Pose::from_yaw_pitch(position, 6.3 * random.f32(), 3.0 * (random.f32() - 0.5))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn the_folded_network_agrees_with_the_definition(
+            seed in any::<u64>(),
+            width in 1usize..60,
+            hidden in 1usize..3,
+            memories in 1usize..TILE,
+        ) {
+            let random = &mut fastrand::Rng::with_seed(seed);
+            let mut layers = vec![layer(random, width, FEATURES)];
+            layers.extend((1..hidden).map(|_| layer(random, width, width)));
+            layers.push(layer(random, 1, width));
+            let scorer = MetadataScorer::new(FeatureScale { length: 4.0, time: 1.5 }, layers);
+            let query = RecallQuery::new(1e6, pose(random), pose(random)).with_stride(0.7);
+            let records: Vec<(f64, Pose)> =
+                (0..memories).map(|_| (1e6 - 3e3 * random.f64(), pose(random))).collect();
+            for scores in on_each(|| Score(&scorer, &query, &records)) {
+                for ((time, pose), score) in records.iter().zip(scores) {
+                    let expected = scorer.score_reference(&query, *time, pose);
+                    prop_assert!((score - expected).abs() < 1e-5, "{} {}", score, expected);
+                }
+            }
+        }
+    }
+}

@@ -162,21 +162,36 @@ pub(crate) fn merge<'a>(parts: impl Iterator<Item = &'a PartStatistics>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instruction_set::on_each;
     use proptest::prelude::*;
-    use pulp::{Arch, WithSimd};
+    use pulp::WithSimd;
 
     struct Parts<'a>(&'a [f32], usize);
 
     impl WithSimd for Parts<'_> {
         type Output = Vec<PartStatistics>;
 
+        #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
             self.0.chunks(self.1).map(|part| PartStatistics::of(simd, part)).collect()
         }
     }
 
+    /// The statistics, which every instruction set must find alike within rounding.
     fn merged(scores: &[f32], part: usize) -> Option<Statistics> {
-        merge(Arch::new().dispatch(Parts(scores, part)).iter())
+        let mut results = on_each(|| Parts(scores, part)).into_iter().map(|p| merge(p.iter()));
+        let first = results.next().expect("at least the scalar code");
+        for other in results {
+            match (first, other) {
+                (Some(first), Some(other)) => {
+                    assert_eq!((first.count, first.maximum), (other.count, other.maximum));
+                    assert!((first.mean - other.mean).abs() < 1e-6);
+                    assert!((first.deviation - other.deviation).abs() < 1e-6);
+                }
+                (first, other) => assert_eq!(first, other),
+            }
+        }
+        first
     }
 
     proptest! {

@@ -64,7 +64,8 @@ fn stat_counts_what_is_there() {
     assert_eq!((plain.status, plain.stderr.as_str()), (0, ""));
     let has = |line: &str| assert!(plain.stdout.contains(line), "{line:?} in\n{}", plain.stdout);
     has("records    7\n");
-    has("sealed     4 records in 1 files, ");
+    has("sealed     4 records, ");
+    has(" (files: 1)\n");
     has("log        3 records, ");
     has("time       0.000 to 3.000 s\n");
     has("x          0.000 to 6.000 m\n");

@@ -78,6 +78,14 @@ impl FramePack {
         check_weight("time_weight", config.time_weight)?;
         Ok(Self { config })
     }
+
+    /// λ; 0 where recency does not count.
+    fn time_weight(&self) -> f32 {
+        match self.config.order {
+            FramePackOrder::Hybrid => self.config.time_weight,
+            FramePackOrder::Time | FramePackOrder::Similarity => 0.0,
+        }
+    }
 }
 
 impl Rule for FramePack {
@@ -88,33 +96,51 @@ impl Rule for FramePack {
         work: &mut Work,
         picks: &mut Vec<Ranked>,
     ) -> Result<(), Error> {
-        let ages = scene.candidates.iter().map(|candidate| scene.query.time - candidate.time);
+        let age = |position: usize| scene.query.time - scene.candidates[position].time;
+        let positions = 0..scene.candidates.len();
         work.scores.clear();
         if self.config.order == FramePackOrder::Time {
             // exp(−Δt²) is the same order, but underflows to equal scores after ten seconds.
-            work.scores.extend(ages.map(|age| -age.abs() as f32));
+            work.scores.extend(positions.map(|position| -age(position).abs() as f32));
         } else {
             let cue = scene.key_cue(self.config.cue.as_deref())?;
             work.compare_keys(scene, cue)?;
-            let weight = match self.config.order {
-                FramePackOrder::Similarity => 0.0,
-                _ => self.config.time_weight,
-            };
-            work.scores.extend(work.cosines.iter().zip(ages).map(|(&cosine, age)| {
-                let cosine = if cosine == f32::NEG_INFINITY { 0.0 } else { cosine };
-                cosine + weight * (-age * age).exp() as f32
-            }));
+            for cosine in work.cosines.iter_mut().filter(|cosine| **cosine == f32::NEG_INFINITY) {
+                *cosine = 0.0;
+            }
+            let weight = self.time_weight();
+            let cosines = &work.cosines;
+            work.scores
+                .extend(positions.map(|place| cosines[place] + weight * recency(age(place))));
         }
         let start = self.config.start && slots > 1 && scene.candidates.len() > 1;
+        let start_score = work.scores[0];
         if start {
             work.scores[0] = f32::NEG_INFINITY;
         }
         work.top(slots - usize::from(start), picks);
         if start {
-            picks.push(Ranked { score: 0.0, position: 0 });
+            picks.push(Ranked { score: start_score, position: 0 });
+        }
+        if self.config.order != FramePackOrder::Time {
+            for pick in picks.iter() {
+                work.terms.extend([work.cosines[pick.position], recency(age(pick.position))]);
+            }
         }
         Ok(())
     }
+
+    fn terms(&self) -> Vec<(&'static str, f32)> {
+        match self.config.order {
+            FramePackOrder::Time => Vec::new(),
+            _ => vec![("cosine", 1.0), ("recency", self.time_weight())],
+        }
+    }
+}
+
+/// exp(−Δt²), time in seconds.
+fn recency(age: f64) -> f32 {
+    (-age * age).exp() as f32
 }
 
 #[cfg(test)]

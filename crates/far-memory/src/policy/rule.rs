@@ -46,6 +46,12 @@ pub(crate) trait Rule: Send + Sync {
         picks: &mut Vec<Ranked>,
     ) -> Result<(), Error>;
 
+    /// The terms a score is the weighted sum of, for rules that have several. Such a rule writes the
+    /// terms of its picks into [`Work::terms`], pick after pick.
+    fn terms(&self) -> Vec<(&'static str, f32)> {
+        Vec::new()
+    }
+
     /// Records per chunk, for rules that choose one record of a chunk.
     fn chunk_size(&self) -> Option<usize> {
         None
@@ -72,6 +78,7 @@ pub(crate) struct Work {
     pub(crate) assignment: Assignment,
     pub(crate) confidence: Confidence,
     pub(crate) novelty: NoveltyGate,
+    pub(crate) terms: Vec<f32>,
     top: TopK,
     chunk_top: ChunkTopK,
     not_a_number: usize,
@@ -195,13 +202,16 @@ pub(crate) struct RulePolicy<R> {
     id: &'static str,
     rule: R,
     pool_cap: Option<usize>,
-    /// No rule explains itself by cues; kept so that a recall needs no new list.
+    /// Names of the terms of a score, which explain it as cues do.
     cues: Arc<[String]>,
+    weights: Vec<f32>,
 }
 
 impl<R: Rule> RulePolicy<R> {
     pub(crate) fn new(id: &'static str, rule: R, pool_cap: Option<usize>) -> Self {
-        Self { id, rule, pool_cap, cues: Arc::new([]) }
+        let (names, weights): (Vec<_>, Vec<_>) = rule.terms().into_iter().unzip();
+        let cues = names.into_iter().map(str::to_owned).collect();
+        Self { id, rule, pool_cap, cues, weights }
     }
 }
 
@@ -239,11 +249,17 @@ impl<R: Rule> RecallPolicy for RulePolicy<R> {
             Candidate { id, time: snapshot.time(index), pose: snapshot.pose(index) }
         }));
         picks.clear();
+        work.terms.clear();
         work.not_a_number = 0;
         self.rule.select(&Scene { snapshot, query, candidates }, slots, work, picks)?;
-        for pick in picks.iter() {
+        for (cue, &weight) in self.weights.iter().enumerate() {
+            recall.set_weight(cue, weight);
+        }
+        for (rank, pick) in picks.iter().enumerate() {
             let chunk = self.rule.chunk_size().map(|size| (pick.position / size) as u32);
-            recall.push(candidates[pick.position].id, pick.score, chunk, &[], &[]);
+            // These rules take their terms as they are: nothing is standardized.
+            let terms = &work.terms[rank * self.weights.len()..(rank + 1) * self.weights.len()];
+            recall.push(candidates[pick.position].id, pick.score, chunk, terms, terms);
         }
         recall.set_not_a_number(work.not_a_number);
         Ok(())

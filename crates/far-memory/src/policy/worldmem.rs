@@ -58,7 +58,15 @@ impl Rule for WorldMem {
         let ages = scene.candidates.iter().map(|candidate| scene.age(candidate));
         work.scores.extend(ages.map(|age| self.config.time_weight * age));
         work.coverage.greedy(&work.scores, |_| true, slots, picks);
+        for pick in picks.iter() {
+            let overlap = pick.score + work.scores[pick.position];
+            work.terms.extend([overlap, scene.age(&scene.candidates[pick.position])]);
+        }
         Ok(())
+    }
+
+    fn terms(&self) -> Vec<(&'static str, f32)> {
+        vec![("overlap", 1.0), ("age", -self.config.time_weight)]
     }
 }
 

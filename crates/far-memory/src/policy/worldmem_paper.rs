@@ -93,7 +93,16 @@ impl Rule for WorldMemPaper {
                 }
             }
         }
+        let counts = work.coverage.counts();
+        for pick in picks.iter() {
+            let overlap = counts[pick.position] as f32 / self.ball.len() as f32;
+            work.terms.extend([overlap, scene.age(&scene.candidates[pick.position]).abs()]);
+        }
         Ok(())
+    }
+
+    fn terms(&self) -> Vec<(&'static str, f32)> {
+        vec![("overlap", self.config.overlap_weight), ("age", -self.config.time_weight)]
     }
 }
 

@@ -79,14 +79,15 @@ impl LocalDisk {
         }
     }
 
-    /// The folder at `path`, made with its parents if it is not there.
+    /// The folder at `path`, made with its parents if it is not there, durably: a store that is
+    /// safe in a folder that a power cut takes away would be lost.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = path.as_ref();
-        if !path.is_dir() {
-            std::fs::create_dir_all(path)?;
-            if let Some(parent) = path.canonicalize()?.parent() {
-                sync_folder(parent)?;
-            }
+        let path = std::path::absolute(path)?;
+        let missing = path.ancestors().take_while(|folder| !folder.is_dir()).count();
+        std::fs::create_dir_all(&path)?;
+        // The folder itself may have been made by a program that was killed before it came to this.
+        for parent in path.ancestors().skip(1).take(missing.max(1)) {
+            sync_folder(parent)?;
         }
         Self::open(path)
     }

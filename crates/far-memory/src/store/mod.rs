@@ -10,7 +10,7 @@
 //! | `frame.rs`, `log.rs` | the bytes of the log; reading, recovering and appending it |
 //! | `record_batch.rs`, `segment.rs` | records as Arrow columns; from columns to blocks of a memory |
 //! | `checksum.rs`, `sealed.rs` | hash and checksums of a file; writing and mapping sealed files |
-//! | `manifest.rs` | which files count |
+//! | `manifest.rs`, `folder.rs` | which files count; finding, locking, making and clearing the folder |
 //! | `writer.rs`, `reader.rs`, `verification.rs` | what callers use |
 //!
 //! ```
@@ -32,6 +32,7 @@
 mod checksum;
 mod disk;
 mod export;
+mod folder;
 mod frame;
 mod log;
 mod manifest;

@@ -1,12 +1,12 @@
 //! Readers of a store: consistent snapshots beside a running writer, also in other processes.
 
 use super::disk::Disk;
+use super::folder::local;
 use super::log::LogContents;
 use super::manifest::{Manifest, SealedEntry};
 use super::record_batch::arrow_schema;
 use super::sealed::{self, Check};
 use super::segment::{self, Segment};
-use super::writer::local;
 use crate::{Error, Memory, Schema, Snapshot};
 use arrow_schema::SchemaRef;
 use std::path::Path;

@@ -2,13 +2,13 @@
 //!
 //! | column | type | holds |
 //! |---|---|---|
-//! | `id` | uint64 | place in the order of appending |
-//! | `time` | float64 | seconds |
-//! | `position` | fixed_size_list<float32>[3] | meters |
-//! | `rotation` | fixed_size_list<float32>[4] | unit quaternion w, x, y, z |
-//! | `key_NAME` | fixed_size_list<float32 or float16>[dimension] | unit-length key of cue NAME, null if missing |
-//! | `payload` | large_binary | the caller's bytes, null if none |
-//! | `reference` | large_string | where the caller's bytes are, null if none |
+//! | `id` | `uint64` | place in the order of appending |
+//! | `time` | `float64` | seconds |
+//! | `position` | `fixed_size_list<float32>[3]` | meters |
+//! | `rotation` | `fixed_size_list<float32>[4]` | unit quaternion w, x, y, z |
+//! | `key_NAME` | the same of `float32` or `float16`, `[dimension]` | unit-length key of cue NAME, null if missing |
+//! | `payload` | `large_binary` | the caller's bytes, null if none |
+//! | `reference` | `large_string` | where the caller's bytes are, null if none |
 
 use crate::{Error, KeyPrecision, Keys, Payload, Schema, Snapshot};
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};

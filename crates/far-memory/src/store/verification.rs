@@ -1,12 +1,12 @@
 //! Reading every byte of a store and saying what is wrong, file by file.
 
 use super::disk::Disk;
+use super::folder::local;
 use super::log::LogContents;
 use super::manifest::{MANIFEST, log_name, sealed_name};
 use super::reader::load_manifest;
 use super::record_batch::arrow_schema;
 use super::sealed::{self, Check};
-use super::writer::local;
 use crate::Error;
 use std::path::Path;
 

@@ -1,11 +1,10 @@
 //! The one writer of a store.
 
 use super::disk::{Disk, LocalDisk, path_of};
-use super::frame::{Damage, LOG_HEADER};
+use super::folder::{create, local, lock, remove_leftovers};
+use super::frame::LOG_HEADER;
 use super::log::{ActiveLog, LogContents};
-use super::manifest::{
-    MANIFEST, MANIFEST_DRAFT, Manifest, describe, is_ours, log_name, sealed_name,
-};
+use super::manifest::{MANIFEST, Manifest, describe, log_name};
 use super::record_batch::{arrow_schema, encode, record_batch};
 use super::sealed::{self, Check};
 use super::segment;
@@ -13,15 +12,11 @@ use crate::{
     BLOCK_RECORDS, Error, Memory, MemoryId, MemoryReader, Observation, Payload, Schema, Snapshot,
 };
 use arrow_schema::SchemaRef;
-use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The longest payload of one record, in bytes. Larger things are kept elsewhere, by reference.
 pub const MAX_PAYLOAD: usize = 256 << 20;
-
-const LOCK: &str = "lock";
 
 /// How a store writes. The defaults serve; smaller numbers bound the work of opening after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -366,59 +361,4 @@ impl Drop for Store {
         // Whoever must know whether this works calls `close` or `sync`.
         let _ = self.sync();
     }
-}
-
-/// The folder of an existing store.
-pub(super) fn local(path: &Path) -> Result<LocalDisk, Error> {
-    LocalDisk::open(path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Error::NoStore { path: path.display().to_string() }
-        }
-        _ => Error::disk("open", path.display().to_string(), source),
-    })
-}
-
-fn lock(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>, Error> {
-    disk.lock(LOCK).map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => {
-            Error::Locked { store: disk.describe(), holder: source.to_string() }
-        }
-        _ => Error::disk("lock", path_of(disk, LOCK), source),
-    })
-}
-
-/// Makes an empty store where there is none.
-fn create(disk: &dyn Disk, schema: &Schema) -> Result<Manifest, Error> {
-    let list = |source| Error::disk("list", disk.describe(), source);
-    for name in disk.list().map_err(list)? {
-        // A creation that was interrupted leaves a log without records. Anything more was a store
-        // whose manifest is gone, and making a new one would throw its records away.
-        let is_data = name.ends_with(".arrow")
-            || disk.read(&name).is_ok_and(|bytes| bytes.len() > LOG_HEADER);
-        if is_ours(&name) && name != MANIFEST_DRAFT && is_data {
-            return Err(Error::corrupt(
-                path_of(disk, MANIFEST),
-                Damage { offset: 0, reason: format!("missing, but {name} is there") },
-            ));
-        }
-    }
-    let mut manifest = Manifest::new(schema)?;
-    ActiveLog::create(disk, manifest.log, 0)?;
-    manifest.commit(disk)?;
-    Ok(manifest)
-}
-
-/// Removes files of this store that the manifest does not name: an interrupted seal left them.
-fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<String>, Error> {
-    let mut kept: BTreeSet<String> =
-        manifest.sealed.iter().map(|entry| sealed_name(entry.first)).collect();
-    kept.insert(log_name(manifest.log));
-    let names = disk.list().map_err(|source| Error::disk("list", disk.describe(), source))?;
-    let mut leftovers: Vec<String> =
-        names.into_iter().filter(|name| is_ours(name) && !kept.contains(name)).collect();
-    leftovers.sort();
-    for name in &leftovers {
-        disk.remove(name).map_err(|source| Error::disk("remove", path_of(disk, name), source))?;
-    }
-    Ok(leftovers)
 }

@@ -113,6 +113,11 @@ fn checked(
         let repeated = seen.contains(&memory.id);
         assert!(!repeated || REPEATING.contains(&id), "{id} recalls {} twice", memory.id);
         seen.push(memory.id);
+        if !recall.cues().is_empty() {
+            let terms = recall.weights().iter().zip(memory.standardized);
+            let sum: f32 = terms.map(|(weight, term)| weight * term).sum();
+            assert!((memory.score - sum).abs() < 1e-4, "{id}: {memory:?} is not {sum}");
+        }
     }
     if CHUNKED.contains(&id) {
         let mut chunks: Vec<u32> =
@@ -259,6 +264,26 @@ fn a_key_that_is_not_a_number_is_never_recalled_for_its_key() {
         if BY_QUERY_KEY.contains(&id) || id == "far" {
             assert!(ids(&recall).iter().all(|index| !(10..20).contains(index)), "{id}");
             assert_eq!(recall.not_a_number(), 10, "{id}");
+        }
+    });
+}
+
+#[test]
+fn half_precision_keys_serve_as_well() {
+    let schema = vec![Cue::metadata("meta"), Cue::half_key("vision", DIMENSION)];
+    let mut memory = Memory::new(Schema::new(schema).expect("valid"));
+    for (index, record) in walk(40).iter().enumerate() {
+        let observation = Observation::new(0.5 * index as f64, record.pose);
+        let key = record.key.expect("the walk has keys");
+        memory.append(&observation.with_key("vision", &key)).expect("valid");
+    }
+    let (half, full) = (memory.snapshot(), snapshot(&walk(40)));
+    each(|id, policy| {
+        let exact = checked(id, policy, &full, &query(40), 5);
+        let rounded = checked(id, policy, &half, &query(40), 5);
+        assert_eq!(exact.len(), rounded.len(), "{id}");
+        for (exact, rounded) in exact.iter().zip(rounded.iter()) {
+            assert!((exact.score - rounded.score).abs() < 0.02, "{id}");
         }
     });
 }

@@ -45,8 +45,7 @@ fn child_that_appends_until_it_is_killed() {
 /// The last number that was said about `what`.
 fn last_said(output: &str, what: &str) -> Option<usize> {
     let whole_lines = output.rsplit_once('\n')?.0.lines();
-    let numbers = whole_lines.filter_map(|line| line.strip_prefix(what)?.trim().parse().ok());
-    numbers.last()
+    whole_lines.filter_map(|line| line.strip_prefix(what)?.trim().parse().ok()).next_back()
 }
 
 #[test]

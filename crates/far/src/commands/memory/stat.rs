@@ -122,10 +122,10 @@ impl Summary {
         line(
             "sealed",
             format!(
-                "{} records in {} files, {}",
+                "{} records, {} (files: {})",
                 grouped(status.sealed_records),
-                grouped(status.sealed_files as u64),
-                HumanBytes(status.sealed_bytes)
+                HumanBytes(status.sealed_bytes),
+                status.sealed_files
             ),
         );
         line(
