@@ -2,6 +2,7 @@
 
 mod bench;
 mod data;
+mod world;
 
 use clap::Subcommand;
 
@@ -14,6 +15,9 @@ pub enum Command {
     /// Look at datasets and check them.
     #[command(subcommand)]
     Data(data::Command),
+    /// Record and look at the built-in worlds.
+    #[command(subcommand)]
+    World(world::Command),
 }
 
 /// Runs one verb.
@@ -21,5 +25,6 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Bench(command) => bench::run(command),
         Command::Data(command) => data::run(command),
+        Command::World(command) => world::run(command),
     }
 }
