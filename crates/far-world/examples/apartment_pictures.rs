@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     save("apartment-64.png", along_walks(64, 5, 8)?)?;
     save("apartment-256.png", fullest_views(256, 1, 3)?)?;
     let recording = Recording::new(&Apartment, Some("v2"), 0, 64)?;
-    let mut episode = Apartment.walk(&recording, 1)?;
+    let mut episode = Apartment.walk(&recording, 5)?;
     save("apartment-map.png", episode.map(8))?;
     for source in episode.soundscape().sources() {
         let clip = source.clip.as_ref();

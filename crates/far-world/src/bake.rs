@@ -57,12 +57,15 @@ impl BakedLight {
         let (first, second) = [(1, 2), (0, 2), (0, 1)][axis];
         let mut base = cell;
         base[axis] += if face & 1 == 1 { 1 } else { -1 };
-        let (u, v) = (point[first] - 0.5, point[second] - 0.5);
-        let (low_u, low_v) = (u.floor(), v.floor());
-        // Rounding may put the point a hair outside of its face.
-        base[first] = (low_u as i32).clamp(cell[first] - 1, cell[first]);
-        base[second] = (low_v as i32).clamp(cell[second] - 1, cell[second]);
-        let (u, v) = (u - low_u, v - low_v);
+        // Where between the middles of two cells the point lies; rounding may put it a hair outside.
+        let between = |at: f32, cell: i32| {
+            let from = at - (cell as f32 + 0.5);
+            if from < 0.0 { (cell - 1, (from + 1.0).max(0.0)) } else { (cell, from.min(1.0)) }
+        };
+        let u;
+        let v;
+        (base[first], u) = between(point[first], cell[first]);
+        (base[second], v) = between(point[second], cell[second]);
         let start = (base[0] + base[1] * self.stride[1] + base[2] * self.stride[2]) as usize;
         let (right, up) = (self.stride[first] as usize, self.stride[second] as usize);
         let weights = [(1.0 - u) * (1.0 - v), u * (1.0 - v), (1.0 - u) * v, u * v];

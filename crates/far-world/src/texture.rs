@@ -55,8 +55,10 @@ impl Texture {
         let texels = (footprint * (EDGE as f32 * std::f32::consts::SQRT_2)).max(1.0);
         let level = ((texels.to_bits() >> 23) as usize - 127).min(LEVELS - 1);
         let edge = EDGE >> level;
-        let x = ((u - u.floor()) * edge as f32) as usize;
-        let y = ((v - v.floor()) * edge as f32) as usize;
+        // Floor without a call: coordinates of scenes are far above the offset's negative.
+        const OFFSET_TILES: f32 = 1024.0;
+        let x = ((u + OFFSET_TILES) * edge as f32) as usize;
+        let y = ((v + OFFSET_TILES) * edge as f32) as usize;
         let mask = edge - 1;
         let texel = self.texels[OFFSET[level] + (y & mask) * edge + (x & mask)];
         let decode = |channel: u8| {

@@ -45,6 +45,9 @@ fn the_dense_variant_only_adds_scans() {
             ["v1", "v2"].map(|variant| Apartment.episode(&recording(variant), index).unwrap());
         assert_eq!(sparse.facts(), dense.facts());
         assert!(dense.boundary() > sparse.boundary(), "episode {index}");
+        // The action that begins the return starts from the same pose.
+        let turning = |episode: &dyn Episode| episode.pose(episode.boundary() - 1);
+        assert_eq!(turning(sparse.as_ref()), turning(dense.as_ref()));
         let (sparse, dense) = (poses(sparse.as_ref()), poses(dense.as_ref()));
         // The sparse walk is found in the dense one in order; what is left over are full turns.
         let mut left = Vec::new();

@@ -15,14 +15,14 @@ const STRIP: u32 = 6;
 /// Decibels at the lower and at the upper end of the spectrogram's colors.
 const SHADES: [f32; 2] = [-75.0, -5.0];
 /// Decibels at the lower and at the upper edge of the panel of levels.
-const RANGE: [f32; 2] = [-70.0, -10.0];
+const RANGE: [f32; 2] = [-80.0, -20.0];
 
 const LEFT: [u8; 3] = [80, 170, 255];
 const RIGHT: [u8; 3] = [255, 150, 60];
 
 /// Draws sound over `width` columns: the left ear's spectrogram (up to 8 kHz, low tones spread as
-/// pitch is heard), the right ear's, the levels of both (left blue, right orange, −70 to −10 dB of
-/// full scale), and a strip that is gray up to sample `boundary` and green after it.
+/// pitch is heard), the right ear's, the levels of both (left blue, right orange, −80 to −20 dB),
+/// and a strip that is gray up to sample `boundary` and green after it.
 pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture {
     let height = 2 * ROWS + LEVELS + 4 * STRIP;
     let mut picture = Picture::filled(width, height, [20, 20, 26]);
@@ -45,8 +45,9 @@ pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture
                 let loudest = power[bins].iter().fold(0.0f32, |a, &b| a.max(b));
                 picture.set_pixel(column, top + row, shade(decibels(loudest), SHADES));
             }
-            let mean = part.iter().map(|pair| pair[ear] * pair[ear]).sum::<f32>()
-                / part.len().max(1) as f32;
+            // Of the differences between samples, which favor the tones that the head shades.
+            let steps = part.windows(2).map(|pair| pair[1][ear] - pair[0][ear]);
+            let mean = steps.map(|step| step * step).sum::<f32>() / part.len().max(1) as f32;
             levels[ear] = level_row(decibels(mean));
         }
         let top = 2 * (ROWS + STRIP);

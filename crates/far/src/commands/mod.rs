@@ -4,6 +4,7 @@ mod bench;
 mod data;
 mod demo;
 mod memory;
+mod world;
 
 use clap::Subcommand;
 
@@ -21,6 +22,9 @@ pub enum Command {
     /// Look at datasets and check them.
     #[command(subcommand)]
     Data(data::Command),
+    /// Record and look at the built-in worlds.
+    #[command(subcommand)]
+    World(world::Command),
 }
 
 /// Runs one verb.
@@ -30,5 +34,6 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),
+        Command::World(command) => world::run(command),
     }
 }

@@ -8,6 +8,7 @@ mod recall_fixture;
 mod store;
 mod timing;
 mod train;
+mod world;
 
 use clap::Subcommand;
 
@@ -24,6 +25,8 @@ pub enum Command {
     ///
     /// Example: far bench store --records 1000000 --dimension 256
     Store(store::Arguments),
+    /// Rendering of the built-in worlds.
+    World(world::Arguments),
 }
 
 /// Runs one benchmark.
@@ -32,5 +35,6 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Train(arguments) => train::run(&arguments),
         Command::Recall(arguments) => recall::run(&arguments),
         Command::Store(arguments) => store::run(&arguments),
+        Command::World(arguments) => world::run(&arguments),
     }
 }

@@ -1,0 +1,79 @@
+//! Recordings: the same bytes for any number of threads, and nothing done twice.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use far_world::{Progress, Recording, record, world};
+
+/// All files of a dataset with their bytes.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for part in [folder.to_path_buf(), folder.join("episodes")] {
+        for entry in std::fs::read_dir(part).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                found.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn run(folder: &Path, variant: &str, episodes: u32, threads: usize) -> (usize, u64) {
+    let village = world("village").unwrap();
+    let recording = Recording::new(village, Some(variant), 11, 16).unwrap();
+    let report = record(village, &recording, episodes, folder, threads, &|_| {}).unwrap();
+    (report.kept, report.frames)
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    for variant in ["static", "changing"] {
+        let folders = [1, 2, 3].map(|threads| {
+            let folder = tempfile::tempdir().unwrap();
+            run(folder.path(), variant, 3, threads);
+            folder
+        });
+        let [first, others @ ..] = folders.map(|folder| files(folder.path()));
+        assert!(first.len() >= 5);
+        for other in others {
+            assert_eq!(first.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+            assert!(first == other, "bytes differ in {variant}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_goes_on_where_it_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "static", 2, 1);
+    let before = files(folder.path());
+    let village = world("village").unwrap();
+    let recording = Recording::new(village, Some("static"), 11, 16).unwrap();
+    let steps = Mutex::new(Vec::new());
+    let report = record(village, &recording, 4, folder.path(), 2, &|step| {
+        steps.lock().unwrap().push(step);
+    })
+    .unwrap();
+    assert_eq!((report.kept, report.episodes), (2, 4));
+    let steps = steps.into_inner().unwrap();
+    assert_eq!(steps.iter().filter(|step| **step == Progress::Episode).count(), 2);
+    let after = files(folder.path());
+    for name in ["episodes/000000.arrow", "episodes/000001.arrow"] {
+        assert_eq!(before[name], after[name]);
+    }
+    let whole = tempfile::tempdir().unwrap();
+    run(whole.path(), "static", 4, 1);
+    assert!(files(whole.path()) == after, "a continued recording differs from one in one go");
+}
+
+#[test]
+fn another_recording_in_the_same_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "static", 1, 1);
+    let village = world("village").unwrap();
+    let other = Recording::new(village, Some("static"), 12, 16).unwrap();
+    assert!(record(village, &other, 1, folder.path(), 1, &|_| {}).is_err());
+}

@@ -1,0 +1,49 @@
+//! `far world`: record and look at the built-in worlds.
+
+mod record;
+mod view;
+
+use clap::Subcommand;
+use far_world::{World, WorldError};
+
+use super::data::explain as explain_data;
+use crate::hint::Hint;
+
+/// What can be done with a world.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Record episodes of a world as a dataset.
+    Record(record::Arguments),
+    /// Draw a contact sheet and a map of a world.
+    View(view::Arguments),
+}
+
+/// Runs one of them.
+pub fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Record(arguments) => record::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
+    }
+}
+
+/// The world of a name.
+pub fn find(name: &str) -> anyhow::Result<&'static dyn World> {
+    far_world::world(name).map_err(explain)
+}
+
+/// A world error as the program prints it: the error, then what to do.
+pub fn explain(error: WorldError) -> anyhow::Error {
+    let hint = match &error {
+        WorldError::Data(_) => None,
+        WorldError::UnknownWorld { .. } => Some("choose one of the worlds named above"),
+        WorldError::UnknownVariant { .. } => Some("leave out --variant for the default"),
+        WorldError::Size { .. } => Some("64 is fast, 256 is pretty"),
+        WorldError::Write { .. } => Some("check that the folder exists and is writable"),
+        _ => Some("another --seed may do; please report this one"),
+    };
+    match (error, hint) {
+        (WorldError::Data(error), _) => explain_data(error),
+        (error, Some(hint)) => Hint::error(error.to_string(), hint),
+        (error, None) => anyhow::Error::new(error),
+    }
+}
