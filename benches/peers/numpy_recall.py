@@ -57,7 +57,8 @@ def metadata_scores(name, scorer, query):
     values = np.stack([np.broadcast_to(column, len(gap)) for column in columns], 1).astype(np.float32)
     for layer in range(scorer["layers"]):
         if layer:
-            values = 0.5 * values * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3)))
+            cube = values * values * values  # faster than a power
+            values = 0.5 * values * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (values + np.float32(0.044715) * cube)))
         prefix = f"cue.{name}.layer.{layer}"
         values = values @ weights[f"{prefix}.weight"].T + weights[f"{prefix}.bias"]
     return np.tanh(values[:, 0])

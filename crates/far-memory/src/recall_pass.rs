@@ -80,23 +80,26 @@ impl RecallPass<'_> {
         parts.resize(cues * tiles, PartStatistics::default());
         let raw = SharedSlice::new(raw);
         let parts = SharedSlice::new(parts);
-        let threads = threads.min(tiles / TILES_PER_THREAD).max(1);
+        let active = threads.min(tiles / TILES_PER_THREAD).max(1);
         let score = |tiles: Range<usize>, buffers: &mut ThreadBuffers| {
             Arch::new().dispatch(ScoreTiles { pass: self, prepared, raw, parts, tiles, buffers });
         };
-        if threads == 1 {
+        if active == 1 {
             thread_buffers.resize_with(1.max(thread_buffers.len()), ThreadBuffers::default);
             return score(0..tiles, &mut thread_buffers[0]);
         }
+        // Small pools leave some threads idle rather than starting others.
         if workers.as_ref().is_none_or(|workers| workers.count() != threads) {
             *workers = Some(Workers::new(threads));
         }
         thread_buffers.resize_with(threads.max(thread_buffers.len()), ThreadBuffers::default);
         let thread_buffers = SharedSlice::new(thread_buffers);
         workers.as_mut().expect("made above").run(&|number| {
-            // SAFETY: each thread takes the buffers with its own number.
-            let [buffers] = (unsafe { thread_buffers.part(number, 1) }) else { unreachable!() };
-            score(number * tiles / threads..(number + 1) * tiles / threads, buffers);
+            if number < active {
+                // SAFETY: each thread takes the buffers with its own number.
+                let buffers = unsafe { &mut thread_buffers.part(number, 1)[0] };
+                score(number * tiles / active..(number + 1) * tiles / active, buffers);
+            }
         });
     }
 

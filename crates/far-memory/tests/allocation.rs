@@ -49,7 +49,7 @@ fn a_second_recall_allocates_nothing() {
     let snapshot = memory.snapshot();
     let mut query =
         RecallQuery::new(1e4, Pose::identity(), Pose::identity()).with_key("vision", &[0.5; 32]);
-    for threads in [1, 2] {
+    for threads in [1, 3] {
         let retriever = retriever.clone().with_threads(threads);
         let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
         let mut run = |query: &RecallQuery| {

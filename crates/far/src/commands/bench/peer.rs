@@ -64,7 +64,10 @@ impl Peer {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot start the peer {program}"))?;
+            .map_err(|error| {
+                let message = format!("cannot start the peer {program}: {error}");
+                Hint::error(message, "give the full path of an installed program to --peer")
+            })?;
         let input = child.stdin.take().context("the peer has no input")?;
         let output = BufReader::new(child.stdout.take().context("the peer has no output")?);
         let mut peer = Self { child, input, output, command: command.to_owned() };

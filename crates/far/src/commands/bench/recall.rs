@@ -9,8 +9,10 @@ use crate::hint::Hint;
 use anyhow::Context;
 use far_memory::policy::PolicyConfig;
 use far_memory::{Recall, RecallPolicy, RetrieverConfig, ScorerConfig, Scratch};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
 
 /// Fewest timings a median is taken from.
 const FEWEST_ROUNDS: usize = 11;
@@ -45,8 +47,8 @@ pub struct Arguments {
     #[arg(long, default_value_t = 10)]
     chunk: usize,
     /// Threads for `far`, the yardsticks and the peer.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    #[arg(long, default_value_t = NonZeroUsize::MIN)]
+    threads: NonZeroUsize,
     /// Seconds to measure for.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
@@ -90,7 +92,7 @@ impl Arguments {
 /// Runs the benchmark and prints its result.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let retriever = recall_fixture::retriever(arguments.retriever_config()?, arguments.seed)?
-        .with_threads(arguments.threads);
+        .with_threads(arguments.threads.get());
     let operations = match arguments.policy.as_str() {
         "far" => (retriever.operations_per_memory() * arguments.memories) as f64,
         _ => 0.0,
@@ -103,8 +105,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let peer = match &arguments.peer {
         Some(command) => {
             let queries = &fixture.queries;
+            let spinner = ProgressBar::new_spinner().with_message("starting the peer");
+            spinner.enable_steady_tick(Duration::from_millis(100));
             peer::export(folder.path(), &fixture.snapshot, cue, queries, &retriever)?;
-            Some(Peer::start(command, folder.path(), arguments.slots, arguments.threads)?)
+            let peer =
+                Peer::start(command, folder.path(), arguments.slots, arguments.threads.get())?;
+            // It must not tick while anything is measured.
+            spinner.finish_and_clear();
+            Some(peer)
         }
         None => None,
     };
@@ -139,7 +147,7 @@ fn measure(
     mut peer: Option<Peer>,
 ) -> anyhow::Result<Measured> {
     let Fixture { snapshot, queries } = fixture;
-    let mut floor = Floor::new(arguments.threads);
+    let mut floor = Floor::new(arguments.threads.get());
     let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
     let (mut timings, mut peer_timings) = (Timings::default(), Timings::default());
     let mut once = |query: usize, recall: &mut Recall| {
@@ -152,8 +160,11 @@ fn measure(
         }
     }
     let (mut allocations, mut agreed, mut asked) = (0, 0, 0);
+    let bar = ProgressBar::new((arguments.seconds.max(0.0) * 1000.0) as u64)
+        .with_style(ProgressStyle::with_template("measuring {wide_bar} {eta}")?);
     let start = Instant::now();
     for round in 0.. {
+        bar.set_position(start.elapsed().as_millis() as u64);
         let enough = timings.count() >= FEWEST_ROUNDS;
         if enough && start.elapsed().as_secs_f64() > arguments.seconds {
             break;
@@ -175,6 +186,7 @@ fn measure(
             floor.measure(snapshot, cue);
         }
     }
+    bar.finish_and_clear();
     let agreement = if asked == 0 { 1.0 } else { agreed as f64 / asked as f64 };
     let peer = peer.map(|_| (peer_timings, agreement));
     Ok(Measured { recall: timings, peer, floor, allocations })
@@ -188,7 +200,7 @@ impl Measured {
             "memories": arguments.memories,
             "cues": arguments.cues,
             "slots": arguments.slots,
-            "threads": arguments.threads,
+            "threads": arguments.threads.get(),
             "recalls": self.recall.count(),
             "p50_us": rounded(p50),
             "p99_us": rounded(self.recall.quantile(0.99)),
