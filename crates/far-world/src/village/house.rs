@@ -243,7 +243,8 @@ fn raise_roof(
             ([x0 + inset, y0 - 1], [x1 - inset, y1 + 1])
         };
         site.grid.fill([low[0], low[1], z], [high[0], high[1], z + 1], roof);
-        if shape != RoofShape::Hip {
+        // The ridge itself is closed.
+        if shape != RoofShape::Hip && k + rise < half * rise {
             let (low, high) = if along_x {
                 ([x0, y0 + inset + 2], [x1, y1 - inset - 2])
             } else {
