@@ -73,14 +73,18 @@ impl ArrowFile {
         for field in schema.fields() {
             buffer_units(field.data_type(), &mut units).ok_or_else(|| {
                 let (name, kind) = (field.name(), type_name(field.data_type()));
-                corrupt(format!("column `{name}` of type {kind} cannot be skipped: leave it out"))
+                unsupported(path, format!("column `{name}` of type {kind}"))
             })?;
         }
         let decoder =
             FileDecoder::new(Arc::new(schema), footer.version()).with_projection(projection);
         let mut batches = Vec::new();
         for block in footer.recordBatches().into_iter().flatten() {
-            let message = checked_block(block, &data, start, &units).map_err(corrupt)?;
+            let message = match checked_block(block, &data, start, &units) {
+                Ok(message) => message,
+                Err(Refusal::Damage(reason)) => return Err(corrupt(reason)),
+                Err(Refusal::Compression) => return Err(unsupported(path, "compression".into())),
+            };
             let batch = decoder
                 .read_record_batch(block, &message)
                 .map_err(|error| corrupt(error.to_string()))?
@@ -199,13 +203,29 @@ fn buffer_units(data_type: &DataType, units: &mut Vec<usize>) -> Option<()> {
     Some(())
 }
 
+/// Why a block is not read.
+enum Refusal {
+    Damage(String),
+    Compression,
+}
+
+impl<T: Into<String>> From<T> for Refusal {
+    fn from(reason: T) -> Self {
+        Self::Damage(reason.into())
+    }
+}
+
+fn unsupported(path: &Path, what: String) -> DataError {
+    DataError::Unsupported { path: path.to_path_buf(), what }
+}
+
 /// The bytes of one message with its body, after checking every number the decoder slices by.
 fn checked_block(
     block: &Block,
     data: &Buffer,
     limit: usize,
     units: &[usize],
-) -> std::result::Result<Buffer, String> {
+) -> std::result::Result<Buffer, Refusal> {
     let place = || {
         let offset = usize::try_from(block.offset()).ok()?;
         let metadata = usize::try_from(block.metaDataLength()).ok()?;
@@ -225,22 +245,22 @@ fn checked_block(
         .map_err(|error| format!("unreadable batch header: {error}"))?;
     let batch = header.header_as_record_batch().ok_or("a block that is not a record batch")?;
     if batch.compression().is_some() {
-        return Err("its buffers are compressed; write it with compression off".into());
+        return Err(Refusal::Compression);
     }
     let rows = batch.length();
     if !(0..=i64::from(i32::MAX)).contains(&rows) {
-        return Err(format!("a batch of {rows} rows"));
+        return Err(format!("a batch of {rows} rows").into());
     }
     for node in batch.nodes().into_iter().flatten() {
         let nodes = 0..=i64::from(i32::MAX);
         if !nodes.contains(&node.length()) || !(0..=node.length()).contains(&node.null_count()) {
-            return Err(format!("a column of {} values", node.length()));
+            return Err(format!("a column of {} values", node.length()).into());
         }
     }
     let buffers = batch.buffers().into_iter().flatten();
     let count = batch.buffers().map_or(0, |buffers| buffers.len());
     if count != units.len() {
-        return Err(format!("{count} buffers where {} were due", units.len()));
+        return Err(format!("{count} buffers where {} were due", units.len()).into());
     }
     for (buffer, unit) in buffers.zip(units) {
         let place =

@@ -68,6 +68,14 @@ pub enum DataError {
         /// What does not fit.
         reason: String,
     },
+    /// A file is whole but uses a part of Arrow that cannot be mapped.
+    #[error("{} uses {what}, which this format leaves out", path.display())]
+    Unsupported {
+        /// The Arrow file.
+        path: PathBuf,
+        /// The part of Arrow: compression, or a column with its type.
+        what: String,
+    },
     /// A column is missing or has another type.
     #[error("{}: column `{column}` should be {expected}, found {found}", path.display())]
     Column {
@@ -134,6 +142,9 @@ impl DataError {
             Self::Description { .. } => "correct dataset.json; docs/dataset.md lists its entries".into(),
             Self::Corrupt { .. } => {
                 "copy the file again, or delete it and record again into the same folder".into()
+            }
+            Self::Unsupported { .. } => {
+                "write the file without compression and without dictionary, union, view or map columns".into()
             }
             Self::Column { .. } => "write the column with that type; docs/dataset.md lists them all".into(),
             Self::Row { episode: Some(_), .. } => {

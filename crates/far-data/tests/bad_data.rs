@@ -6,8 +6,10 @@ mod fixture;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt32Array,
+    Array, ArrayRef, DictionaryArray, FixedSizeListArray, Float32Array, RecordBatch, StringArray,
+    UInt32Array,
 };
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::FileWriter;
@@ -257,6 +259,23 @@ fn wrong_columns_are_named() {
         set_column(batch, "phase", Arc::new(StringArray::from(phases)))
     });
     assert!(failure(folder.path()).1.contains("a value in every row"));
+}
+
+#[test]
+fn columns_that_cannot_be_skipped_are_named() {
+    let folder = dataset();
+    edit(&episode_file(folder.path(), 0), |batch| {
+        let schema = batch.schema();
+        let words: DictionaryArray<Int32Type> = (0..batch.num_rows()).map(|_| "word").collect();
+        let words: ArrayRef = Arc::new(words);
+        let mut fields: Vec<Arc<Field>> = schema.fields().to_vec();
+        fields.push(Arc::new(Field::new("words", words.data_type().clone(), false)));
+        let columns = batch.columns().iter().cloned().chain([words]).collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("lengths fit")
+    });
+    let (error, text) = failure(folder.path());
+    assert!(matches!(error, DataError::Unsupported { .. }) && text.contains("`words`"), "{text}");
+    assert!(error.hint().contains("dictionary"));
 }
 
 #[test]

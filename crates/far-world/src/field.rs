@@ -191,10 +191,11 @@ impl Field {
         let mut arrival =
             Arrival { distance: [0.0; LANES], cell: [[0.0; LANES]; 3], axis: [2; LANES] };
         for lane in 0..LANES {
+            let slopes = direction.map(|lanes| lanes[lane]);
             let (mut near, mut far, mut axis) = (0.0f32, f32::INFINITY, 2);
             for a in 0..3 {
                 let (low, high) = (1.0, (self.count[a] - 1) as f32);
-                let slope = direction[a][lane];
+                let slope = slopes[a];
                 let (first, last) = if slope > 0.0 { (low, high) } else { (high, low) };
                 let entry = (first - origin[a]) / slope;
                 if entry > near {
@@ -206,7 +207,7 @@ impl Field {
                 arrival.distance[lane] = near;
                 arrival.axis[lane] = axis as u8;
                 for a in 0..3 {
-                    let at = (origin[a] + direction[a][lane] * near).floor();
+                    let at = (origin[a] + slopes[a] * near).floor();
                     // A pose that is no number starts at the lowest cell and finds its way out.
                     arrival.cell[a][lane] = at.max(1.0).min((self.count[a] - 2) as f32);
                 }

@@ -27,11 +27,14 @@ const FABRICS: [u32; 12] = [
     0x384858, 0xd8cdb8, 0x8a9a3a,
 ];
 
+/// What tells two materials apart: pattern, colors, and the bits of tile width and glow.
+type Recipe = (Pattern, [u32; 3], u32, u32);
+
 /// The materials of a scene, each made once.
 #[derive(Debug)]
 pub struct Kit {
     set: MaterialSet,
-    known: Vec<((Pattern, [u32; 3], u32, u32), MaterialId)>,
+    known: Vec<(Recipe, MaterialId)>,
 }
 
 impl Kit {

@@ -10,6 +10,7 @@ use crate::{
 };
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+use std::f32::consts::TAU;
 use std::sync::Arc;
 
 /// Voxels per cell of the plan, along each axis: a wall has one layer for either side.
@@ -68,7 +69,7 @@ impl House {
 
 /// Daylight through the windows and a lamp or more in every room.
 fn light(lamps: Vec<Lamp>, random: &mut ChaCha8Rng) -> Light {
-    let sun = Light::daylight(random.random_range(0.0..6.28), random.random_range(0.45..0.8));
+    let sun = Light::daylight(random.random_range(0.0..TAU), random.random_range(0.45..0.8));
     Light { sun_direction: sun.sun_direction, sun: sun.sun, ..Light::indoor(lamps) }
 }
 

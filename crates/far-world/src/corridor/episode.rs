@@ -60,7 +60,9 @@ impl CorridorEpisode {
         // A look at an end tells who is there, and the agent standing there is told from any pose.
         let standing = place.filter(|_| seen && frame >= self.plan.watch.end);
         let mut visible: Vec<u64> = viewed.or(standing).map(number).into_iter().collect();
-        let crossed = self.plan.patrol.crossings.iter().any(|crossing| crossing.start <= frame);
+        let patrol = &self.plan.patrol;
+        let crossed =
+            !patrol.absent && patrol.crossings.iter().any(|crossing| crossing.start <= frame);
         let changed = if crossed { visible.clone() } else { Vec::new() };
         // Whoever watches a crossing knows both ends: one has the agent now, the other lost it.
         let crossing = self.plan.patrol.stance(&self.hall, frame).and_then(|s| s.crossing);

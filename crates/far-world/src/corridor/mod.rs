@@ -77,7 +77,7 @@ const STORIES: u32 = 9;
 /// Story, role and partner of an episode.
 fn part(variant: &str, index: u32) -> (u32, Role, Option<u32>) {
     if variant == "paired" {
-        let role = if index % 2 == 0 { Role::Factual } else { Role::Counterfactual };
+        let role = if index.is_multiple_of(2) { Role::Factual } else { Role::Counterfactual };
         return (index / 2, role, Some(index ^ 1));
     }
     let within = index % BLOCK.len() as u32;

@@ -51,8 +51,9 @@ fn paired_histories_look_alike_from_the_return_until_the_reveal() {
         assert!((west > 0) != (west_too > 0) && (east > 0) != (east_too > 0));
         // The histories differ in one crossing only: seen in one, not in the other.
         let crossings = |frames: &[Frame]| {
-            let seen: Vec<bool> = frames[..boundary].iter().map(|f| f.agent.visible).collect();
-            seen.windows(2).filter(|pair| !pair[0] && pair[1]).count()
+            let seen = |f: usize| frames[f].agent.visible;
+            // A swinging arm may be seen before the rest; a new crossing comes after a long gap.
+            (10..boundary).filter(|&f| seen(f) && !(f - 10..f).any(seen)).count()
         };
         assert_eq!(crossings(&factual), crossings(&counterfactual) + 1);
     }

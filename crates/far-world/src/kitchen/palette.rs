@@ -149,5 +149,5 @@ impl Palette {
 
 /// A color half way to white.
 fn lighten(color: u32) -> u32 {
-    [16, 8, 0].into_iter().map(|shift| ((color >> shift & 0xff) + 255) / 2 << shift).sum()
+    [16, 8, 0].into_iter().map(|shift| ((((color >> shift) & 0xff) + 255) / 2) << shift).sum()
 }

@@ -175,9 +175,9 @@ mod tests {
             let mut mix = [vec![0.0; 1600], vec![0.0; 1600]];
             let warp = SphericalHead::default().warp();
             Tap::default().glide(sine().padded(), clock, [&start, &end], warp, &mut mix);
-            for ear in 0..2 {
+            for (ear, heard) in mix.iter().enumerate() {
                 let plain = plain_glide(clock, &start, &end, ear);
-                for (fast, plain) in mix[ear].iter().zip(plain) {
+                for (fast, plain) in heard.iter().zip(plain) {
                     prop_assert!((f64::from(*fast) - plain).abs() < 0.01, "{} {}", fast, plain);
                 }
             }

@@ -12,6 +12,7 @@ use super::biome::{Biome, RoofShape};
 use super::change::{Changeable, Look};
 use super::material::Palette;
 use super::plan::{Lot, Rectangle, Side};
+use super::town::HEIGHT;
 
 /// Voxels per meter.
 pub(super) const PER_METER: i32 = 2;
@@ -229,8 +230,10 @@ fn raise_roof(
     }
     // The ridge runs along the longer side.
     let along_x = x1 - x0 >= y1 - y0;
-    let rise = if shape == RoofShape::Steep { 2 } else { 1 };
     let half = if along_x { (y1 - y0) / 2 } else { (x1 - x0) / 2 } + 1;
+    // A steep roof that would leave the grid becomes an ordinary one.
+    let steep = shape == RoofShape::Steep && height + 2 * half <= HEIGHT;
+    let rise = if steep { 2 } else { 1 };
     for k in 0..half * rise {
         let inset = k / rise - 1;
         let z = base + k;

@@ -1,5 +1,7 @@
 //! Ways through a village: A to B and back, or A to B to C and back, at four distances.
 
+use std::f32::consts::PI;
+
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -115,7 +117,7 @@ fn start(town: &Town, random: &mut ChaCha8Rng, a: Cell) -> Walker {
         eye: EYE,
         pitch: random.random_range(-0.08..0.02),
     };
-    Walker::new(config, town.map.center(a), random.random_range(-3.14..3.14))
+    Walker::new(config, town.map.center(a), random.random_range(-PI..PI))
 }
 
 /// Cells on lanes and squares: where one sets out and arrives.

@@ -23,7 +23,7 @@ use super::nature::{bush, hedge, tree};
 use super::plan::{Cover, EXTENT, MARGIN, Plan, Rectangle, Side};
 
 /// Height of the grid above the ground, in voxels.
-const HEIGHT: i32 = 26;
+pub(super) const HEIGHT: i32 = 26;
 
 /// A village: its scene as an episode finds it, what may change, and where one can walk.
 pub(super) struct Town {
@@ -101,8 +101,10 @@ fn stage_plan(
     ground: MaterialId,
     random: &mut rand_chacha::ChaCha8Rng,
 ) -> StagePlan {
-    let mut daylight =
-        Light::daylight(random.random_range(0.0..6.28), random.random_range(0.55..1.05));
+    let mut daylight = Light::daylight(
+        random.random_range(0.0..std::f32::consts::TAU),
+        random.random_range(0.55..1.05),
+    );
     daylight.sun = scale(light(biome.sun), random.random_range(0.75..0.95));
     let tint = random.random_range(0.9..1.1);
     let sky = SkyLook {
