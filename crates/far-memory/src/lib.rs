@@ -106,3 +106,8 @@ pub use retriever_file::RETRIEVER_VERSION;
 pub use scratch::Scratch;
 pub use snapshot::Snapshot;
 pub use standardization::{DEVIATION_FLOOR, Statistics};
+
+/// The example of the project's front page, held to compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
