@@ -143,7 +143,7 @@ fn print_table(comparison: &Comparison) {
                 100.0 * difference.hi
             )
         });
-        println!("  {:<20} {:>5.1} %  {bar:<26} {against}", rule.id, 100.0 * coverage.mean);
+        println!("  {:<20} {:>5.1} %  {bar:<30} {against}", rule.id, 100.0 * coverage.mean);
     }
     println!("\n  * the 95 % interval of the paired difference excludes zero");
 }
