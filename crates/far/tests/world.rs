@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 fn far(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_far"));
-    command.args("world record --world corridor --episodes 24 --size 16 --seed 3 --json".split(' '));
+    command
+        .args("world record --world corridor --episodes 24 --size 16 --seed 3 --json".split(' '));
     command.arg("--out").arg(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
