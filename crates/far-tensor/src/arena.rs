@@ -220,7 +220,10 @@ impl Parameters {
         &self.entries
     }
 
-    /// An arena of the same layout over other values, for an average of these parameters.
+    /// A frozen arena of the same layout over other values, such as the average of these parameters.
+    ///
+    /// # Errors
+    /// If the values do not fill the arena.
     pub fn with_values(&self, values: &[f32]) -> Result<Self> {
         if values.len() != self.values.len() {
             return Err(Error::Mismatch {

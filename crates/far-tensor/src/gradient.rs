@@ -195,14 +195,19 @@ impl<'a> GradientStore<'a> {
                 let place = Place::Node(whole);
                 self.give(input, GradientBuffer { place, accumulate: false });
             }
-            _ => self.with(input, |gradient, accumulate| {
-                if accumulate {
-                    crate::vectorize::add_assign(gradient, &whole);
-                } else {
-                    gradient.copy_from_slice(&whole);
-                }
-            }),
+            _ => self.add(input, &whole),
         }
+    }
+
+    /// Adds a gradient that was gathered elsewhere.
+    pub(crate) fn add(&mut self, input: &Tensor, gathered: &[f32]) {
+        self.with(input, |gradient, accumulate| {
+            if accumulate {
+                crate::vectorize::add_assign(gradient, gathered);
+            } else {
+                gradient.copy_from_slice(gathered);
+            }
+        });
     }
 
     fn parameter_slot(&mut self, arena: u64, index: usize) -> Option<&mut ParameterSlot<'a>> {

@@ -47,7 +47,8 @@ impl Level {
 /// Whether the baseline of this architecture multiplies and adds in one instruction.
 pub(crate) const BASE_FUSED: bool = cfg!(target_arch = "aarch64");
 
-/// Compiles a function for several instruction sets and calls the best one.
+/// Compiles a function for several instruction sets and calls the best one. Its arguments may not be
+/// called `body`, `wide` or `middle`, the names of the functions inside.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident $(<$generic:ident: $bound:path>)?
         ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block) => {

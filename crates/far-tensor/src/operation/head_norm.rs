@@ -139,13 +139,7 @@ impl Backward for HeadNormBackward {
         for (slot, sums) in self.slots.iter().zip(sums.chunks_exact(2 * channels)) {
             let vectors = slot.iter().flatten().zip(sums.chunks_exact(channels));
             for (vector, sums) in vectors {
-                gradients.with(vector, |gradient, accumulate| {
-                    if accumulate {
-                        add_assign(gradient, sums);
-                    } else {
-                        gradient.copy_from_slice(sums);
-                    }
-                });
+                gradients.add(vector, sums);
             }
         }
     }

@@ -259,13 +259,7 @@ impl Backward for NormBackward {
                 total.fill(0.0);
                 add_rows(total, &affine_sums);
                 for (vector, sums) in vectors.iter().zip(total.chunks_exact(width)) {
-                    gradients.with(vector, |gradient, accumulate| {
-                        if accumulate {
-                            add_assign(gradient, sums);
-                        } else {
-                            gradient.copy_from_slice(sums);
-                        }
-                    });
+                    gradients.add(vector, sums);
                 }
             });
         }
