@@ -1,13 +1,13 @@
 //! Intervals by resampling clips.
 
 use far_tensor::Random;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How often the clips are drawn anew.
 const DRAWS: usize = 2_000;
 
 /// A mean with the bounds of its 95 % percentile-bootstrap interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The mean over clips.
     pub mean: f64,

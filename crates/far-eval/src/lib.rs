@@ -6,6 +6,7 @@ mod clip;
 mod comparison;
 mod error;
 mod page;
+mod results;
 mod thumbnail;
 
 pub use bootstrap::Interval;
@@ -13,3 +14,4 @@ pub use clip::{Clip, ClipConfig, ClipQuery};
 pub use comparison::{Comparison, ComparisonConfig, RuleResult};
 pub use error::{Error, Result};
 pub use page::page;
+pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};

@@ -1,11 +1,29 @@
 //! The networks of `far`.
 
+mod context;
+mod cue_encoder;
+mod ddim;
 mod dit;
+mod encoded;
+mod error;
+mod latent;
 mod metadata_scorer;
 mod posterior;
 mod token_dit;
+mod tokenizer;
+mod world_model;
 
+pub use context::{
+    ConditionScale, ContextBatch, FrameCondition, POSE_FEATURES, PredictionQuery, Remembered,
+};
+pub use cue_encoder::{ActionFeatures, CueEncoder};
+pub use ddim::{DdimConfig, DdimStep, Spacing};
 pub use dit::{Block, BlockConfig, Grouping};
+pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
+pub use error::{Error, Result};
+pub use latent::LatentShape;
 pub use metadata_scorer::TrainableMetadataScorer;
 pub use posterior::posterior_divergence;
 pub use token_dit::{TokenDit, TokenDitConfig};
+pub use tokenizer::Tokenizer;
+pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

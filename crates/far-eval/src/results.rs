@@ -1,0 +1,91 @@
+//! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
+
+use crate::Interval;
+use far_data::Picture;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Values of one arm by metric: `psnr`, `psnr_raw`, `psnr_closure`, `ssim`, `lpips`,
+/// `one_step_psnr`, `recall_quality`.
+pub type ArmResults = BTreeMap<String, Interval>;
+
+/// The results of all arms on the same clips.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The dataset's corpus.
+    pub corpus: String,
+    /// How many clips were judged.
+    pub clips: usize,
+    /// The seed of the evaluation's noise and of the intervals.
+    pub seed: u64,
+    /// What it ran on.
+    pub device: String,
+    /// Seconds of training, if known.
+    pub train_seconds: Option<f64>,
+    /// Who judged: "common" if one world model read every arm's memories, "own" if each arm's did.
+    pub judge: String,
+    /// Memories per recall.
+    pub slots: usize,
+    /// Each arm's values.
+    pub arms: BTreeMap<String, ArmResults>,
+    /// Differences clip by clip: first arm minus second, by metric.
+    pub paired: BTreeMap<String, BTreeMap<String, ArmResults>>,
+    /// Metrics along the return, by arm and metric.
+    pub curves: BTreeMap<String, BTreeMap<String, Curve>>,
+}
+
+/// A metric over normalized time, with intervals over clips.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Centers of the bins, from 0 at the beginning of the return to 1 at its end.
+    pub time: Vec<f64>,
+    /// The values there.
+    pub values: Vec<Interval>,
+}
+
+/// One clip as every arm predicted it, for looking at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The episode.
+    pub episode: u32,
+    /// The first frame of the return.
+    pub boundary: usize,
+    /// East, north and heading of every frame of the episode.
+    pub path: Vec<[f32; 3]>,
+    /// Frames of the episode that were generated, in order; a step per frame.
+    pub frames: Vec<usize>,
+    /// The truth of each step as it was recorded.
+    pub truth: Vec<Picture>,
+    /// The truth of each step after the tokenizer: the ceiling.
+    pub decoded: Vec<Picture>,
+    /// Every memory frame that any arm recalled.
+    pub memories: BTreeMap<usize, Picture>,
+    /// What each arm did.
+    pub arms: BTreeMap<String, Vec<ReplayStep>>,
+}
+
+/// One generated frame of one arm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayStep {
+    /// What was generated.
+    pub picture: Picture,
+    /// Its PSNR against the decoded truth, in dB.
+    pub psnr: f64,
+    /// What was recalled for it, best first.
+    pub recalled: Vec<RecalledFrame>,
+    /// The cues that were weighed, with their weights λ; empty for rules without cues.
+    pub weights: Vec<(String, f32)>,
+}
+
+/// A recalled memory and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecalledFrame {
+    /// The frame of the episode.
+    pub frame: usize,
+    /// Its score by the rule; `None` where it has none that is a number.
+    pub score: Option<f32>,
+    /// Its raw and standardized score by cue, in the order of the step's weights.
+    pub cues: Vec<[Option<f32>; 2]>,
+    /// Its utility in nats above the mean of the pool, where it was measured.
+    pub utility: Option<f32>,
+}

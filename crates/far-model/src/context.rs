@@ -1,0 +1,243 @@
+//! What a world model is given: the present, the memories, and the way to the goal.
+//!
+//! Poses are re-centered on the current frame and, again, on the goal's, at every prediction; the
+//! current frame is the identity of the first, the target of the second. Times count from now.
+
+use crate::LatentShape;
+use crate::{Error, Result};
+use far_memory::{Displacement, Pose};
+use serde::{Deserialize, Serialize};
+
+/// Numbers that say how one pose lies in the frame of another.
+pub const POSE_FEATURES: usize = 7;
+
+/// Units of the conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConditionScale {
+    /// Meters that count as 1: about the root mean square of displacements in the training split.
+    pub length: f32,
+    /// Seconds that count as 1: 128 frames of the corpus.
+    pub time: f32,
+}
+
+impl ConditionScale {
+    /// How a displacement is told to a network: meters in units of length, angles as sine and cosine.
+    pub fn pose_features(&self, displacement: Displacement) -> [f32; POSE_FEATURES] {
+        let Displacement { forward, left, up, turn, tilt } = displacement;
+        let [forward, left, up] = [forward, left, up].map(|meters| meters / self.length);
+        [forward, left, up, turn.sin(), turn.cos(), tilt.sin(), tilt.cos()]
+    }
+}
+
+/// The present and where it leads, without what will be seen there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PredictionQuery {
+    /// The time now, in seconds.
+    pub time: f64,
+    /// The current camera.
+    pub pose: Pose,
+    /// The camera at the goal.
+    pub goal: Pose,
+    /// Seconds to the goal.
+    pub stride: f32,
+    /// What else the generator is told of the way (multi-hot interactions, door fraction); as many
+    /// numbers as the model was built for, usually none.
+    pub signals: Vec<f32>,
+}
+
+impl PredictionQuery {
+    /// The action: the goal in the level frame of the current camera.
+    pub fn action(&self) -> Displacement {
+        self.goal.displacement_from(&self.pose)
+    }
+}
+
+/// A memory as the world model reads it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Remembered<'a> {
+    /// When it was seen, in seconds.
+    pub time: f64,
+    /// Where from.
+    pub pose: Pose,
+    /// What was seen, as tokens.
+    pub latent: &'a [f32],
+}
+
+/// Where and when one frame of a context lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameCondition {
+    /// Its pose from the current frame.
+    pub from_current: [f32; POSE_FEATURES],
+    /// Its pose from the goal.
+    pub from_goal: [f32; POSE_FEATURES],
+    /// Its time after the current frame, in units of time; memories have negative ones.
+    pub time: f32,
+}
+
+/// Contexts of several predictions, all with the same number of slots; empty slots are masked.
+///
+/// Frames are in the order target, current, slot 0, slot 1, …; the target has a condition and no
+/// latent.
+#[derive(Clone, Debug)]
+pub struct ContextBatch {
+    shape: LatentShape,
+    scale: ConditionScale,
+    slots: usize,
+    signals: usize,
+    examples: usize,
+    latents: Vec<f32>,
+    present: Vec<bool>,
+    conditions: Vec<FrameCondition>,
+    strides: Vec<f32>,
+    signal_values: Vec<f32>,
+}
+
+impl ContextBatch {
+    /// No prediction yet. `signals` is the number of further signals of a query.
+    pub fn new(shape: LatentShape, scale: ConditionScale, slots: usize, signals: usize) -> Self {
+        Self {
+            shape,
+            scale,
+            slots,
+            signals,
+            examples: 0,
+            latents: Vec::new(),
+            present: Vec::new(),
+            conditions: Vec::new(),
+            strides: Vec::new(),
+            signal_values: Vec::new(),
+        }
+    }
+
+    /// Adds a prediction with the latent of the current frame and at most as many memories as there
+    /// are slots.
+    ///
+    /// # Errors
+    /// If a latent has the wrong length, there are too many memories, or the query has not as many
+    /// signals as this batch was made for.
+    pub fn push<'a>(
+        &mut self,
+        query: &PredictionQuery,
+        current: &[f32],
+        memories: impl IntoIterator<Item = Remembered<'a>>,
+    ) -> Result<()> {
+        let elements = self.shape.elements();
+        Error::check_length("the current latent", current.len(), elements)?;
+        Error::check_length("the signals of a query", query.signals.len(), self.signals)?;
+        let latents = self.latents.len();
+        self.latents.extend_from_slice(current);
+        self.condition(query, &query.goal, query.stride);
+        self.condition(query, &query.pose, 0.0);
+        let mut filled = 0;
+        for memory in memories {
+            Error::check_length("the latent of a memory", memory.latent.len(), elements)?;
+            filled += 1;
+            if filled > self.slots {
+                return Err(Error::Length {
+                    what: "the context",
+                    found: filled,
+                    expected: self.slots,
+                });
+            }
+            self.latents.extend_from_slice(memory.latent);
+            self.condition(query, &memory.pose, (memory.time - query.time) as f32);
+        }
+        self.latents.resize(latents + (1 + self.slots) * elements, 0.0);
+        self.examples += 1;
+        self.conditions.resize(self.examples * (2 + self.slots), FrameCondition::default());
+        self.present.extend((0..self.slots).map(|slot| slot < filled));
+        self.strides.push(query.stride / self.scale.time);
+        self.signal_values.extend_from_slice(&query.signals);
+        Ok(())
+    }
+
+    fn condition(&mut self, query: &PredictionQuery, pose: &Pose, seconds: f32) {
+        let relative = |frame| self.scale.pose_features(pose.displacement_from(frame));
+        self.conditions.push(FrameCondition {
+            from_current: relative(&query.pose),
+            from_goal: relative(&query.goal),
+            time: seconds / self.scale.time,
+        });
+    }
+
+    /// Predictions B.
+    pub fn examples(&self) -> usize {
+        self.examples
+    }
+
+    /// Slots K for memories.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The shape of the latents.
+    pub fn shape(&self) -> LatentShape {
+        self.shape
+    }
+
+    /// Latents of the current frame and the slots, [B, 1 + K, E].
+    pub fn latents(&self) -> &[f32] {
+        &self.latents
+    }
+
+    /// Which slots hold a memory, [B, K].
+    pub fn present(&self) -> &[bool] {
+        &self.present
+    }
+
+    /// Where and when all frames lie, [B, 2 + K]: target, current, slots.
+    pub fn conditions(&self) -> &[FrameCondition] {
+        &self.conditions
+    }
+
+    /// Time to the goal by prediction, in units of time.
+    pub fn strides(&self) -> &[f32] {
+        &self.strides
+    }
+
+    /// Further signals of the queries, [B, signals].
+    pub fn signals(&self) -> &[f32] {
+        &self.signal_values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: LatentShape = LatentShape { channels: 2, height: 1, width: 1, patch: 1 };
+    const SCALE: ConditionScale = ConditionScale { length: 2.0, time: 4.0 };
+
+    fn query() -> PredictionQuery {
+        let pose = Pose::from_yaw_pitch([1.0, 0.0, 0.0], 0.0, 0.0);
+        let goal = Pose::from_yaw_pitch([3.0, 0.0, 0.0], 0.5, 0.0);
+        PredictionQuery { time: 10.0, pose, goal, stride: 2.0, signals: Vec::new() }
+    }
+
+    #[test]
+    fn frames_are_recentered_on_now_and_on_the_goal() {
+        let mut batch = ContextBatch::new(SHAPE, SCALE, 2, 0);
+        let seen = Remembered { time: 4.0, pose: query().goal, latent: &[5.0, 6.0] };
+        batch.push(&query(), &[1.0, 2.0], [seen]).unwrap();
+        assert_eq!(batch.latents(), [1.0, 2.0, 5.0, 6.0, 0.0, 0.0]);
+        assert_eq!(batch.present(), [true, false]);
+        let [target, current, memory, empty] = batch.conditions() else { panic!("four frames") };
+        let still = [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0];
+        assert_eq!((current.from_current, current.time), (still, 0.0));
+        assert_eq!((target.from_goal, target.time), (still, 0.5));
+        assert_eq!((memory.from_goal, memory.time), (still, -1.5));
+        assert_eq!(memory.from_current[0], 1.0);
+        assert_eq!(*empty, FrameCondition::default());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut batch = ContextBatch::new(SHAPE, SCALE, 1, 0);
+        let seen = Remembered { time: 4.0, pose: query().pose, latent: &[5.0, 6.0] };
+        assert!(batch.push(&query(), &[1.0], [seen]).is_err());
+        assert!(batch.push(&query(), &[1.0, 2.0], [seen, seen]).is_err());
+        let told = PredictionQuery { signals: vec![1.0], ..query() };
+        assert!(batch.clone().push(&told, &[1.0, 2.0], [seen]).is_err());
+    }
+}

@@ -1,0 +1,25 @@
+//! Tokenizers: frames to latents and back.
+
+use crate::{LatentShape, Result};
+use far_data::{Episode, Picture};
+
+/// Turns frames of an episode into latents and latents into pictures.
+///
+/// Latents are normalized to about unit variance and held as tokens (see [`LatentShape`]).
+pub trait Tokenizer: Send + Sync {
+    /// The shape of a latent.
+    fn shape(&self) -> LatentShape;
+
+    /// What decides the latents, as text: settings and a hash of the weights. Caches are named by
+    /// it.
+    fn recipe(&self) -> String;
+
+    /// The latents of all frames of an episode, [frames, E].
+    ///
+    /// # Errors
+    /// If a frame has no picture, or no latent where latents come with the data.
+    fn encode(&self, episode: &Episode) -> Result<Vec<f32>>;
+
+    /// The picture of a latent; `None` where latents came with the data and nothing can decode them.
+    fn decode(&self, latent: &[f32]) -> Option<Picture>;
+}
