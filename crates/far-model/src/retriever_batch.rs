@@ -2,7 +2,7 @@
 //!
 //! B examples, N slots (the longest pool), M cues. Slots past the end of a pool are masked. A slot
 //! without a key for a cue is left out of that cue's statistics and stands at its mean; a slot whose
-//! key is not finite can never be recalled. Both are what recall does.
+//! key is not finite cannot be recalled while that cue has a weight. Both are what recall does.
 
 use crate::{Error, Result};
 use far_memory::{
@@ -183,7 +183,15 @@ fn read_keys(
                     lengths[slot] = length(row);
                 } else {
                     row.fill(0.0);
-                    eligible[slot] = 0.0;
+                    lengths[slot] = f32::NAN;
+                }
+            }
+            // A cue without a single usable key has no weight and spoils nothing.
+            let available = present.contains(&1.0);
+            for (length, eligible) in lengths.iter_mut().zip(eligible) {
+                if length.is_nan() {
+                    *length = 0.0;
+                    *eligible *= f32::from(!available);
                 }
             }
         },

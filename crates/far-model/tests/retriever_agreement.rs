@@ -211,7 +211,7 @@ fn amplified(found: &RetrieverScores, batch: &RetrieverBatch, example: usize) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
     fn training_and_recall_agree(
         case in cases(),
@@ -390,4 +390,28 @@ fn empty_pools_and_foreign_batches_are_handled() {
     let foreign = RetrieverBatch::new(&other, &examples).expect("they fit");
     let mut tape = Tape::inference(&Device::cpu());
     assert!(retriever.scores(&mut tape, &parameters, &foreign).is_err());
+}
+
+#[test]
+fn a_bad_key_excludes_its_memory_only_where_the_cue_counts() {
+    let case = Case { cues: vec![0, 1], ..three_cues() };
+    let config = config(&case);
+    let schema = Schema::new(vec![Cue::metadata("meta"), Cue::key("vision", 12)]).expect("valid");
+    let mut memory = Memory::new(schema);
+    let mut append = |key: [f32; 12]| {
+        let observation = Observation::new(0.0, Pose::identity()).with_key("vision", &key);
+        memory.append(&observation).expect("a valid observation");
+        memory.snapshot()
+    };
+    let spoiled = append([f32::NAN; 12]);
+    let mixed = append([1.0; 12]);
+    let plain = RecallQuery::new(1.0, Pose::identity(), Pose::identity());
+    let seeing = plain.clone().with_key("vision", &[0.5; 12]);
+    let mask = |query: &RecallQuery, snapshot: &Snapshot| {
+        let batch = RetrieverBatch::new(&config, &[(query, snapshot)]).expect("it fits");
+        batch.mask().values().to_vec()
+    };
+    assert_eq!(mask(&seeing, &mixed), [0.0, 1.0]);
+    assert_eq!(mask(&plain, &mixed), [1.0, 1.0]);
+    assert_eq!(mask(&seeing, &spoiled), [1.0]);
 }
