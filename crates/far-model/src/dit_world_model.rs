@@ -331,7 +331,7 @@ impl<'a> TrainingBatch<'a> {
         }
         let (count, examples) = (contexts.examples(), futures.len() / elements);
         Error::check_length("the futures", futures.len(), examples * elements)?;
-        let shared = if examples == 0 { 0 } else { count / examples };
+        let shared = count.checked_div(examples).unwrap_or(0);
         Error::check_length("the contexts of all futures", count, shared * examples)?;
         let draws = perturbations.draws * examples;
         Error::check_length("the diffusion times", perturbations.timesteps.len(), draws)?;

@@ -30,5 +30,7 @@ pub use latent::LatentShape;
 pub use metadata_scorer::TrainableMetadataScorer;
 pub use posterior::posterior_divergence;
 pub use token_dit::{TokenDit, TokenDitConfig};
-pub use tokenizer::{Tokenizer, area_resize};
+pub use tokenizer::{
+    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
+};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};
