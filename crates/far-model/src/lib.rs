@@ -12,8 +12,12 @@ mod frame_embedding;
 mod latent;
 mod metadata_scorer;
 mod posterior;
+mod query_adapter;
+mod retriever_batch;
 mod token_dit;
 mod tokenizer;
+mod trainable_gate;
+mod trainable_retriever;
 mod world_model;
 
 pub use context::{
@@ -27,10 +31,13 @@ pub use dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
-pub use metadata_scorer::TrainableMetadataScorer;
 pub use posterior::posterior_divergence;
+pub use retriever_batch::RetrieverBatch;
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
+pub use tokenizer::Tokenizer;
+pub use trainable_retriever::{
+    AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

@@ -7,8 +7,10 @@
 //! intended motion.
 
 use far_eval::Clip;
-use far_memory::{FEATURES, MemoryId, Retriever};
-use far_model::{TrainableMetadataScorer, posterior_divergence};
+use far_memory::{CueConfig, MemoryId, Pool, Retriever, RetrieverConfig, Snapshot};
+use far_model::{
+    METADATA_CUE, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever, posterior_divergence,
+};
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};
 
 /// The settings of a [`Distillation`].
@@ -54,9 +56,9 @@ pub enum Error {
     /// The engine refused a step.
     #[error(transparent)]
     Tensor(#[from] far_tensor::Error),
-    /// The parameters do not make a retriever.
+    /// The questions or the parameters do not fit a retriever.
     #[error(transparent)]
-    Retriever(#[from] far_memory::Error),
+    Model(#[from] far_model::Error),
 }
 
 /// A retriever in training.
@@ -65,7 +67,7 @@ pub struct Distillation<'a> {
     device: Device,
     /// Clip and question of everything that can be learned from.
     questions: Vec<(&'a Clip, usize)>,
-    scorer: TrainableMetadataScorer,
+    learning: TrainableRetriever,
     trained: Trained,
 }
 
@@ -73,7 +75,7 @@ impl<'a> Distillation<'a> {
     /// Begins to learn from these clips.
     ///
     /// # Errors
-    /// If none of them has a question.
+    /// If none of them has a question or the settings make no retriever.
     pub fn new(
         clips: &'a [Clip],
         device: &Device,
@@ -87,7 +89,14 @@ impl<'a> Distillation<'a> {
             return Err(Error::Nothing);
         }
         let mut builder = ArenaBuilder::new("retriever");
-        let scorer = TrainableMetadataScorer::new(&mut builder, config.chunk_size);
+        let scorer = RetrieverConfig::metadata_scorer();
+        let retriever = RetrieverConfig {
+            cues: vec![CueConfig { name: METADATA_CUE.to_owned(), scorer }],
+            chunk_size: config.chunk_size,
+            ..RetrieverConfig::meta_and_vision(1)
+        };
+        let training = RetrieverTrainingConfig::default();
+        let learning = TrainableRetriever::new(&mut builder, retriever, training)?;
         let optimizer = AdamWConfig {
             learning_rate: config.learning_rate,
             warm_up: config.steps / 20,
@@ -95,7 +104,7 @@ impl<'a> Distillation<'a> {
             ..AdamWConfig::default()
         };
         let trained = Trained::new(builder.build(config.seed), optimizer);
-        Ok(Self { config, device: device.clone(), questions, scorer, trained })
+        Ok(Self { config, device: device.clone(), questions, learning, trained })
     }
 
     /// One update; returns the divergence before it.
@@ -105,29 +114,36 @@ impl<'a> Distillation<'a> {
     pub fn step(&mut self) -> Result<f32, Error> {
         let DistillationConfig { batch, candidates, seed, .. } = self.config;
         let mut random = Random::stream(seed, "candidates", self.trained.optimizer.updates());
-        let (mut features, mut utilities) = (Vec::new(), Vec::new());
+        let (mut queries, mut credits) = (Vec::new(), Vec::new());
         for _ in 0..batch {
             let (clip, question) = self.questions[random.below(self.questions.len())];
             let (query, question) = (clip.recall_query(question), clip.queries()[question]);
             let memory = clip.snapshot();
-            for place in 0..candidates {
+            let pool = Pool::ids((0..candidates).map(|place| {
                 // One candidate from each of equal parts of the memory.
                 let place = place as f32 + random.uniform();
                 let index = (place * memory.len() as f32 / candidates as f32) as usize;
-                let index = index.min(memory.len() - 1);
-                let (time, pose) = (memory.time(index), memory.pose(index));
-                features.extend(self.scorer.features(query, time, &pose));
-                let credit = clip.coverage(question, &[MemoryId(index as u64)]) as f32;
-                utilities.push(self.config.sharpness * credit);
+                MemoryId::from(index.min(memory.len() - 1))
+            }));
+            let Pool::Ids(ids) = &pool else { unreachable!("a pool of ids") };
+            let credit = |id: &MemoryId| clip.coverage(question, &[*id]) as f32;
+            credits.push(ids.iter().map(credit).collect::<Vec<f32>>());
+            queries.push((query.clone().with_pool(pool), memory));
+        }
+        let examples: Vec<(_, &Snapshot)> =
+            queries.iter().map(|(query, memory)| (query, *memory)).collect();
+        let inputs = RetrieverBatch::new(self.learning.config(), &examples)?;
+        let mut utilities = vec![0.0; batch * inputs.slots()];
+        for (row, credits) in utilities.chunks_exact_mut(inputs.slots()).zip(&credits) {
+            for (utility, credit) in row.iter_mut().zip(credits) {
+                *utility = self.config.sharpness * credit;
             }
         }
-        let features = Tensor::from_slice(&features, [batch, candidates, FEATURES])?;
-        let utilities = Tensor::from_slice(&utilities, [batch, candidates])?;
-        let scorer = &self.scorer;
+        let utilities = Tensor::from_slice(&utilities, [batch, inputs.slots()])?;
+        let learning = &self.learning;
         let step = self.trained.step(&self.device, 1, |tape, parameters, _| {
-            let scores = scorer.scores(tape, parameters, &features)?;
-            let scores = tape.standardize(&scores, None, 1)?;
-            posterior_divergence(tape, &scores, &utilities, None)
+            let scores = learning.scores(tape, parameters, &inputs)?;
+            posterior_divergence(tape, &scores.fused, &utilities, Some(inputs.mask()))
         })?;
         Ok(step.loss)
     }
@@ -137,6 +153,6 @@ impl<'a> Distillation<'a> {
     /// # Errors
     /// If a parameter is not finite.
     pub fn retriever(&self) -> Result<Retriever, Error> {
-        Ok(self.scorer.export(&self.trained.parameters)?)
+        Ok(self.learning.export(&self.trained.parameters)?)
     }
 }
