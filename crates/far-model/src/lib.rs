@@ -6,11 +6,14 @@ mod ddim;
 mod dit;
 mod encoded;
 mod error;
+mod info_nce;
 mod latent;
 mod metadata_scorer;
 mod posterior;
+mod query_vit;
 mod token_dit;
 mod tokenizer;
+mod vision_encoder;
 mod world_model;
 
 pub use context::{
@@ -18,12 +21,15 @@ pub use context::{
 };
 pub use cue_encoder::{ActionFeatures, CueEncoder};
 pub use ddim::{DdimConfig, DdimStep, Spacing};
-pub use dit::{Block, BlockConfig, Grouping};
+pub use dit::{Block, BlockConfig, Grouping, ModulationStart};
 pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
+pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
 pub use metadata_scorer::TrainableMetadataScorer;
 pub use posterior::posterior_divergence;
+pub use query_vit::{QueryVit, QueryVitConfig};
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::Tokenizer;
+pub use vision_encoder::{EncoderDescription, VisionEncoder};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};
