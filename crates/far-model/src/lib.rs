@@ -4,8 +4,11 @@ mod context;
 mod cue_encoder;
 mod ddim;
 mod dit;
+mod dit_network;
+mod dit_world_model;
 mod encoded;
 mod error;
+mod frame_embedding;
 mod info_nce;
 mod latent;
 mod metadata_scorer;
@@ -22,6 +25,8 @@ pub use context::{
 pub use cue_encoder::{ActionFeatures, CueEncoder};
 pub use ddim::{DdimConfig, DdimStep, Spacing};
 pub use dit::{Block, BlockConfig, Grouping, ModulationStart};
+pub use dit_network::{ContextAttention, DitConfig, PredictionKind};
+pub use dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
@@ -30,6 +35,8 @@ pub use metadata_scorer::TrainableMetadataScorer;
 pub use posterior::posterior_divergence;
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use token_dit::{TokenDit, TokenDitConfig};
-pub use tokenizer::Tokenizer;
+pub use tokenizer::{
+    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
+};
 pub use vision_encoder::{EncoderDescription, VisionEncoder};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

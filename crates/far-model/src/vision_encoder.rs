@@ -4,6 +4,7 @@ use crate::{
     ActionFeatures, ConditionScale, CueEncoder, Error, LatentShape, QueryVit, QueryVitConfig,
     Result,
 };
+use far_data::hash_bytes;
 use far_tensor::{
     ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Parameters, Tape, Tensor,
 };
@@ -92,12 +93,9 @@ impl VisionEncoder {
         device: &Device,
     ) -> Self {
         parameters.freeze();
-        let mut hash = blake3::Hasher::new();
-        for value in parameters.stored().flat_map(|(_, _, values)| values) {
-            hash.update(&value.to_le_bytes());
-        }
-        let settings = to_json(&description);
-        let recipe = format!("{settings} weights {}", hash.finalize().to_hex());
+        let weights = parameters.stored().flat_map(|(_, _, values)| values);
+        let bytes: Vec<u8> = weights.flat_map(f32::to_le_bytes).collect();
+        let recipe = format!("{} {}", to_json(&description), hash_bytes(&bytes));
         Self { description, network, parameters, recipe, device: device.clone() }
     }
 
