@@ -25,5 +25,5 @@ pub use latent::LatentShape;
 pub use metadata_scorer::TrainableMetadataScorer;
 pub use posterior::posterior_divergence;
 pub use token_dit::{TokenDit, TokenDitConfig};
-pub use tokenizer::Tokenizer;
+pub use tokenizer::{Tokenizer, area_resize};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

@@ -1,5 +1,9 @@
 //! Tokenizers: frames to latents and back.
 
+mod resize;
+
+pub use resize::area_resize;
+
 use crate::{LatentShape, Result};
 use far_data::{Episode, Picture};
 
