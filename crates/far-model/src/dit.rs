@@ -174,10 +174,25 @@ impl Block {
         condition: &Tensor,
         grouping: Grouping<'_>,
     ) -> Result<Tensor> {
+        let (qkv, modulation) = self.project(tape, parameters, x, condition)?;
+        let Grouping { groups, key_mask } = grouping;
+        let heads = self.config.heads;
+        let attended = tape.self_attention(&qkv, Attention { heads, groups, key_mask })?;
+        self.finish(tape, parameters, x, &attended, &modulation)
+    }
+
+    /// The first half up to attention: queries, keys and values [rows…, 3·D] and the modulation
+    /// [G, 6, D] that [`Block::finish`] goes on with.
+    pub(crate) fn project(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        condition: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
         let groups = condition.shape().rows();
         let modulation = self.modulation.forward(tape, parameters, condition)?;
         let modulation = modulation.reshape([groups, 6, self.config.width])?;
-
         let y = self.norm(tape, parameters, x, &modulation, 0)?;
         let mut qkv = self.qkv.forward(tape, parameters, &y)?;
         if let Some(norms) = self.head_norms {
@@ -185,16 +200,29 @@ impl Block {
             let [query, key] = [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
             qkv = tape.head_norm(&qkv, self.config.heads, &[query, key, None], 1e-5)?;
         }
-        let Grouping { groups, key_mask } = grouping;
-        let heads = self.config.heads;
-        let y = tape.self_attention(&qkv, Attention { heads, groups, key_mask })?;
-        let y = self.projection.forward(tape, parameters, &y)?;
-        let x = tape.gated_residual(x, &y, &modulation, 2)?;
+        Ok((qkv, modulation))
+    }
 
-        let y = self.norm(tape, parameters, &x, &modulation, 1)?;
+    /// The second half: what attention gathered goes into x, then the MLP.
+    pub(crate) fn finish(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        attended: &Tensor,
+        modulation: &Tensor,
+    ) -> Result<Tensor> {
+        let y = self.projection.forward(tape, parameters, attended)?;
+        let x = tape.gated_residual(x, &y, modulation, 2)?;
+        let y = self.norm(tape, parameters, &x, modulation, 1)?;
         let y = self.expand.forward_gelu(tape, parameters, &y)?;
         let y = self.contract.forward(tape, parameters, &y)?;
-        tape.gated_residual(&x, &y, &modulation, 5)
+        tape.gated_residual(&x, &y, modulation, 5)
+    }
+
+    /// Heads of the attention.
+    pub(crate) fn heads(&self) -> usize {
+        self.config.heads
     }
 
     /// The modulated norm before attention (0) or before the MLP (1).

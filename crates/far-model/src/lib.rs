@@ -4,8 +4,11 @@ mod context;
 mod cue_encoder;
 mod ddim;
 mod dit;
+mod dit_network;
+mod dit_world_model;
 mod encoded;
 mod error;
+mod frame_embedding;
 mod latent;
 mod metadata_scorer;
 mod metric;
@@ -20,6 +23,8 @@ pub use context::{
 pub use cue_encoder::{ActionFeatures, CueEncoder};
 pub use ddim::{DdimConfig, DdimStep, Spacing};
 pub use dit::{Block, BlockConfig, Grouping};
+pub use dit_network::{ContextAttention, DitConfig, PredictionKind};
+pub use dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
@@ -27,5 +32,7 @@ pub use metadata_scorer::TrainableMetadataScorer;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::posterior_divergence;
 pub use token_dit::{TokenDit, TokenDitConfig};
-pub use tokenizer::{Tokenizer, area_resize};
+pub use tokenizer::{
+    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
+};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};
