@@ -82,9 +82,9 @@ mod tests {
         for y in 0..from_height * height {
             for x in 0..from_width * width {
                 let color = picture.pixel((x / width) as u32, (y / height) as u32);
-                for channel in 0..3 {
+                for (channel, value) in color.into_iter().enumerate() {
                     let place = (channel * height + y / from_height) * width + x / from_width;
-                    planes[place] += f64::from(color[channel]);
+                    planes[place] += f64::from(value);
                 }
             }
         }
