@@ -6,6 +6,7 @@
 //! ground truth and exists in training alone; at inference the retriever sees poses, times and the
 //! intended motion.
 
+use crate::{Error, Result};
 use far_eval::Clip;
 use far_memory::{FEATURES, MemoryId, Retriever};
 use far_model::{TrainableMetadataScorer, posterior_divergence};
@@ -45,20 +46,6 @@ impl Default for DistillationConfig {
     }
 }
 
-/// Why a distillation stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// No clip has both a memory and a question.
-    #[error("there is nothing to learn from: no clip has a memory and a question")]
-    Nothing,
-    /// The engine refused a step.
-    #[error(transparent)]
-    Tensor(#[from] far_tensor::Error),
-    /// The parameters do not make a retriever.
-    #[error(transparent)]
-    Retriever(#[from] far_memory::Error),
-}
-
 /// A retriever in training.
 pub struct Distillation<'a> {
     config: DistillationConfig,
@@ -74,11 +61,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If none of them has a question.
-    pub fn new(
-        clips: &'a [Clip],
-        device: &Device,
-        config: DistillationConfig,
-    ) -> Result<Self, Error> {
+    pub fn new(clips: &'a [Clip], device: &Device, config: DistillationConfig) -> Result<Self> {
         let usable = clips.iter().filter(|clip| !clip.snapshot().is_empty());
         let questions: Vec<_> = usable
             .flat_map(|clip| (0..clip.queries().len()).map(move |question| (clip, question)))
@@ -102,7 +85,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If the loss is not finite; the parameters are then as they were.
-    pub fn step(&mut self) -> Result<f32, Error> {
+    pub fn step(&mut self) -> Result<f32> {
         let DistillationConfig { batch, candidates, seed, .. } = self.config;
         let mut random = Random::stream(seed, "candidates", self.trained.optimizer.updates());
         let (mut features, mut utilities) = (Vec::new(), Vec::new());
@@ -136,7 +119,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If a parameter is not finite.
-    pub fn retriever(&self) -> Result<Retriever, Error> {
+    pub fn retriever(&self) -> Result<Retriever> {
         Ok(self.scorer.export(&self.trained.parameters)?)
     }
 }
