@@ -87,7 +87,10 @@ fn check_keys(table: &Table, prefix: &str, origin: &str) -> Result<()> {
             .any(|setting| setting.table == key || setting.table.starts_with(&format!("{key}.")));
         match value {
             _ if key == RULE_SETTINGS => {}
-            Value::Table(inner) if is_table => check_keys(inner, &key, origin)?,
+            // Also below an unknown table: its first key says more than its name.
+            Value::Table(inner) if is_table || !inner.is_empty() => {
+                check_keys(inner, &key, origin)?;
+            }
             _ if is_table || documented().iter().any(|setting| setting.key() == key) => {}
             _ => {
                 let nearest = nearest(&key);
