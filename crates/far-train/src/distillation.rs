@@ -136,6 +136,6 @@ impl<'a> Distillation<'a> {
     /// # Errors
     /// If a parameter is not finite.
     pub fn retriever(&self) -> Result<Retriever> {
-        Ok(self.scorer.export(&self.trained.parameters)?)
+        Ok(self.learning.export(&self.trained.parameters)?)
     }
 }
