@@ -6,6 +6,7 @@
 //! ground truth and exists in training alone; at inference the retriever sees poses, times and the
 //! intended motion.
 
+use crate::{Error, Result};
 use far_eval::Clip;
 use far_memory::{CueConfig, MemoryId, Pool, Retriever, RetrieverConfig, Snapshot};
 use far_model::{
@@ -47,20 +48,6 @@ impl Default for DistillationConfig {
     }
 }
 
-/// Why a distillation stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// No clip has both a memory and a question.
-    #[error("there is nothing to learn from: no clip has a memory and a question")]
-    Nothing,
-    /// The engine refused a step.
-    #[error(transparent)]
-    Tensor(#[from] far_tensor::Error),
-    /// The questions or the parameters do not fit a retriever.
-    #[error(transparent)]
-    Model(#[from] far_model::Error),
-}
-
 /// A retriever in training.
 pub struct Distillation<'a> {
     config: DistillationConfig,
@@ -75,12 +62,8 @@ impl<'a> Distillation<'a> {
     /// Begins to learn from these clips.
     ///
     /// # Errors
-    /// If none of them has a question or the settings make no retriever.
-    pub fn new(
-        clips: &'a [Clip],
-        device: &Device,
-        config: DistillationConfig,
-    ) -> Result<Self, Error> {
+    /// If none of them has a question.
+    pub fn new(clips: &'a [Clip], device: &Device, config: DistillationConfig) -> Result<Self> {
         let usable = clips.iter().filter(|clip| !clip.snapshot().is_empty());
         let questions: Vec<_> = usable
             .flat_map(|clip| (0..clip.queries().len()).map(move |question| (clip, question)))
@@ -111,7 +94,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If the loss is not finite; the parameters are then as they were.
-    pub fn step(&mut self) -> Result<f32, Error> {
+    pub fn step(&mut self) -> Result<f32> {
         let DistillationConfig { batch, candidates, seed, .. } = self.config;
         let mut random = Random::stream(seed, "candidates", self.trained.optimizer.updates());
         let (mut queries, mut credits) = (Vec::new(), Vec::new());
@@ -152,7 +135,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If a parameter is not finite.
-    pub fn retriever(&self) -> Result<Retriever, Error> {
+    pub fn retriever(&self) -> Result<Retriever> {
         Ok(self.learning.export(&self.trained.parameters)?)
     }
 }
