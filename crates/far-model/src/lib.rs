@@ -1,6 +1,7 @@
 //! The networks of `far`.
 
 mod context;
+mod convolution_stack;
 mod cue_encoder;
 mod ddim;
 mod dit;
@@ -10,11 +11,15 @@ mod encoded;
 mod error;
 mod frame_embedding;
 mod latent;
+mod longlive_autoencoder;
+mod longlive_encoder;
+mod longlive_network;
 mod metadata_scorer;
 mod metric;
 mod posterior;
 mod token_dit;
 mod tokenizer;
+mod weight_file;
 mod world_model;
 
 pub use context::{
@@ -28,11 +33,14 @@ pub use dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
+pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
+pub use longlive_encoder::LongLiveEncoder;
 pub use metadata_scorer::TrainableMetadataScorer;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::posterior_divergence;
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
+    Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};
