@@ -1,5 +1,15 @@
 //! Training of what is recalled.
 
+mod config;
 mod distillation;
+mod error;
 
-pub use distillation::{Distillation, DistillationConfig, Error};
+pub use config::{
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ContextAttention, CueWeights, DataConfig,
+    DitConfig, Documented, EncoderConfig, EvaluationSettings, FAR_ARMS, FarArm, KeyCue, PRESETS,
+    PatchPcaConfig, PrecomputedConfig, PredictionKind, PretrainingSettings, RetrieverSettings,
+    TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, UtilityConfig,
+    UtilityMode, UtilityWeight, documented,
+};
+pub use distillation::{Distillation, DistillationConfig};
+pub use error::{Error, Result};
