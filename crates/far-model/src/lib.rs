@@ -3,6 +3,7 @@
 mod candidate;
 mod candidate_distillation;
 mod context;
+mod convolution_stack;
 mod cue_encoder;
 mod ddim;
 mod dit;
@@ -13,6 +14,9 @@ mod error;
 mod frame_embedding;
 mod info_nce;
 mod latent;
+mod longlive_autoencoder;
+mod longlive_encoder;
+mod longlive_network;
 mod metadata_scorer;
 mod metric;
 mod posterior;
@@ -22,6 +26,7 @@ mod retriever_batch;
 mod retriever_health;
 mod token_dit;
 mod tokenizer;
+mod weight_file;
 mod trainable_gate;
 mod trainable_retriever;
 mod utility;
@@ -43,6 +48,9 @@ pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
+pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
+pub use longlive_encoder::LongLiveEncoder;
+pub use metadata_scorer::TrainableMetadataScorer;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
@@ -50,6 +58,7 @@ pub use retriever_batch::RetrieverBatch;
 pub use retriever_health::{PoolHealth, RetrieverHealth};
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
+    Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
 pub use trainable_retriever::{
