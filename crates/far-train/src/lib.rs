@@ -1,8 +1,10 @@
 //! Training of what is recalled.
 
 mod config;
+mod contrastive;
 mod distillation;
 mod error;
+mod retrieval;
 
 pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ContextAttention, CueWeights, DataConfig,
@@ -11,5 +13,7 @@ pub use config::{
     TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, UtilityConfig,
     UtilityMode, UtilityWeight, documented,
 };
+pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
+pub use retrieval::{Retrieval, retrieval};
