@@ -4,13 +4,26 @@ mod context;
 mod cue_encoder;
 mod ddim;
 mod dit;
+mod dit_network;
+mod dit_world_model;
 mod encoded;
 mod error;
+mod frame_embedding;
+mod info_nce;
 mod latent;
 mod metadata_scorer;
+mod metric;
 mod posterior;
+mod query_adapter;
+mod retriever_batch;
 mod token_dit;
 mod tokenizer;
+mod trainable_gate;
+mod trainable_retriever;
+mod query_vit;
+mod token_dit;
+mod tokenizer;
+mod vision_encoder;
 mod world_model;
 
 pub use context::{
@@ -18,12 +31,24 @@ pub use context::{
 };
 pub use cue_encoder::{ActionFeatures, CueEncoder};
 pub use ddim::{DdimConfig, DdimStep, Spacing};
-pub use dit::{Block, BlockConfig, Grouping};
+pub use dit::{Block, BlockConfig, Grouping, ModulationStart};
+pub use dit_network::{ContextAttention, DitConfig, PredictionKind};
+pub use dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
+pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
 pub use metadata_scorer::TrainableMetadataScorer;
+pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::posterior_divergence;
+pub use retriever_batch::RetrieverBatch;
+pub use query_vit::{QueryVit, QueryVitConfig};
 pub use token_dit::{TokenDit, TokenDitConfig};
+pub use tokenizer::{
+    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 pub use tokenizer::Tokenizer;
+pub use trainable_retriever::{
+    AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
+};
+pub use vision_encoder::{EncoderDescription, VisionEncoder};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

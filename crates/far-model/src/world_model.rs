@@ -120,7 +120,7 @@ pub trait TrainableWorldModel: WorldModel {
     ///
     /// # Errors
     /// If it comes from another architecture.
-    fn load(&mut self, checkpoint: &Checkpoint) -> Result<()>;
+    fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()>;
 }
 
 #[cfg(test)]

@@ -216,6 +216,24 @@ impl Parameters {
         values.map(|values| &mut **values).ok_or_else(|| Error::Shared { arena: name.clone() })
     }
 
+    /// Replaces the values of one parameter, in the order of memory.
+    ///
+    /// # Errors
+    /// If there are not as many values as it has, or a tensor still refers to the arena.
+    pub fn set(&mut self, id: ParameterId, values: &[f32]) -> Result<()> {
+        let Entry { range, shape, .. } = self.entries[id.0].clone();
+        if values.len() != range.len() {
+            return Err(Error::Mismatch {
+                operation: "set",
+                left: Shape::from([values.len()]),
+                right: shape,
+                requirement: "as many values as the parameter has are needed",
+            });
+        }
+        self.values_mut()?[range].copy_from_slice(values);
+        Ok(())
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }

@@ -1,5 +1,13 @@
 //! Tokenizers: frames to latents and back.
 
+mod patch_pca;
+mod precomputed;
+mod resize;
+
+pub use patch_pca::{PatchPca, PatchPcaConfig};
+pub use precomputed::{Precomputed, PrecomputedConfig};
+pub use resize::area_resize;
+
 use crate::{LatentShape, Result};
 use far_data::{Episode, Picture};
 
