@@ -15,14 +15,12 @@ mod metadata_scorer;
 mod metric;
 mod posterior;
 mod query_adapter;
+mod query_vit;
 mod retriever_batch;
 mod token_dit;
 mod tokenizer;
 mod trainable_gate;
 mod trainable_retriever;
-mod query_vit;
-mod token_dit;
-mod tokenizer;
 mod vision_encoder;
 mod world_model;
 
@@ -38,15 +36,14 @@ pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
-pub use metadata_scorer::TrainableMetadataScorer;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::posterior_divergence;
-pub use retriever_batch::RetrieverBatch;
 pub use query_vit::{QueryVit, QueryVitConfig};
+pub use retriever_batch::RetrieverBatch;
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
-pub use tokenizer::Tokenizer;
+};
 pub use trainable_retriever::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
