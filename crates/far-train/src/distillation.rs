@@ -63,11 +63,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If none of them has a question or the settings make no retriever.
-    pub fn new(
-        clips: &'a [Clip],
-        device: &Device,
-        config: DistillationConfig,
-    ) -> Result<Self> {
+    pub fn new(clips: &'a [Clip], device: &Device, config: DistillationConfig) -> Result<Self> {
         let usable = clips.iter().filter(|clip| !clip.snapshot().is_empty());
         let questions: Vec<_> = usable
             .flat_map(|clip| (0..clip.queries().len()).map(move |question| (clip, question)))
