@@ -1,7 +1,7 @@
 //! An episode as world models are evaluated on it: the way out to recall from, the way back to
 //! generate and to ask about.
 
-use crate::{EvaluationSettings, Result};
+use crate::{EvaluationPlan, Result};
 use far_data::EvaluationClip;
 use far_memory::{MemoryId, Pool, RecallQuery};
 use far_model::{EncodedDataset, EncodedEpisode};
@@ -79,16 +79,16 @@ impl EncodedClip {
 
     /// Questions at evenly spaced frames of the return, each about a frame 1 to `horizon` frames
     /// ahead, drawn once for all arms.
-    pub fn questions(&self, settings: &EvaluationSettings) -> Vec<Question> {
+    pub fn questions(&self, plan: &EvaluationPlan) -> Vec<Question> {
         let last = self.episode.len() - 1;
         let possible = last - self.episode.boundary();
-        let kept = possible.min(settings.questions);
+        let kept = possible.min(plan.questions);
         let id = u64::from(self.episode.id());
-        let mut random = Random::stream(settings.seed, "goals of questions", id);
+        let mut random = Random::stream(plan.seed, "goals of questions", id);
         (0..kept)
             .map(|place| {
                 let current = self.episode.boundary() + (2 * place + 1) * possible / (2 * kept);
-                let reach = settings.horizon.clamp(1, last - current);
+                let reach = plan.horizon.clamp(1, last - current);
                 Question { current, goal: current + 1 + random.below(reach) }
             })
             .collect()
@@ -112,27 +112,24 @@ impl EncodedClip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{EXPLORED, clips, road, settings};
+    use crate::testing::{EXPLORED, clips, plan, road};
 
     #[test]
     fn questions_spread_over_the_return_and_stay_within_the_horizon() {
         let (_folder, dataset) = road(&[31, 3], None);
         let clips = clips(&dataset);
-        let settings = EvaluationSettings { questions: 6, horizon: 5, ..settings() };
-        let questions = clips[0].questions(&settings);
+        let plan = EvaluationPlan { questions: 6, horizon: 5, ..plan() };
+        let questions = clips[0].questions(&plan);
         let currents: Vec<usize> = questions.iter().map(|question| question.current).collect();
         assert_eq!(currents, [42, 47, 52, 57, 62, 67]);
         for question in &questions {
             assert!((1..=5).contains(&(question.goal - question.current)));
             assert!(question.goal < EXPLORED + 31);
         }
-        assert_eq!(questions, clips[0].questions(&settings));
-        assert_ne!(
-            questions,
-            clips[0].questions(&EvaluationSettings { seed: 1, ..settings.clone() })
-        );
+        assert_eq!(questions, clips[0].questions(&plan));
+        assert_ne!(questions, clips[0].questions(&EvaluationPlan { seed: 1, ..plan.clone() }));
         // A return of three frames has two that lead somewhere.
-        assert_eq!(clips[1].questions(&settings).len(), 2);
+        assert_eq!(clips[1].questions(&plan).len(), 2);
     }
 
     #[test]

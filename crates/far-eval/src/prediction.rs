@@ -4,9 +4,8 @@
 
 use crate::arm::{Arm, Choice, Control};
 use crate::encoded_clip::{EncodedClip, Question};
-use crate::utility::{Draw, UtilityMeter};
-use crate::{Error, EvaluationSettings, Result};
-use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
+use crate::utility::UtilityMeter;
+use crate::{Error, EvaluationPlan, Result};
 use far_memory::{Recall, RecallPolicy, RecallQuery, Scratch};
 use far_model::{CueEncoder, WorldModel, embed_queries};
 use rayon::prelude::*;
@@ -30,7 +29,7 @@ pub struct Predictor<'a> {
     policy: Option<&'a dyn RecallPolicy>,
     model: &'a dyn WorldModel,
     encoders: &'a [Arc<dyn CueEncoder>],
-    settings: &'a EvaluationSettings,
+    plan: &'a EvaluationPlan,
 }
 
 impl<'a> Predictor<'a> {
@@ -44,7 +43,7 @@ impl<'a> Predictor<'a> {
         arms: &'a [Arm],
         judge: &'a dyn WorldModel,
         encoders: &'a [Arc<dyn CueEncoder>],
-        settings: &'a EvaluationSettings,
+        plan: &'a EvaluationPlan,
     ) -> Result<Self> {
         let policy = if arm.is(Control::Copy) { Arm::copied(arms) } else { arm.as_policy() };
         if arm.is(Control::Copy) && policy.is_none() {
@@ -54,7 +53,7 @@ impl<'a> Predictor<'a> {
             });
         }
         let model = arm.model().unwrap_or(judge);
-        Ok(Self { arm, policy, model, encoders, settings })
+        Ok(Self { arm, policy, model, encoders, plan })
     }
 
     /// The arm.
@@ -69,14 +68,9 @@ impl<'a> Predictor<'a> {
     pub fn recall(&self, asks: &[Ask<'_>]) -> Result<Vec<Recall>> {
         match (self.arm.choice(), self.policy) {
             (Choice::Control(Control::Oracle), _) => {
-                let meter = UtilityMeter::new(self.model, self.settings);
-                let candidates = self.settings.utility.candidates;
-                let recalls = asks.iter().map(|ask| {
-                    let candidates = ask.clip.candidates(candidates);
-                    let utilities = meter.utilities(ask, &candidates, Draw::Oracle)?;
-                    self.oracle(ask, &candidates, &utilities)
-                });
-                recalls.collect()
+                let meter = UtilityMeter::new(self.model, self.plan);
+                let most = self.plan.utility.candidates;
+                asks.iter().map(|ask| meter.oracle(ask, &ask.clip.candidates(most))).collect()
             }
             (_, Some(policy)) => self.ask(policy, asks),
             (_, None) => Ok(vec![Recall::new(); asks.len()]),
@@ -85,8 +79,8 @@ impl<'a> Predictor<'a> {
 
     fn ask(&self, policy: &dyn RecallPolicy, asks: &[Ask<'_>]) -> Result<Vec<Recall>> {
         // The best of all, whatever order a policy reports several in.
-        let slots = if self.arm.is(Control::Copy) { 1 } else { self.settings.slots };
-        let seed = self.settings.seed;
+        let slots = if self.arm.is(Control::Copy) { 1 } else { self.plan.slots };
+        let seed = self.plan.seed;
         let mut queries: Vec<RecallQuery> =
             asks.iter().map(|ask| ask.clip.recall_query(ask.question, seed)).collect();
         let latents = gather(asks.iter().map(|ask| ask.latent));
@@ -99,26 +93,6 @@ impl<'a> Predictor<'a> {
                 Ok(recall)
             })
             .collect()
-    }
-
-    /// Chunked Top-K by these utilities; chunks count over the whole pool, and a memory that was not
-    /// measured is never chosen.
-    pub(crate) fn oracle(
-        &self,
-        ask: &Ask<'_>,
-        candidates: &[usize],
-        measured: &[f32],
-    ) -> Result<Recall> {
-        let memory = ask.clip.episode().memory();
-        let mut utilities = vec![f32::NEG_INFINITY; memory.len()];
-        candidates.iter().zip(measured).for_each(|(frame, utility)| utilities[*frame] = *utility);
-        let rule = OracleConfig { utilities, chunk_size: Some(self.settings.utility.chunk) };
-        let policy = PolicyConfig::from(RuleConfig::Oracle(rule)).build()?;
-        let query = ask.clip.recall_query(ask.question, self.settings.seed);
-        let mut recall = Recall::new();
-        let slots = self.settings.slots;
-        policy.recall(memory, &query, slots, &mut Scratch::new(), &mut recall)?;
-        Ok(recall)
     }
 
     /// The latents of the goals given what was recalled, one after another. The noise comes from the
@@ -138,7 +112,7 @@ impl<'a> Predictor<'a> {
                 Ok(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal))))
             }
             _ => {
-                let mut contexts = self.model.batch(self.settings.slots);
+                let mut contexts = self.model.batch(self.plan.slots);
                 let elements = self.model.shape().elements();
                 let mut noise = vec![0.0; asks.len() * elements];
                 for ((ask, recall), noise) in pairs().zip(noise.chunks_mut(elements)) {
@@ -150,9 +124,9 @@ impl<'a> Predictor<'a> {
                         memories,
                     )?;
                     let purpose = format!("noise from frame {current}");
-                    ask.clip.stream(self.settings.seed, &purpose, goal).fill_normal(noise);
+                    ask.clip.stream(self.plan.seed, &purpose, goal).fill_normal(noise);
                 }
-                let futures = self.model.sample(&contexts, &noise, &self.settings.sampler)?;
+                let futures = self.model.sample(&contexts, &noise, &self.plan.sampler)?;
                 self.check(asks, &futures)?;
                 Ok(futures)
             }

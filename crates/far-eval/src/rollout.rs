@@ -26,7 +26,7 @@ impl Rollout {
     }
 
     /// Rollouts of all clips by one arm, at most `most` steps each. The clips advance together;
-    /// shorter ones drop out. `progress` hears of the frames that each step generated.
+    /// shorter ones drop out. `progress` hears at each step which clips advanced.
     ///
     /// # Errors
     /// If a policy or the world model refuses its input.
@@ -34,7 +34,7 @@ impl Rollout {
         predictor: &Predictor<'_>,
         clips: &[EncodedClip],
         most: Option<usize>,
-        mut progress: impl FnMut(usize),
+        mut progress: impl FnMut(&[usize]),
     ) -> Result<Vec<Self>> {
         let mut rollouts = vec![Self::default(); clips.len()];
         let ways: Vec<_> = clips.iter().map(|clip| clip.steps(most)).collect();
@@ -61,7 +61,7 @@ impl Rollout {
                 rollouts[clip].latents.extend_from_slice(latent);
                 rollouts[clip].recalls.push(recall);
             }
-            progress(active.len());
+            progress(&active);
         }
         Ok(rollouts)
     }
@@ -70,7 +70,7 @@ impl Rollout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Copier, EXPLORED, arms, clips, road, settings};
+    use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, Control};
 
     fn roll(
@@ -79,9 +79,8 @@ mod tests {
         dataset: &far_model::EncodedDataset,
         clips: &[EncodedClip],
     ) -> Vec<Rollout> {
-        let (arms, settings) = ([rule], settings());
-        let predictor =
-            Predictor::new(&arms[0], &arms, copier, dataset.encoders(), &settings).unwrap();
+        let (arms, plan) = ([rule], plan());
+        let predictor = Predictor::new(&arms[0], &arms, copier, dataset.encoders(), &plan).unwrap();
         Rollout::all(&predictor, clips, None, |_| ()).unwrap()
     }
 
@@ -169,14 +168,14 @@ mod tests {
         let (_folder, dataset) = road(&[9], None);
         let clips = clips(&dataset);
         let episode = clips[0].episode();
-        let (copier, settings) = (Copier::new(), settings());
+        let (copier, plan) = (Copier::new(), plan());
         let mut all = arms(&["nearest-pose"]);
         all.extend(Control::ALL.map(Arm::control));
         let rollouts: Vec<Rollout> = all
             .iter()
             .map(|arm| {
                 let encoders = dataset.encoders();
-                let predictor = Predictor::new(arm, &all, &copier, encoders, &settings).unwrap();
+                let predictor = Predictor::new(arm, &all, &copier, encoders, &plan).unwrap();
                 Rollout::all(&predictor, &clips, None, |_| ()).unwrap().remove(0)
             })
             .collect();
@@ -197,11 +196,12 @@ mod tests {
     fn a_limit_cuts_rollouts_and_progress_counts_frames() {
         let (_folder, dataset) = road(&[9, 5], None);
         let clips = clips(&dataset);
-        let (arms, settings, copier) = (arms(&["temporal"]), settings(), Copier::new());
+        let (arms, plan, copier) = (arms(&["temporal"]), plan(), Copier::new());
         let predictor =
-            Predictor::new(&arms[0], &arms, &copier, dataset.encoders(), &settings).unwrap();
+            Predictor::new(&arms[0], &arms, &copier, dataset.encoders(), &plan).unwrap();
         let mut heard = Vec::new();
-        let rollouts = Rollout::all(&predictor, &clips, Some(3), |done| heard.push(done)).unwrap();
+        let rollouts =
+            Rollout::all(&predictor, &clips, Some(3), |clips| heard.push(clips.len())).unwrap();
         assert_eq!(rollouts.iter().map(|r| r.recalls.len()).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(heard, [2, 2, 1]);
     }

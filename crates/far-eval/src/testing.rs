@@ -2,7 +2,7 @@
 //! tokenizer that keeps the color, and a world model that copies the memory nearest the goal.
 
 use crate::encoded_clip::EncodedClip;
-use crate::{Arm, EvaluationSettings};
+use crate::{Arm, EvaluationPlan};
 use far_data::{
     Dataset, DatasetDescription, DatasetWriter, Episode, EpisodeFacts, EvaluationConfig, Frame,
     FrameImage, Phase, Picture, Split,
@@ -63,7 +63,7 @@ pub fn road(lengths: &[usize], tint: Option<[u8; 3]>) -> (tempfile::TempDir, Enc
 
 /// All clips of a dataset, a generated frame every other recorded one.
 pub fn clips(dataset: &EncodedDataset) -> Vec<EncodedClip> {
-    let walk = settings().walk;
+    let walk = plan().walk;
     let ids: Vec<u32> = dataset.dataset().ids().collect();
     ids.into_iter()
         .map(|id| EncodedClip::open(dataset, id, &walk).expect("readable").expect("long enough"))
@@ -71,14 +71,14 @@ pub fn clips(dataset: &EncodedDataset) -> Vec<EncodedClip> {
 }
 
 /// Settings that fit the road.
-pub fn settings() -> EvaluationSettings {
-    EvaluationSettings {
+pub fn plan() -> EvaluationPlan {
+    EvaluationPlan {
         walk: EvaluationConfig { stride: 2, pool: 1000 },
         questions: 3,
         horizon: 8,
         replays: 1,
         batch: 2,
-        ..EvaluationSettings::default()
+        ..EvaluationPlan::default()
     }
 }
 

@@ -2,7 +2,9 @@
 //! reads this memory and no other.
 
 use crate::prediction::Ask;
-use crate::{EvaluationSettings, Result};
+use crate::{EvaluationPlan, Result};
+use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
+use far_memory::{Recall, Scratch};
 use far_model::{Perturbations, WorldModel};
 
 /// Which perturbations of the future utilities are measured by.
@@ -27,13 +29,13 @@ impl Draw {
 /// Measures utilities under one world model.
 pub struct UtilityMeter<'a> {
     model: &'a dyn WorldModel,
-    settings: &'a EvaluationSettings,
+    plan: &'a EvaluationPlan,
 }
 
 impl<'a> UtilityMeter<'a> {
-    /// A meter with the settings' number of draws.
-    pub fn new(model: &'a dyn WorldModel, settings: &'a EvaluationSettings) -> Self {
-        Self { model, settings }
+    /// A meter with the plan's number of draws.
+    pub fn new(model: &'a dyn WorldModel, plan: &'a EvaluationPlan) -> Self {
+        Self { model, plan }
     }
 
     /// U of each candidate frame: −(1/S) Σ_s ‖f − y‖² over the E elements of the true future, with
@@ -45,14 +47,14 @@ impl<'a> UtilityMeter<'a> {
     /// If the world model refuses a context.
     pub fn utilities(&self, ask: &Ask<'_>, candidates: &[usize], draw: Draw) -> Result<Vec<f32>> {
         let (episode, question) = (ask.clip.episode(), ask.question);
-        let config = &self.settings.utility;
+        let config = &self.plan.utility;
         let (elements, draws) = (self.model.shape().elements(), config.draws.max(1));
         let last = self.model.schedule().steps();
         let [first, end] = config.timesteps.map(|timestep| timestep.min(last));
         let purpose = format!("{} in episode {}", draw.purpose(), episode.id());
         let step = (question.current as u64) << 32 | question.goal as u64;
         let sizes = [1, draws, elements];
-        let seed = self.settings.seed;
+        let seed = self.plan.seed;
         let perturbations = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
         let future = episode.latent(question.goal);
         let query = episode.prediction_query(question.current, question.goal);
@@ -69,6 +71,24 @@ impl<'a> UtilityMeter<'a> {
         }
         Ok(utilities)
     }
+
+    /// What the oracle recalls: chunked Top-K of the candidates by utilities of its own draw. Chunks
+    /// count over the whole pool; what is no candidate is never chosen.
+    ///
+    /// # Errors
+    /// As [`Self::utilities`].
+    pub fn oracle(&self, ask: &Ask<'_>, candidates: &[usize]) -> Result<Recall> {
+        let memory = ask.clip.episode().memory();
+        let measured = self.utilities(ask, candidates, Draw::Oracle)?;
+        let mut utilities = vec![f32::NEG_INFINITY; memory.len()];
+        candidates.iter().zip(measured).for_each(|(frame, utility)| utilities[*frame] = utility);
+        let rule = OracleConfig { utilities, chunk_size: Some(self.plan.utility.chunk) };
+        let policy = PolicyConfig::from(RuleConfig::Oracle(rule)).build()?;
+        let query = ask.clip.recall_query(ask.question, self.plan.seed);
+        let mut recall = Recall::new();
+        policy.recall(memory, &query, self.plan.slots, &mut Scratch::new(), &mut recall)?;
+        Ok(recall)
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +96,7 @@ mod tests {
     use super::*;
     use crate::UtilityConfig;
     use crate::encoded_clip::Question;
-    use crate::testing::{Copier, clips, road, settings};
+    use crate::testing::{Copier, clips, plan, road};
 
     /// By hand, one candidate at a time: minus the squared distance of its color to the future's.
     #[test]
@@ -92,9 +112,9 @@ mod tests {
         };
         for batch in [1, 7, 64] {
             let utility = UtilityConfig { batch, ..UtilityConfig::default() };
-            let settings = EvaluationSettings { utility, ..settings() };
+            let plan = EvaluationPlan { utility, ..plan() };
             let copier = Copier::new();
-            let meter = UtilityMeter::new(&copier, &settings);
+            let meter = UtilityMeter::new(&copier, &plan);
             let found = meter.utilities(&ask, &candidates, Draw::Judge).unwrap();
             for (frame, utility) in candidates.iter().zip(found) {
                 assert!((utility - squared(*frame)).abs() < 1e-5);
@@ -114,8 +134,8 @@ mod tests {
             question: Question { current: 41, goal },
             latent: clip.episode().latent(41),
         };
-        let (copier, settings) = (Copier::new(), settings());
-        let meter = UtilityMeter::new(&copier, &settings);
+        let (copier, plan) = (Copier::new(), plan());
+        let meter = UtilityMeter::new(&copier, &plan);
         for (goal, draw) in [(45, Draw::Judge), (45, Draw::Oracle), (46, Draw::Judge)] {
             meter.utilities(&ask(goal), &[0], draw).unwrap();
         }

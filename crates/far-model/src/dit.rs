@@ -122,6 +122,12 @@ impl Linear {
         }
     }
 
+    /// Multiplies the learning rate of both.
+    pub(crate) fn set_rate(self, builder: &mut ArenaBuilder, factor: f32) {
+        builder.set_rate(self.weight, factor);
+        builder.set_rate(self.bias, factor);
+    }
+
     pub(crate) fn forward(
         self,
         tape: &mut Tape,

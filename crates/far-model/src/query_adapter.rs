@@ -38,6 +38,13 @@ impl TrainableQueryAdapter {
         Self { layers, residual }
     }
 
+    /// Multiplies the adapter's learning rate; 0 keeps it as it begins.
+    pub(crate) fn set_rate(&self, builder: &mut ArenaBuilder, factor: f32) {
+        for layer in self.layers.iter().flatten() {
+            layer.set_rate(builder, factor);
+        }
+    }
+
     /// Embeddings [B, D] to adapted ones [B, D], not yet of unit length.
     pub(crate) fn adapt(
         &self,

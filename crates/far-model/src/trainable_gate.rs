@@ -17,10 +17,12 @@ pub(crate) struct TrainableGate {
 }
 
 impl TrainableGate {
-    /// Adds the gate of a retriever to an arena, weight zero: all cues count alike.
-    pub(crate) fn new(builder: &mut ArenaBuilder, config: &RetrieverConfig) -> Self {
+    /// Adds the gate of a retriever to an arena, weight zero: all cues count alike. Its learning
+    /// rate is `rate` times that of the arena.
+    pub(crate) fn new(builder: &mut ArenaBuilder, config: &RetrieverConfig, rate: f32) -> Self {
         let features = Gate::weight_count(config.cues.len(), config.gate.stride_products);
         let weight = builder.parameter("gate.weight", [features], Initialization::Zero);
+        builder.set_rate(weight, rate);
         Self { weight, features }
     }
 

@@ -3,11 +3,11 @@
 //! It has the parameters of `far-memory`'s retriever file under the same names, and gives the scores
 //! that the exported file gives at inference.
 
-use crate::Result;
 use crate::metadata_scorer::TrainableMetadataScorer;
 use crate::query_adapter::TrainableQueryAdapter;
 use crate::retriever_batch::{CueInputs, RetrieverBatch};
 use crate::trainable_gate::TrainableGate;
+use crate::{Error, Result};
 use far_memory::{Retriever, RetrieverConfig, ScorerConfig};
 use far_tensor::{ArenaBuilder, Error as TensorError, Parameters, Tape, Tensor};
 use serde::{Deserialize, Serialize};
@@ -42,13 +42,26 @@ pub enum AdapterLearning {
 }
 
 /// What of a retriever learns, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetrieverTrainingConfig {
-    /// How the cue weights come about.
+    /// How the cue weights come about. Default: learned.
     pub weighting: CueWeighting,
-    /// Whether the query adapters learn.
+    /// Whether the query adapters learn. Default: learned.
     pub adapter: AdapterLearning,
+    /// The gate's learning rate as a multiple of the retriever's. Default: 20, because at the
+    /// retriever's own rate the gate hardly moves within a few hundred updates.
+    pub gate_rate: f32,
+}
+
+impl Default for RetrieverTrainingConfig {
+    fn default() -> Self {
+        Self {
+            weighting: CueWeighting::default(),
+            adapter: AdapterLearning::default(),
+            gate_rate: 20.0,
+        }
+    }
 }
 
 /// The scorer of one cue.
@@ -109,23 +122,35 @@ impl TrainableRetriever {
     /// Adds a retriever to an arena.
     ///
     /// # Errors
-    /// If the configuration is not one of a retriever.
+    /// If the configuration is not one of a retriever, or the gate's rate is negative.
     pub fn new(
         builder: &mut ArenaBuilder,
         config: RetrieverConfig,
         training: RetrieverTrainingConfig,
     ) -> Result<Self> {
         config.check()?;
+        let RetrieverTrainingConfig { weighting, adapter: adapters, gate_rate } = training;
+        if !(gate_rate >= 0.0 && gate_rate.is_finite()) {
+            let reason = format!("{gate_rate} is no multiple of a learning rate");
+            return Err(Error::Setting { setting: "gate_rate", reason });
+        }
         let cues = config.cues.iter().map(|cue| match cue.scorer {
             ScorerConfig::Metadata { layers, width, .. } => TrainableCue::Metadata(
                 TrainableMetadataScorer::new(builder, &cue.name, layers, width),
             ),
-            ScorerConfig::Cosine { dimension, adapter, adapter_width } => TrainableCue::Key(
-                TrainableQueryAdapter::new(builder, &cue.name, adapter, dimension, adapter_width),
-            ),
+            ScorerConfig::Cosine { dimension, adapter, adapter_width: width } => {
+                let adapter =
+                    TrainableQueryAdapter::new(builder, &cue.name, adapter, dimension, width);
+                if adapters == AdapterLearning::Frozen {
+                    // Without gradients, weight decay would still move it.
+                    adapter.set_rate(builder, 0.0);
+                }
+                TrainableCue::Key(adapter)
+            }
         });
         let cues = cues.collect();
-        let gate = (config.cues.len() > 1).then(|| TrainableGate::new(builder, &config));
+        let gate_rate = if weighting == CueWeighting::Equal { 0.0 } else { gate_rate };
+        let gate = (config.cues.len() > 1).then(|| TrainableGate::new(builder, &config, gate_rate));
         Ok(Self { config, training, cues, gate })
     }
 

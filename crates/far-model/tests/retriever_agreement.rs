@@ -10,7 +10,7 @@ use far_model::{
     AdapterLearning, CueWeighting, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig,
     TrainableRetriever,
 };
-use far_tensor::{ArenaBuilder, Device, Parameters, Random, Tape};
+use far_tensor::{AdamWConfig, ArenaBuilder, Device, Parameters, Random, Tape, Trained};
 use proptest::prelude::*;
 
 const NAMES: [&str; 3] = ["meta", "vision", "audio"];
@@ -414,4 +414,37 @@ fn a_bad_key_excludes_its_memory_only_where_the_cue_counts() {
     assert_eq!(mask(&seeing, &mixed), [0.0, 1.0]);
     assert_eq!(mask(&plain, &mixed), [1.0, 1.0]);
     assert_eq!(mask(&seeing, &spoiled), [1.0]);
+}
+
+#[test]
+fn the_gate_learns_at_its_own_rate() {
+    let snapshot = memory(40, 5);
+    let query = query(40, 2, 5);
+    let moved = |gate_rate: f32| {
+        let training = RetrieverTrainingConfig { gate_rate, ..RetrieverTrainingConfig::default() };
+        let mut builder = ArenaBuilder::new("retriever");
+        let retriever =
+            TrainableRetriever::new(&mut builder, config(&three_cues()), training).expect("valid");
+        let mut trained = Trained::new(builder.build(1), AdamWConfig::default());
+        let batch =
+            RetrieverBatch::new(retriever.config(), &[(&query, &snapshot)]).expect("it fits");
+        trained
+            .step(&Device::cpu(), 1, |tape, parameters, _| {
+                let scores = retriever.scores(tape, parameters, &batch)?;
+                let square = tape.multiply(&scores.fused, &scores.fused)?;
+                let cube = tape.multiply(&square, &scores.fused)?;
+                tape.sum(&cube)
+            })
+            .expect("a finite step");
+        let gate = trained.parameters.find("gate.weight").expect("three cues have a gate");
+        trained.parameters.tensor(gate).values().to_vec()
+    };
+    let (slow, fast) = (moved(1.0), moved(20.0));
+    assert!(slow.iter().any(|weight| *weight != 0.0));
+    for (slow, fast) in slow.iter().zip(&fast) {
+        assert!((20.0 * slow - fast).abs() <= 1e-6 * fast.abs(), "{slow} {fast}");
+    }
+    let mut builder = ArenaBuilder::new("retriever");
+    let training = RetrieverTrainingConfig { gate_rate: f32::NAN, ..Default::default() };
+    assert!(TrainableRetriever::new(&mut builder, config(&three_cues()), training).is_err());
 }

@@ -62,7 +62,7 @@ impl<'a> Distillation<'a> {
     /// Begins to learn from these clips.
     ///
     /// # Errors
-    /// If none of them has a question or the settings make no retriever.
+    /// If none of them has a question.
     pub fn new(clips: &'a [Clip], device: &Device, config: DistillationConfig) -> Result<Self> {
         let usable = clips.iter().filter(|clip| !clip.snapshot().is_empty());
         let questions: Vec<_> = usable
