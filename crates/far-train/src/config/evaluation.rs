@@ -2,7 +2,7 @@
 
 use super::TrainConfig;
 use far_data::{EvaluationConfig, Split};
-use far_eval::EvaluationSettings;
+use far_eval::EvaluationPlan;
 use far_model::DdimConfig;
 use serde::{Deserialize, Serialize};
 
@@ -56,9 +56,9 @@ impl EvaluationSection {
 impl TrainConfig {
     /// How the evaluation of the whole run is made: the horizon, the noise levels, the chunks and
     /// the seed are those of training.
-    pub fn evaluation_settings(&self) -> EvaluationSettings {
+    pub fn evaluation_plan(&self) -> EvaluationPlan {
         let section = &self.evaluation;
-        EvaluationSettings {
+        EvaluationPlan {
             walk: EvaluationConfig { stride: section.stride, pool: section.pool },
             slots: section.slots,
             sampler: section.sampler,
@@ -75,16 +75,18 @@ impl TrainConfig {
             },
             replays: section.replays,
             seed: self.training.seed,
-            ..EvaluationSettings::default()
+            ..EvaluationPlan::default()
         }
     }
 
-    /// The same for the evaluations during training: fewer clips, nothing kept for looking at.
-    pub fn evaluation_settings_in_training(&self) -> EvaluationSettings {
-        EvaluationSettings {
+    /// The same for the evaluations during training: fewer clips, no rollout, nothing kept for
+    /// looking at.
+    pub fn evaluation_plan_in_training(&self) -> EvaluationPlan {
+        EvaluationPlan {
             clips: Some(self.evaluation.clips_in_training),
+            steps: Some(0),
             replays: 0,
-            ..self.evaluation_settings()
+            ..self.evaluation_plan()
         }
     }
 }
