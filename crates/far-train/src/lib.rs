@@ -5,11 +5,13 @@ mod contrastive;
 mod distillation;
 mod error;
 mod retrieval;
+mod metrics;
+mod run;
+mod run_folder;
 
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ContextAttention, CueWeights, DataConfig,
-    DitConfig, Documented, EncoderConfig, EvaluationSettings, FAR_ARMS, FarArm, KeyCue, PRESETS,
-    PatchPcaConfig, PrecomputedConfig, PredictionKind, PretrainingSettings, RetrieverSettings,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, DataConfig, Documented, EncoderConfig,
+    EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
     TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, UtilityConfig,
     UtilityMode, UtilityWeight, documented,
 };
@@ -17,3 +19,6 @@ pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
 pub use retrieval::{Retrieval, retrieval};
+pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
+pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
+pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};
