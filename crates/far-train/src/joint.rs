@@ -39,7 +39,7 @@ pub struct Joint<'a> {
 
 /// What one step did.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepReport {
+pub struct JointStep {
     /// The number of this step, from 1.
     pub number: u64,
     /// The world model's loss and update.
@@ -89,7 +89,7 @@ impl<'a> Joint<'a> {
     ///
     /// # Errors
     /// If a loss is not finite or something cannot be read; the step has not been made then.
-    pub fn step(&mut self) -> Result<StepReport> {
+    pub fn step(&mut self) -> Result<JointStep> {
         let JointConfig { training, retriever, .. } = &self.config;
         let number = self.step + 1;
         let scale = self.model.scale();
@@ -117,7 +117,7 @@ impl<'a> Joint<'a> {
         let due = number > retriever.start && number.is_multiple_of(retriever.interval);
         let retrievers = if due { self.teach(&questions)? } else { Vec::new() };
         self.step = number;
-        Ok(StepReport { number, world_model, retrievers })
+        Ok(JointStep { number, world_model, retrievers })
     }
 
     /// The retrievers' part of a step.
