@@ -23,10 +23,10 @@ mod query_vit;
 mod retriever_batch;
 mod token_dit;
 mod tokenizer;
-mod weight_file;
 mod trainable_gate;
 mod trainable_retriever;
 mod vision_encoder;
+mod weight_file;
 mod world_model;
 
 pub use context::{
@@ -43,7 +43,6 @@ pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
 pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
 pub use longlive_encoder::LongLiveEncoder;
-pub use metadata_scorer::TrainableMetadataScorer;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::posterior_divergence;
 pub use query_vit::{QueryVit, QueryVitConfig};
