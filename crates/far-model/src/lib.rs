@@ -3,6 +3,7 @@
 mod candidate;
 mod candidate_distillation;
 mod context;
+mod convolution_stack;
 mod cue_encoder;
 mod ddim;
 mod dit;
@@ -13,6 +14,9 @@ mod error;
 mod frame_embedding;
 mod info_nce;
 mod latent;
+mod longlive_autoencoder;
+mod longlive_encoder;
+mod longlive_network;
 mod metadata_scorer;
 mod metric;
 mod posterior;
@@ -27,6 +31,7 @@ mod trainable_retriever;
 mod utility;
 mod utility_config;
 mod vision_encoder;
+mod weight_file;
 mod world_model;
 
 pub use candidate::CandidatePools;
@@ -43,6 +48,8 @@ pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
+pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
+pub use longlive_encoder::LongLiveEncoder;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
@@ -50,6 +57,7 @@ pub use retriever_batch::RetrieverBatch;
 pub use retriever_health::{PoolHealth, RetrieverHealth};
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
+    Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
 pub use trainable_retriever::{
