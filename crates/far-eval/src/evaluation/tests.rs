@@ -93,6 +93,8 @@ fn replays_show_what_was_generated_and_recalled() {
         assert_eq!(step.recalled.len(), 3);
         assert!(step.recalled.iter().all(|memory| replay.memories.contains_key(&memory.frame)));
         assert!(step.recalled.iter().all(|memory| memory.score.is_some()));
+        // The place itself is better than the mean of the pool.
+        assert!(step.recalled[0].utility.is_some_and(|utility| utility > 0.0));
     }
     assert!(replay.arms["none"].iter().all(|step| step.recalled.is_empty()));
 }
