@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use far_memory::AdapterKind;
 use far_memory::policy::{PolicyConfig, RuleConfig};
+use far_model::CueWeighting;
 use serde::{Deserialize, Serialize};
 
 /// The learned arms.
@@ -19,7 +20,7 @@ pub struct ArmConfig {
     /// What is learned on top of the frozen encoder of the key cue.
     pub adapter: AdapterKind,
     /// How the cues of `far-multi` are weighed.
-    pub weights: CueWeights,
+    pub weights: CueWeighting,
     /// For rules: search at most this many memories.
     pub pool_cap: Option<usize>,
     /// For rules: settings as `docs/recall-policies.md` lists them.
@@ -49,18 +50,6 @@ impl KeyCue {
     }
 }
 
-/// Where the cue weights λ come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CueWeights {
-    /// The gate learns them per query; credit flows through its statistics into the scores too.
-    Learned,
-    /// The gate learns them, and its statistics are taken as data.
-    Detached,
-    /// Every cue counts alike: λ = 0.5 for two.
-    Equal,
-}
-
 /// An arm, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arm {
@@ -80,7 +69,7 @@ pub struct FarArm {
     /// What is learned on top of its encoder.
     pub adapter: AdapterKind,
     /// Where the weights come from.
-    pub weights: CueWeights,
+    pub weights: CueWeighting,
 }
 
 impl FarArm {

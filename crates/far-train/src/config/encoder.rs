@@ -1,5 +1,6 @@
 //! `[encoder]`: the frozen encoder of the key cue.
 
+use far_model::QueryVitConfig;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -19,6 +20,14 @@ pub struct EncoderConfig {
     pub key: usize,
     /// How it is pretrained.
     pub pretraining: PretrainingSettings,
+}
+
+impl EncoderConfig {
+    /// The settings of the network.
+    pub fn network(&self) -> QueryVitConfig {
+        let Self { depth, width, heads, key, .. } = *self;
+        QueryVitConfig { depth, width, heads, key }
+    }
 }
 
 /// Contrastive pretraining.

@@ -15,21 +15,20 @@ mod retriever;
 mod tokenizer;
 mod training;
 mod utility;
-mod world_model;
 
-pub use arm::{Arm, ArmConfig, CueWeights, FAR_ARMS, FarArm, KeyCue};
+pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, KeyCue};
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
-pub use evaluation::EvaluationSettings;
+pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
-pub use tokenizer::{PatchPcaConfig, PrecomputedConfig, TokenizerConfig, TokenizerKind};
+pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
-pub use utility::{UtilityConfig, UtilityMode, UtilityWeight};
-pub use world_model::{ContextAttention, DitConfig, PredictionKind};
+pub use utility::UtilityConfig;
 
 use crate::{Error, Result};
+use far_model::DitConfig;
 use serde::{Deserialize, Serialize};
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
@@ -57,7 +56,7 @@ pub struct TrainConfig {
     /// Steps, rates and intervals.
     pub training: TrainingSettings,
     /// How the result is judged.
-    pub evaluation: EvaluationSettings,
+    pub evaluation: EvaluationSection,
 }
 
 impl TrainConfig {
@@ -74,6 +73,8 @@ impl TrainConfig {
         })?;
         let arm = self.arm.arm()?;
         self.tokenizer.check()?;
+        self.world_model.check()?;
+        self.encoder.network().validate()?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;
         self.evaluation.check()

@@ -1,7 +1,7 @@
 //! `[tokenizer]`: how frames become latents.
 
 use crate::{Error, Result};
-use far_model::LatentShape;
+use far_model::{LatentShape, PatchPcaConfig, PrecomputedConfig};
 use serde::{Deserialize, Serialize};
 
 /// Which tokenizer is used, with the settings of each.
@@ -26,42 +26,42 @@ pub enum TokenizerKind {
     Precomputed,
 }
 
-/// The settings of the components of patches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PatchPcaConfig {
-    /// Side of a patch in pixels.
-    pub patch: usize,
-    /// Components kept per patch.
-    pub channels: usize,
-    /// Frames that are fitted.
-    pub frames: usize,
-}
-
-/// What latents that came with the data look like.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrecomputedConfig {
-    /// Their shape and the world model's patch.
-    pub shape: LatentShape,
-    /// What they are multiplied by, to have about unit variance.
-    pub scale: f32,
-}
-
 impl TokenizerConfig {
     pub(super) fn check(&self) -> Result<()> {
+        match self.kind {
+            TokenizerKind::PatchPca => self.check_patch_pca(),
+            TokenizerKind::Precomputed => self.check_precomputed(),
+        }
+    }
+
+    fn check_patch_pca(&self) -> Result<()> {
+        let PatchPcaConfig { resolution: [width, height], patch, channels, frames } =
+            self.patch_pca;
         let counts = [
-            ("tokenizer.patch_pca.patch", self.patch_pca.patch),
-            ("tokenizer.patch_pca.channels", self.patch_pca.channels),
-            ("tokenizer.patch_pca.frames", self.patch_pca.frames),
+            ("tokenizer.patch_pca.resolution", width.min(height)),
+            ("tokenizer.patch_pca.patch", patch),
+            ("tokenizer.patch_pca.channels", channels),
+            ("tokenizer.patch_pca.frames", frames),
         ];
         counts.into_iter().try_for_each(|(key, count)| super::positive(key, count as u64))?;
-        super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)?;
-        if !self.precomputed.shape.is_valid() {
-            let LatentShape { channels, height, width, patch } = self.precomputed.shape;
-            let reason = format!("patches of {patch} do not fill {channels} × {height} × {width}");
-            return Err(Error::setting("tokenizer.precomputed.shape", reason));
+        if !width.is_multiple_of(patch) || !height.is_multiple_of(patch) {
+            let reason = format!("{patch} does not divide {width} × {height}");
+            return Err(Error::setting("tokenizer.patch_pca.patch", reason));
+        }
+        if channels > 3 * patch * patch {
+            let reason = format!("a patch of {patch} × {patch} pixels has no {channels}");
+            return Err(Error::setting("tokenizer.patch_pca.channels", reason));
         }
         Ok(())
+    }
+
+    fn check_precomputed(&self) -> Result<()> {
+        super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)?;
+        if self.precomputed.shape.is_valid() {
+            return Ok(());
+        }
+        let LatentShape { channels, height, width, patch } = self.precomputed.shape;
+        let reason = format!("{patch} does not divide {channels} × {height} × {width}");
+        Err(Error::setting("tokenizer.precomputed.patch", reason))
     }
 }
