@@ -6,6 +6,7 @@ mod clip;
 mod comparison;
 mod error;
 mod page;
+mod report;
 mod results;
 mod thumbnail;
 
@@ -14,4 +15,8 @@ pub use clip::{Clip, ClipConfig, ClipQuery};
 pub use comparison::{Comparison, ComparisonConfig, RuleResult};
 pub use error::{Error, Result};
 pub use page::page;
+pub use report::{
+    Arm, Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, TrainingLog,
+    Verdict, report_page, summary,
+};
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
