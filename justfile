@@ -36,7 +36,12 @@ deny:
 fuzz target seconds="600":
     cargo +nightly fuzz run {{target}} -- -max_total_time={{seconds}}
 
-# Make the golden tensors again (needs `pip install torch safetensors numpy`).
+# Make the golden tensors again (needs `pip install torch torchvision lpips scikit-image safetensors numpy`).
 fixtures python="python3":
     {{python}} scripts/make_dit_fixtures.py
     {{python}} scripts/make_fixtures.py
+    {{python}} scripts/make_metric_fixtures.py
+
+# Make the weights of LPIPS, into $FAR_CACHE or ~/.cache/far (needs `pip install safetensors numpy`).
+lpips-weights python="python3":
+    {{python}} scripts/make_lpips_weights.py

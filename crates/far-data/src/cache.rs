@@ -133,6 +133,14 @@ impl TensorCache {
 }
 
 impl CachedTensors {
+    /// Opens a safetensors file that came with a dataset, whatever made it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(DataError::io("read", path))?;
+        SafeTensors::deserialize(&bytes)
+            .map_err(|error| DataError::corrupt(path, error.to_string()))?;
+        Ok(Self { bytes: bytes.into(), path: path.to_owned() })
+    }
+
     /// Opens the bytes of a file; `None` when they are damaged or were made by something else.
     fn parse(bytes: Vec<u8>, path: PathBuf, made_by: &str) -> Option<Self> {
         let (_, metadata) = SafeTensors::read_metadata(&bytes).ok()?;

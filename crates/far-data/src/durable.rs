@@ -49,7 +49,7 @@ pub(crate) fn hash_file(path: &Path) -> Result<String> {
 }
 
 /// SHA-256 of some bytes in lower-case hexadecimal.
-pub(crate) fn hash_bytes(bytes: &[u8]) -> String {
+pub fn hash_bytes(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 

@@ -57,6 +57,7 @@ pub use dataset_writer::DatasetWriter;
 pub use description::{
     DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,
 };
+pub use durable::hash_bytes;
 pub use episode::Episode;
 pub use episode_map::EpisodeMap;
 pub use episode_writer::EpisodeWriter;

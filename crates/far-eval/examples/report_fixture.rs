@@ -254,20 +254,32 @@ fn metrics(seed: u64) -> String {
         let near = |value: f32, spread: f32, index: usize| value + spread * noise[3 * step + index];
         let _ =
             write!(text, "{{\"step\":{step},\"loss\":{:.4}", near(0.9 - 0.6 * progress, 0.03, 0));
-        let _ = write!(text, ",\"learning_rate\":{:.6}", 0.002 * (1.0 - progress));
+        let loss = near(0.9 - 0.6 * progress, 0.03, 0);
+        let rate = 0.002 * (1.0 - progress);
+        let _ = writeln!(
+            text,
+            "{{\"kind\":\"step\",\"step\":{step},\"loss\":{loss:.4},\"learning_rate\":{rate:.6}}}"
+        );
         if step % 5 == 0 {
             let meta = near(0.5 + 0.25 * progress, 0.01, 1);
-            let _ = write!(
+            let vision = 1.0 - meta;
+            let divergence = near(0.3 * (1.0 - progress), 0.02, 1).abs();
+            let correlation = near(0.7 * (1.0 - (-6.0 * progress).exp()), 0.03, 2);
+            let _ = writeln!(
                 text,
-                ",\"retriever\":{{\"kl_global\":{:.5},\"recall_quality\":{:.3},\
-                 \"effective_size\":{:.3}}},\"lambda\":{{\"meta\":{meta:.3},\"vision\":{:.3}}}",
-                near(0.3 * (1.0 - progress), 0.02, 1).abs(),
-                near(0.85 * (1.0 - (-8.0 * progress).exp()), 0.02, 2),
-                near(1.2, 0.1, 1),
-                1.0 - meta
+                "{{\"kind\":\"retriever\",\"step\":{step},\"update\":{},\"loss\":{divergence:.4},\
+                 \"global\":{{\"divergence\":{divergence:.4},\"rank_correlation\":{correlation:.3}}},\
+                 \"weights\":{{\"meta\":{meta:.3},\"vision\":{vision:.3}}}}}",
+                step / 5 + 1
             );
         }
-        text.push_str("}\n");
+        if step % 100 == 0 {
+            let quality = near(0.85 * (1.0 - (-8.0 * progress).exp()), 0.02, 2);
+            let _ = writeln!(
+                text,
+                "{{\"kind\":\"evaluation\",\"step\":{step},\"values\":{{\"recall_quality\":{quality:.3}}}}}"
+            );
+        }
     }
     text
 }

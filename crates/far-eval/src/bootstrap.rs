@@ -3,7 +3,8 @@
 use far_tensor::Random;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How often the clips are drawn anew.
+/// How often the clips are drawn anew. The ends of a 95 % interval then vary by about 2 % of its
+/// width from seed to seed, well below what they say.
 const DRAWS: usize = 2_000;
 
 /// A mean with the bounds of its 95 % percentile-bootstrap interval.
@@ -26,17 +27,9 @@ impl Interval {
     /// Clips are the unit because steps of one clip are not independent. To compare two rules,
     /// pass their differences clip by clip.
     pub fn of(values: &[f64], seed: u64) -> Self {
-        let count = values.len();
-        if count == 0 {
-            return Self { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
-        }
-        let mut random = Random::stream(seed, "bootstrap", 0);
-        let mut means: Vec<f64> = (0..DRAWS)
-            .map(|_| (0..count).map(|_| values[random.below(count)]).sum::<f64>() / count as f64)
-            .collect();
-        means.sort_by(f64::total_cmp);
-        let at = |fraction: f64| means[((DRAWS - 1) as f64 * fraction).round() as usize];
-        Self { mean: values.iter().sum::<f64>() / count as f64, lo: at(0.025), hi: at(0.975) }
+        let nothing = Self { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
+        let weights = vec![1.0; values.len()];
+        Bootstrap::new(values.len(), seed).ratio(values, &weights).unwrap_or(nothing)
     }
 
     /// Whether zero lies outside, that is, whether a difference is more than chance.
@@ -48,6 +41,51 @@ impl Interval {
 /// JSON has no NaN: serde writes `null`, and this reads it back.
 fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+/// Clips drawn anew many times; the same draws serve any number of intervals.
+pub(crate) struct Bootstrap {
+    count: usize,
+    /// Numbers of clips, [DRAWS, count].
+    drawn: Vec<u32>,
+}
+
+impl Bootstrap {
+    /// Draws among `count` clips.
+    pub fn new(count: usize, seed: u64) -> Self {
+        let mut random = Random::stream(seed, "bootstrap", 0);
+        let drawn = (0..DRAWS * count).map(|_| random.below(count) as u32).collect();
+        Self { count, drawn }
+    }
+
+    /// The interval of a ratio of means over clips, Σ numerator / Σ denominator, whose parts are
+    /// resampled together; with denominators of 1 it is that of a mean.
+    ///
+    /// `None` without clips, or where the denominators do not sum to more than 0 and the ratio
+    /// means nothing; resampled sums of that kind are left out.
+    ///
+    /// # Panics
+    /// If there is not one number of each kind per clip.
+    pub fn ratio(&self, numerators: &[f64], denominators: &[f64]) -> Option<Interval> {
+        assert!(numerators.len() == self.count && denominators.len() == self.count);
+        let ratio = |places: &mut dyn Iterator<Item = usize>| {
+            let (mut above, mut below) = (0.0, 0.0);
+            for place in places {
+                above += numerators[place];
+                below += denominators[place];
+            }
+            (below > 0.0).then(|| above / below)
+        };
+        let mean = ratio(&mut (0..self.count))?;
+        let draws = self.drawn.chunks(self.count);
+        let mut ratios: Vec<f64> =
+            draws.filter_map(|draw| ratio(&mut draw.iter().map(|place| *place as usize))).collect();
+        let last = ratios.len().checked_sub(1)? as f64;
+        let mut at = |fraction: f64| {
+            *ratios.select_nth_unstable_by((last * fraction).round() as usize, f64::total_cmp).1
+        };
+        Some(Interval { mean, lo: at(0.025), hi: at(0.975) })
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +101,20 @@ mod tests {
         let width = interval.hi - interval.lo;
         assert!((width - 2.0 * 1.96 / 20.0).abs() < 0.03, "{width}");
         assert!(interval.lo < interval.mean && interval.mean < interval.hi);
+    }
+
+    /// A ratio of sums is not the mean of ratios, and its parts are drawn together.
+    #[test]
+    fn a_ratio_is_of_sums_and_its_parts_stay_together() {
+        let denominators: Vec<f64> = (1..=30).map(f64::from).collect();
+        let numerators: Vec<f64> = denominators.iter().map(|value| 0.5 * value).collect();
+        let bootstrap = Bootstrap::new(30, 3);
+        let interval = bootstrap.ratio(&numerators, &denominators).unwrap();
+        assert!((interval.lo - 0.5).abs() < 1e-12 && (interval.hi - 0.5).abs() < 1e-12);
+        let uneven = Bootstrap::new(2, 3).ratio(&[1.0, 0.0], &[1.0, 3.0]).unwrap();
+        assert_eq!((uneven.mean, uneven.lo, uneven.hi), (0.25, 0.0, 1.0));
+        assert_eq!(Bootstrap::new(2, 3).ratio(&[1.0, 1.0], &[1.0, -1.0]), None);
+        assert_eq!(Bootstrap::new(0, 3).ratio(&[], &[]), None);
     }
 
     #[test]

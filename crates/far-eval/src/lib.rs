@@ -1,22 +1,48 @@
 //! How well memories are recalled: rules compared on equal terms, with intervals and a page to
 //! look at.
 
+mod arm;
 mod bootstrap;
 mod clip;
 mod comparison;
+mod cost;
+mod encoded_clip;
 mod error;
+mod evaluation;
+mod frame_quality;
+mod one_step;
 mod page;
+mod plan;
+mod prediction;
+mod recall_quality;
+mod replay;
 mod report;
 mod results;
+mod rollout;
+mod tally;
+#[cfg(test)]
+mod testing;
 mod thumbnail;
+mod utility;
 
+pub use arm::{Arm, Choice, Control};
 pub use bootstrap::Interval;
 pub use clip::{Clip, ClipConfig, ClipQuery};
 pub use comparison::{Comparison, ComparisonConfig, RuleResult};
+pub use cost::Cost;
+pub use encoded_clip::{EncodedClip, Question};
 pub use error::{Error, Result};
+pub use evaluation::{Evaluation, Progress};
+pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
+pub use one_step::one_step_psnr;
 pub use page::page;
+pub use plan::{EvaluationPlan, UtilityConfig};
+pub use prediction::{Ask, Predictor};
+pub use recall_quality::RecallJudgment;
 pub use report::{
-    Arm, Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, TrainingLog,
-    Verdict, report_page, summary,
+    Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
+    TrainingLog, Verdict, report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
+pub use rollout::Rollout;
+pub use utility::{Draw, UtilityMeter};

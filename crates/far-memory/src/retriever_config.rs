@@ -221,11 +221,15 @@ impl RetrieverConfig {
         Ok(())
     }
 
-    /// For each cue its index in the schema of a memory.
+    /// The index of the retriever's cue number `cue` in the schema of a memory; `None` for a metadata
+    /// scorer, which needs none.
     ///
     /// # Errors
     /// [`Error::UnknownCue`] or [`Error::Dimension`] if the memory has no such cue.
-    pub(crate) fn cue_index(&self, cue: usize, schema: &Schema) -> Result<Option<usize>, Error> {
+    ///
+    /// # Panics
+    /// If the retriever has no such cue.
+    pub fn cue_index(&self, cue: usize, schema: &Schema) -> Result<Option<usize>, Error> {
         let CueConfig { name, scorer } = &self.cues[cue];
         let ScorerConfig::Cosine { dimension: expected, .. } = *scorer else { return Ok(None) };
         let index = schema.index(name)?;
@@ -243,7 +247,7 @@ impl RetrieverConfig {
 
 impl ScorerConfig {
     /// The feature units of a metadata scorer.
-    pub(crate) fn feature_scale(&self) -> Option<FeatureScale> {
+    pub fn feature_scale(&self) -> Option<FeatureScale> {
         match *self {
             Self::Metadata { length_scale, time_scale, .. } => {
                 Some(FeatureScale { length: length_scale, time: time_scale })

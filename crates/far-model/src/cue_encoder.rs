@@ -2,18 +2,28 @@
 
 use crate::{ConditionScale, POSE_FEATURES, Result};
 use far_memory::Displacement;
+use far_tensor::Tensor;
 
 /// An action as encoders are told of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ActionFeatures(pub [f32; POSE_FEATURES + 1]);
+pub struct ActionFeatures(pub [f32; Self::LENGTH]);
 
 impl ActionFeatures {
+    /// Numbers of an action: where it leads and how long it takes.
+    pub const LENGTH: usize = POSE_FEATURES + 1;
+
     /// A displacement that takes `stride` seconds.
     pub fn new(scale: &ConditionScale, displacement: Displacement, stride: f32) -> Self {
-        let mut features = [0.0; POSE_FEATURES + 1];
+        let mut features = [0.0; Self::LENGTH];
         features[..POSE_FEATURES].copy_from_slice(&scale.pose_features(displacement));
         features[POSE_FEATURES] = stride / scale.time;
         Self(features)
+    }
+
+    /// Actions as rows of a network's input, [n, 8].
+    pub fn tensor(actions: &[Self]) -> Tensor {
+        let values: Vec<f32> = actions.iter().flat_map(|action| action.0).collect();
+        Tensor::from_slice(&values, [actions.len(), Self::LENGTH]).expect("eight numbers each")
     }
 }
 

@@ -10,6 +10,33 @@ use far_tensor::{
     Tape, Tensor,
 };
 
+/// How the shifts, scales and gates of a fresh [`Block`] begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModulationStart {
+    /// All at zero: the block is the identity (adaLN-Zero).
+    Closed,
+    /// Shifts and scales at zero, gates at one: the block is an ordinary one that does not know
+    /// its condition yet. What reads a single token needs it: behind closed gates that token
+    /// would be the same for every input.
+    Open,
+    /// At random, as PyTorch's linear maps.
+    Random,
+}
+
+impl ModulationStart {
+    /// The first values of the linear map's weight and bias.
+    fn initialization(self) -> [Initialization; 2] {
+        match self {
+            Self::Closed => [Initialization::Zero; 2],
+            Self::Open => {
+                let gates = Initialization::Parts(&[0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
+                [Initialization::Zero, gates]
+            }
+            Self::Random => [Initialization::FanIn, Initialization::Zero],
+        }
+    }
+}
+
 /// The settings of a [`Block`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockConfig {
@@ -23,8 +50,8 @@ pub struct BlockConfig {
     pub affine: bool,
     /// Whether queries and keys are normalized per head before they meet (as VGGT does).
     pub query_key_norm: bool,
-    /// Whether modulation begins at zero, so that a fresh block is the identity (adaLN-Zero).
-    pub zero_modulation: bool,
+    /// How the modulation begins. DiT: closed.
+    pub modulation: ModulationStart,
     /// ε of the two norms. DiT: 1e-6.
     pub epsilon: f32,
 }
@@ -38,7 +65,7 @@ impl BlockConfig {
             expansion: 4,
             affine: false,
             query_key_norm: true,
-            zero_modulation: true,
+            modulation: ModulationStart::Closed,
             epsilon: 1e-6,
         }
     }
@@ -95,6 +122,12 @@ impl Linear {
         }
     }
 
+    /// Multiplies the learning rate of both.
+    pub(crate) fn set_rate(self, builder: &mut ArenaBuilder, factor: f32) {
+        builder.set_rate(self.weight, factor);
+        builder.set_rate(self.bias, factor);
+    }
+
     pub(crate) fn forward(
         self,
         tape: &mut Tape,
@@ -142,8 +175,7 @@ impl Block {
             ["attn.q_norm", "attn.k_norm"]
                 .map(|part| Scaling::new(builder, &format!("{name}.{part}"), width / heads.max(1)))
         });
-        let modulation =
-            if config.zero_modulation { Initialization::Zero } else { Initialization::FanIn };
+        let [weight, bias] = config.modulation.initialization();
         Self {
             config,
             norms,
@@ -156,8 +188,8 @@ impl Block {
                 builder,
                 &format!("{name}.adaLN_modulation.1"),
                 [width, 6 * width],
-                modulation,
-                Initialization::Zero,
+                weight,
+                bias,
             ),
         }
     }
@@ -174,10 +206,25 @@ impl Block {
         condition: &Tensor,
         grouping: Grouping<'_>,
     ) -> Result<Tensor> {
+        let (qkv, modulation) = self.project(tape, parameters, x, condition)?;
+        let Grouping { groups, key_mask } = grouping;
+        let heads = self.config.heads;
+        let attended = tape.self_attention(&qkv, Attention { heads, groups, key_mask })?;
+        self.finish(tape, parameters, x, &attended, &modulation)
+    }
+
+    /// The first half up to attention: queries, keys and values [rows…, 3·D] and the modulation
+    /// [G, 6, D] that [`Block::finish`] goes on with.
+    pub(crate) fn project(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        condition: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
         let groups = condition.shape().rows();
         let modulation = self.modulation.forward(tape, parameters, condition)?;
         let modulation = modulation.reshape([groups, 6, self.config.width])?;
-
         let y = self.norm(tape, parameters, x, &modulation, 0)?;
         let mut qkv = self.qkv.forward(tape, parameters, &y)?;
         if let Some(norms) = self.head_norms {
@@ -185,16 +232,29 @@ impl Block {
             let [query, key] = [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
             qkv = tape.head_norm(&qkv, self.config.heads, &[query, key, None], 1e-5)?;
         }
-        let Grouping { groups, key_mask } = grouping;
-        let heads = self.config.heads;
-        let y = tape.self_attention(&qkv, Attention { heads, groups, key_mask })?;
-        let y = self.projection.forward(tape, parameters, &y)?;
-        let x = tape.gated_residual(x, &y, &modulation, 2)?;
+        Ok((qkv, modulation))
+    }
 
-        let y = self.norm(tape, parameters, &x, &modulation, 1)?;
+    /// The second half: what attention gathered goes into x, then the MLP.
+    pub(crate) fn finish(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        attended: &Tensor,
+        modulation: &Tensor,
+    ) -> Result<Tensor> {
+        let y = self.projection.forward(tape, parameters, attended)?;
+        let x = tape.gated_residual(x, &y, modulation, 2)?;
+        let y = self.norm(tape, parameters, &x, modulation, 1)?;
         let y = self.expand.forward_gelu(tape, parameters, &y)?;
         let y = self.contract.forward(tape, parameters, &y)?;
-        tape.gated_residual(&x, &y, &modulation, 5)
+        tape.gated_residual(&x, &y, modulation, 5)
+    }
+
+    /// Heads of the attention.
+    pub(crate) fn heads(&self) -> usize {
+        self.config.heads
     }
 
     /// The modulated norm before attention (0) or before the MLP (1).

@@ -42,6 +42,21 @@ pub enum Error {
         /// Its place.
         place: usize,
     },
+    /// Two pictures that a metric cannot compare.
+    #[error(
+        "{metric} of pictures of {}x{} and {}x{}: {requirement}",
+        left[0], left[1], right[0], right[1]
+    )]
+    Pictures {
+        /// The metric.
+        metric: &'static str,
+        /// Width and height of the first.
+        left: [u32; 2],
+        /// Width and height of the second.
+        right: [u32; 2],
+        /// What would have fitted.
+        requirement: String,
+    },
     /// A file does not hold what its name says.
     #[error("{}: {reason}", path.display())]
     File {

@@ -3,7 +3,7 @@
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
-use far_model::{Block, BlockConfig, Grouping, TokenDit, TokenDitConfig};
+use far_model::{Block, BlockConfig, Grouping, ModulationStart, TokenDit, TokenDitConfig};
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor, Trained,
 };
@@ -71,7 +71,7 @@ fn ten_training_steps_agree_with_pytorch() {
     let block = BlockConfig {
         affine: true,
         query_key_norm: false,
-        zero_modulation: false,
+        modulation: ModulationStart::Random,
         ..BlockConfig::new(16, 2)
     };
     let build = || {

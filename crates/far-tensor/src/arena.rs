@@ -34,6 +34,8 @@ pub(crate) struct Entry {
     pub range: Range<usize>,
     pub layout: FileLayout,
     initialization: Initialization,
+    /// What the learning rate is multiplied by.
+    rate: f32,
 }
 
 impl Entry {
@@ -95,6 +97,17 @@ impl ArenaBuilder {
         self.add(name.into(), shape, FileLayout::Transposed, initialization)
     }
 
+    /// Multiplies the learning rate of one parameter; 0 keeps it as it begins. Checkpoints do not
+    /// know of it.
+    ///
+    /// # Panics
+    /// If the parameter is of another arena or the factor is negative or not finite: both are written
+    /// in code, not read.
+    pub fn set_rate(&mut self, id: ParameterId, factor: f32) {
+        assert!(factor >= 0.0 && factor.is_finite(), "a learning rate cannot be {factor} times");
+        self.entries[id.0].rate = factor;
+    }
+
     fn add(
         &mut self,
         name: String,
@@ -107,8 +120,13 @@ impl ArenaBuilder {
         // Every parameter begins on a cache line.
         let range = self.length..self.length + shape.elements();
         self.length = range.end.next_multiple_of(LANE);
-        self.entries.push(Entry { name, shape, range, layout, initialization });
+        self.entries.push(Entry { name, shape, range, layout, initialization, rate: 1.0 });
         ParameterId(self.entries.len() - 1)
+    }
+
+    /// The number of parameters added so far: what [`ArenaBuilder::build`] will ask memory for.
+    pub fn count(&self) -> usize {
+        self.entries.iter().map(|entry| entry.range.len()).sum()
     }
 
     /// Lays the arena out and initializes it; each parameter draws from a stream of its own name.
@@ -119,10 +137,13 @@ impl ArenaBuilder {
             let random = Random::stream(seed, &entry.name, 0);
             entry.initialization.fill(&mut values[entry.range.clone()], &entry.shape, &random);
         }
+        let scaled = self.entries.iter().filter(|entry| entry.rate != 1.0);
+        let rates = scaled.map(|entry| (entry.range.clone(), entry.rate)).collect();
         Parameters {
             name: self.name,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             entries: self.entries,
+            rates,
             values: Arc::new(values),
             frozen: false,
         }
@@ -134,6 +155,7 @@ pub struct Parameters {
     name: String,
     number: u64,
     entries: Vec<Entry>,
+    rates: Arc<[(Range<usize>, f32)]>,
     values: Arc<Buffer>,
     frozen: bool,
 }
@@ -216,8 +238,31 @@ impl Parameters {
         values.map(|values| &mut **values).ok_or_else(|| Error::Shared { arena: name.clone() })
     }
 
+    /// Replaces the values of one parameter, in the order of memory.
+    ///
+    /// # Errors
+    /// If there are not as many values as it has, or a tensor still refers to the arena.
+    pub fn set(&mut self, id: ParameterId, values: &[f32]) -> Result<()> {
+        let Entry { range, shape, .. } = self.entries[id.0].clone();
+        if values.len() != range.len() {
+            return Err(Error::Mismatch {
+                operation: "set",
+                left: Shape::from([values.len()]),
+                right: shape,
+                requirement: "as many values as the parameter has are needed",
+            });
+        }
+        self.values_mut()?[range].copy_from_slice(values);
+        Ok(())
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The ranges whose learning rate has a factor of its own, in order.
+    pub(crate) fn rates(&self) -> Arc<[(Range<usize>, f32)]> {
+        self.rates.clone()
     }
 
     /// A frozen arena of the same layout over other values, such as the average of these parameters.
@@ -239,6 +284,7 @@ impl Parameters {
             name: self.name.clone(),
             number: self.number,
             entries: self.entries.clone(),
+            rates: self.rates.clone(),
             values: Arc::new(copy),
             frozen: true,
         })

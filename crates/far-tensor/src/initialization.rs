@@ -19,6 +19,9 @@ pub enum Initialization {
     FanIn,
     /// Uniform in ± this bound: PyTorch's default for a bias is ±1/√I.
     Uniform(f32),
+    /// Equal parts of consecutive elements, each with a constant of its own: a bias whose outputs
+    /// are several vectors that begin differently.
+    Parts(&'static [f32]),
 }
 
 impl Initialization {
@@ -41,6 +44,12 @@ impl Initialization {
                 random.fill_uniform(values, -bound, bound);
             }
             Self::Uniform(bound) => random.fill_uniform(values, -bound, bound),
+            Self::Parts(constants) => {
+                let length = values.len().div_ceil(constants.len().max(1)).max(1);
+                for (part, constant) in values.chunks_mut(length).zip(constants) {
+                    part.fill(*constant);
+                }
+            }
         }
     }
 }
@@ -79,6 +88,12 @@ mod tests {
         let values = filled(Initialization::Normal(0.02), [100, 100]);
         let variance = values.iter().map(|x| x * x).sum::<f32>() / values.len() as f32;
         assert!((variance.sqrt() - 0.02).abs() < 1e-3);
+    }
+
+    #[test]
+    fn parts_begin_at_constants_of_their_own() {
+        let values = filled(Initialization::Parts(&[0.0, 1.0, -2.0]), [6]);
+        assert_eq!(values, [0.0, 0.0, 1.0, 1.0, -2.0, -2.0]);
     }
 
     #[test]

@@ -2,13 +2,17 @@
 //!
 //! With g the clipped gradient, t the update's number from 1, η the warmed-up rate:
 //! m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← (1 − ηλ)θ − η·(m/(1 − β₁ᵗ)) / (√(v/(1 − β₂ᵗ)) + ε),
-//! θ̄ ← d·θ̄ + (1 − d)·θ.
+//! θ̄ ← d·θ̄ + (1 − d)·θ. Where a parameter has a rate of its own ([`ArenaBuilder::set_rate`]), η is
+//! multiplied by it.
+//!
+//! [`ArenaBuilder::set_rate`]: crate::ArenaBuilder::set_rate
 
 use crate::buffer::Buffer;
 use crate::gradient::Gradients;
 use crate::parallel::{Disjoint, GRAIN, for_ranges};
 use crate::vectorize::{fused, lane_sum, vectorized};
 use crate::{Error, Parameters, Result};
+use std::ops::Range;
 
 /// The settings of [`AdamW`]; the defaults are the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,6 +151,7 @@ impl AdamW {
         if !norm.is_finite() {
             return Err(Error::non_finite("gradient norm", norm, None));
         }
+        let rates = parameters.rates();
         let values = parameters.values_mut()?;
         let number = self.updates + 1;
         let learning_rate = self.rate(number);
@@ -163,7 +168,7 @@ impl AdamW {
             epsilon: self.config.epsilon,
             step: (f64::from(learning_rate) / correction(self.config.first_decay)) as f32,
             root: (1.0 / correction(self.config.second_decay).sqrt()) as f32,
-            keep: 1.0 - learning_rate * self.config.weight_decay,
+            decay: learning_rate * self.config.weight_decay,
             average: 1.0 - self.average_decay(number),
         };
         let length = values.len();
@@ -172,20 +177,44 @@ impl AdamW {
         let average = self.average.as_deref_mut().map(Disjoint::new);
         let flat: &[f32] = flat;
         for_ranges(length, GRAIN, |range| {
-            // SAFETY: the ranges are disjoint, in each of the four buffers.
-            unsafe {
-                let average = average.map(|average| average.range(range.clone()));
-                let (values, first) = (values.range(range.clone()), first.range(range.clone()));
-                let second = second.range(range.clone());
-                update(values, first, second, &flat[range], constants);
-                if let Some(average) = average {
-                    follow(average, values, constants.average);
+            for_rates(&rates, range, |range, rate| {
+                // SAFETY: the ranges are disjoint, in each of the four buffers.
+                unsafe {
+                    let average = average.map(|average| average.range(range.clone()));
+                    let (values, first) = (values.range(range.clone()), first.range(range.clone()));
+                    let second = second.range(range.clone());
+                    update(values, first, second, &flat[range], constants.times(rate));
+                    if let Some(average) = average {
+                        follow(average, values, constants.average);
+                    }
                 }
-            }
+            });
         });
         self.updates = number;
         gradients.clear();
         Ok(Update { number, gradient_norm: norm as f32, learning_rate })
+    }
+}
+
+/// Cuts a range where the learning rate changes; `rates` are ordered and do not overlap.
+fn for_rates(
+    rates: &[(Range<usize>, f32)],
+    range: Range<usize>,
+    mut work: impl FnMut(Range<usize>, f32),
+) {
+    let mut start = range.start;
+    for (own, rate) in rates {
+        let (first, end) = (own.start.max(start), own.end.min(range.end));
+        if first < end {
+            if start < first {
+                work(start..first, 1.0);
+            }
+            work(first..end, *rate);
+            start = end;
+        }
+    }
+    if start < range.end {
+        work(start..range.end, 1.0);
     }
 }
 
@@ -209,13 +238,21 @@ struct Constants {
     epsilon: f32,
     step: f32,
     root: f32,
-    keep: f32,
+    decay: f32,
     average: f32,
+}
+
+impl Constants {
+    /// The same with the learning rate multiplied.
+    fn times(self, rate: f32) -> Self {
+        Self { step: self.step * rate, decay: self.decay * rate, ..self }
+    }
 }
 
 vectorized! {
     fn update(values: &mut [f32], first: &mut [f32], second: &mut [f32], gradients: &[f32], constants: Constants) {
-        let Constants { clip, first: b1, second: b2, epsilon, step, root, keep, .. } = constants;
+        let Constants { clip, first: b1, second: b2, epsilon, step, root, decay, .. } = constants;
+        let keep = 1.0 - decay;
         let state = values.iter_mut().zip(first).zip(second).zip(gradients);
         for (((value, first), second), gradient) in state {
             let gradient = clip * gradient;
@@ -297,6 +334,54 @@ mod tests {
         let (theta, average) = reference(config, &start, &steps);
         assert_close(parameters.values(), &theta, 2e-6);
         assert_close(optimizer.average().unwrap(), &average, 2e-6);
+    }
+
+    /// Trains arenas side by side with the same gradients, which no clipping couples.
+    fn train(mut arenas: Vec<(Parameters, f32)>, steps: u64) -> Vec<(Vec<f32>, Vec<f32>)> {
+        let trained = arenas.iter_mut().map(|(parameters, learning_rate)| {
+            let config = AdamWConfig {
+                learning_rate: *learning_rate,
+                weight_decay: 0.1,
+                warm_up: 2,
+                clip: None,
+                ..AdamWConfig::default()
+            };
+            let mut optimizer = AdamW::new(config, parameters);
+            let mut gradients = parameters.gradients();
+            for step in 0..steps {
+                let noise = normal([parameters.values().len()], step);
+                gradients.completed().copy_from_slice(noise.values());
+                optimizer.update(parameters, &mut gradients).unwrap();
+            }
+            (parameters.values().to_vec(), optimizer.average().unwrap().to_vec())
+        });
+        trained.collect()
+    }
+
+    #[test]
+    fn a_rate_of_its_own_is_an_optimizer_of_its_own() {
+        // Longer than a piece of work, so that borders of both kinds are crossed.
+        let lengths = [GRAIN - 37, 50, 2 * GRAIN + 5, 21];
+        let arena = |rates: [f32; 4]| {
+            let mut builder = ArenaBuilder::new("toy");
+            for (place, (length, rate)) in lengths.into_iter().zip(rates).enumerate() {
+                let begin = Initialization::Normal(1.0);
+                let id = builder.parameter(format!("p{place}"), [length], begin);
+                builder.set_rate(id, rate);
+            }
+            builder.build(3)
+        };
+        let mixed = arena([1.0, 20.0, 1.0, 0.0]);
+        let ranges: Vec<_> = mixed.entries().iter().map(|entry| entry.range.clone()).collect();
+        let start = mixed.values().to_vec();
+        let found = train(vec![(mixed, 1e-3), (arena([1.0; 4]), 1e-3), (arena([1.0; 4]), 2e-2)], 5);
+        let [mixed, slow, fast] = &found[..] else { unreachable!("three were trained") };
+        for (range, like) in ranges.iter().zip([slow, fast, slow]) {
+            assert_close(&mixed.0[range.clone()], &like.0[range.clone()], 1e-6);
+            assert_close(&mixed.1[range.clone()], &like.1[range.clone()], 1e-6);
+        }
+        assert_eq!(mixed.0[ranges[0].clone()], slow.0[ranges[0].clone()], "untouched bits");
+        assert_eq!(mixed.0[ranges[3].clone()], start[ranges[3].clone()], "rate 0 keeps");
     }
 
     #[test]

@@ -6,9 +6,13 @@
 //! ground truth and exists in training alone; at inference the retriever sees poses, times and the
 //! intended motion.
 
+use crate::{Error, Result};
 use far_eval::Clip;
-use far_memory::{FEATURES, MemoryId, Retriever};
-use far_model::{TrainableMetadataScorer, posterior_divergence};
+use far_memory::{CueConfig, MemoryId, Pool, Retriever, RetrieverConfig, Snapshot};
+use far_model::{
+    DistillationTarget, METADATA_CUE, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever,
+    posterior_divergence,
+};
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};
 
 /// The settings of a [`Distillation`].
@@ -45,27 +49,13 @@ impl Default for DistillationConfig {
     }
 }
 
-/// Why a distillation stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// No clip has both a memory and a question.
-    #[error("there is nothing to learn from: no clip has a memory and a question")]
-    Nothing,
-    /// The engine refused a step.
-    #[error(transparent)]
-    Tensor(#[from] far_tensor::Error),
-    /// The parameters do not make a retriever.
-    #[error(transparent)]
-    Retriever(#[from] far_memory::Error),
-}
-
 /// A retriever in training.
 pub struct Distillation<'a> {
     config: DistillationConfig,
     device: Device,
     /// Clip and question of everything that can be learned from.
     questions: Vec<(&'a Clip, usize)>,
-    scorer: TrainableMetadataScorer,
+    learning: TrainableRetriever,
     trained: Trained,
 }
 
@@ -74,11 +64,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If none of them has a question.
-    pub fn new(
-        clips: &'a [Clip],
-        device: &Device,
-        config: DistillationConfig,
-    ) -> Result<Self, Error> {
+    pub fn new(clips: &'a [Clip], device: &Device, config: DistillationConfig) -> Result<Self> {
         let usable = clips.iter().filter(|clip| !clip.snapshot().is_empty());
         let questions: Vec<_> = usable
             .flat_map(|clip| (0..clip.queries().len()).map(move |question| (clip, question)))
@@ -87,7 +73,14 @@ impl<'a> Distillation<'a> {
             return Err(Error::Nothing);
         }
         let mut builder = ArenaBuilder::new("retriever");
-        let scorer = TrainableMetadataScorer::new(&mut builder, config.chunk_size);
+        let scorer = RetrieverConfig::metadata_scorer();
+        let retriever = RetrieverConfig {
+            cues: vec![CueConfig { name: METADATA_CUE.to_owned(), scorer }],
+            chunk_size: config.chunk_size,
+            ..RetrieverConfig::meta_and_vision(1)
+        };
+        let training = RetrieverTrainingConfig::default();
+        let learning = TrainableRetriever::new(&mut builder, retriever, training)?;
         let optimizer = AdamWConfig {
             learning_rate: config.learning_rate,
             warm_up: config.steps / 20,
@@ -95,39 +88,47 @@ impl<'a> Distillation<'a> {
             ..AdamWConfig::default()
         };
         let trained = Trained::new(builder.build(config.seed), optimizer);
-        Ok(Self { config, device: device.clone(), questions, scorer, trained })
+        Ok(Self { config, device: device.clone(), questions, learning, trained })
     }
 
     /// One update; returns the divergence before it.
     ///
     /// # Errors
     /// If the loss is not finite; the parameters are then as they were.
-    pub fn step(&mut self) -> Result<f32, Error> {
+    pub fn step(&mut self) -> Result<f32> {
         let DistillationConfig { batch, candidates, seed, .. } = self.config;
         let mut random = Random::stream(seed, "candidates", self.trained.optimizer.updates());
-        let (mut features, mut utilities) = (Vec::new(), Vec::new());
+        let (mut queries, mut credits) = (Vec::new(), Vec::new());
         for _ in 0..batch {
             let (clip, question) = self.questions[random.below(self.questions.len())];
             let (query, question) = (clip.recall_query(question), clip.queries()[question]);
             let memory = clip.snapshot();
-            for place in 0..candidates {
+            let pool = Pool::ids((0..candidates).map(|place| {
                 // One candidate from each of equal parts of the memory.
                 let place = place as f32 + random.uniform();
                 let index = (place * memory.len() as f32 / candidates as f32) as usize;
-                let index = index.min(memory.len() - 1);
-                let (time, pose) = (memory.time(index), memory.pose(index));
-                features.extend(self.scorer.features(query, time, &pose));
-                let credit = clip.coverage(question, &[MemoryId(index as u64)]) as f32;
-                utilities.push(self.config.sharpness * credit);
+                MemoryId::from(index.min(memory.len() - 1))
+            }));
+            let Pool::Ids(ids) = &pool else { unreachable!("a pool of ids") };
+            let credit = |id: &MemoryId| clip.coverage(question, &[*id]) as f32;
+            credits.push(ids.iter().map(credit).collect::<Vec<f32>>());
+            queries.push((query.clone().with_pool(pool), memory));
+        }
+        let examples: Vec<(_, &Snapshot)> =
+            queries.iter().map(|(query, memory)| (query, *memory)).collect();
+        let inputs = RetrieverBatch::new(self.learning.config(), &examples)?;
+        let mut utilities = vec![0.0; batch * inputs.slots()];
+        for (row, credits) in utilities.chunks_exact_mut(inputs.slots()).zip(&credits) {
+            for (utility, credit) in row.iter_mut().zip(credits) {
+                *utility = self.config.sharpness * credit;
             }
         }
-        let features = Tensor::from_slice(&features, [batch, candidates, FEATURES])?;
-        let utilities = Tensor::from_slice(&utilities, [batch, candidates])?;
-        let scorer = &self.scorer;
+        let utilities = Tensor::from_slice(&utilities, [batch, inputs.slots()])?;
+        let learning = &self.learning;
         let step = self.trained.step(&self.device, 1, |tape, parameters, _| {
-            let scores = scorer.scores(tape, parameters, &features)?;
-            let scores = tape.standardize(&scores, None, 1)?;
-            posterior_divergence(tape, &scores, &utilities, None)
+            let scores = learning.scores(tape, parameters, &inputs)?;
+            let (mask, target) = (Some(inputs.mask()), DistillationTarget::Posterior);
+            posterior_divergence(tape, &scores.fused, &utilities, mask, target)
         })?;
         Ok(step.loss)
     }
@@ -136,7 +137,7 @@ impl<'a> Distillation<'a> {
     ///
     /// # Errors
     /// If a parameter is not finite.
-    pub fn retriever(&self) -> Result<Retriever, Error> {
-        Ok(self.scorer.export(&self.trained.parameters)?)
+    pub fn retriever(&self) -> Result<Retriever> {
+        Ok(self.learning.export(&self.trained.parameters)?)
     }
 }

@@ -1,7 +1,7 @@
 //! The headline table: arms by metrics, and the learned arm against each of the others.
 
-use super::arm::{self, Arm, Role};
 use super::metric::Metric;
+use super::shown_arm::{self, Role, ShownArm};
 use crate::{Interval, Results};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -90,7 +90,8 @@ impl Headline {
         for (column, metric) in metrics.iter().enumerate() {
             mark_best(&mut rows, column, metric);
         }
-        let learned = arm::learned(results.arms.keys().map(String::as_str)).map(str::to_owned);
+        let learned =
+            shown_arm::learned(results.arms.keys().map(String::as_str)).map(str::to_owned);
         let paired = learned.as_deref().map_or(Vec::new(), |learned| {
             let others = arms.iter().filter(|arm| arm.name != learned);
             others.map(|arm| paired_row(results, learned, &arm.name, &metrics)).collect()
@@ -117,9 +118,9 @@ fn metrics(results: &Results) -> Vec<Metric> {
 }
 
 /// Arms by kind; within learned arms and rules together the best by the first metric comes first.
-fn sorted(results: &Results, metrics: &[Metric]) -> Vec<Arm> {
-    let mut arms = Arm::all(results.arms.keys().map(String::as_str));
-    let value = |arm: &Arm| {
+fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
+    let mut arms = ShownArm::all(results.arms.keys().map(String::as_str));
+    let value = |arm: &ShownArm| {
         let metric = metrics.first()?;
         let mean = results.arms.get(&arm.name)?.get(&metric.id)?.mean;
         mean.is_finite().then_some(if metric.higher { mean } else { -mean })

@@ -20,7 +20,7 @@ pub struct Metric {
 }
 
 /// Key, name, unit, digits, larger is better, note; in the order in which they are shown.
-const KNOWN: [(&str, &str, &str, usize, bool, &str); 7] = [
+const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
     (
         "recall_quality",
         "Recall quality",
@@ -33,7 +33,9 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 7] = [
     ("psnr_closure", "Closure PSNR", "dB", 2, true, "the last 5 % of the way back"),
     ("one_step_psnr", "One-step PSNR", "dB", 2, true, "one frame ahead of real frames"),
     ("ssim", "SSIM", "", 3, true, "structural similarity of the rollout, 1 is identical"),
+    ("ssim_closure", "Closure SSIM", "", 3, true, "the last 5 % of the way back"),
     ("lpips", "LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
+    ("lpips_closure", "Closure LPIPS", "", 3, false, "the last 5 % of the way back"),
     ("psnr_raw", "Raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
 ];
 

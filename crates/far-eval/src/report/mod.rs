@@ -4,7 +4,6 @@
 //! put into words is done here; the scripts beside this file only draw it. All of them are
 //! inlined, so that the page works from a disk and without a network.
 
-mod arm;
 #[cfg(test)]
 mod browser_test;
 #[cfg(test)]
@@ -17,13 +16,14 @@ mod replay_file;
 mod replay_view;
 mod run;
 mod run_file;
+mod shown_arm;
 mod summary;
 mod training_log;
 
-pub use arm::{Arm, Role};
 pub use headline::{Cell, Headline, PairedCell, PairedRow, Row, Verdict};
 pub use metric::Metric;
 pub use page_data::report_page;
 pub use run::ReportRun;
+pub use shown_arm::{Role, ShownArm};
 pub use summary::summary;
 pub use training_log::{Series, TrainingLog};

@@ -1,11 +1,11 @@
 //! The page and the data inlined in it.
 
-use super::arm::Arm;
 use super::headline::Headline;
 use super::metric::Metric;
 use super::picture_pack::PicturePack;
 use super::replay_view::ReplayView;
 use super::run::ReportRun;
+use super::shown_arm::ShownArm;
 use super::summary::summary;
 use super::training_log::TrainingLog;
 use crate::Results;
@@ -32,7 +32,7 @@ const SCRIPTS: [&str; 9] = [
 struct PageData<'a> {
     title: &'a str,
     version: &'static str,
-    arms: Vec<Arm>,
+    arms: Vec<ShownArm>,
     runs: Vec<RunData<'a>>,
     pictures: Vec<String>,
 }
@@ -84,7 +84,7 @@ pub fn report_page(runs: &[ReportRun]) -> String {
     let data = PageData {
         title: &title,
         version: env!("CARGO_PKG_VERSION"),
-        arms: Arm::all(names),
+        arms: ShownArm::all(names),
         runs: data,
         pictures: pack.encode(PICTURE_BUDGET * runs.len().max(1)),
     };

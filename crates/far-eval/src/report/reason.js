@@ -12,7 +12,8 @@ function cueRow(cue, weight, [raw, standardized], reach) {
     svg.append(bar);
   }
   const title = `raw score ${brief(raw)}, standardized ${number(standardized, 2)}, weight ${number(weight, 2)}`;
-  const sum = product === null ? "no score" : `${signed(standardized, 1)}σ × ${number(weight, 2)} = ${signed(product, 2)}`;
+  const score = raw === standardized ? signed(standardized, 2) : `${signed(standardized, 1)}σ`;
+  const sum = product === null ? "no score" : `${score} × ${number(weight, 2)} = ${signed(product, 2)}`;
   return element("div", { class: "cue", title }, element("span", {}, cue), svg, element("span", { class: "sum" }, sum));
 }
 
@@ -45,8 +46,9 @@ function drawReasons(replay, name, stepIndex, marked) {
   }
   const reach = Math.max(...products(step), 0.5);
   const cards = step.recalled.map((recalled, rank) => reasonCard(replay, step, recalled, rank, goal, reach, recalled.frame === marked));
-  const note = step.recalled.some((recalled) => recalled.cues.length > 0)
-    ? element("p", { class: "note" }, "Bars: standardized score (σ from the mean of the pool) × the cue's weight λ; together they make the score.") : null;
+  const pairs = step.recalled.flatMap((recalled) => recalled.cues);
+  const kind = pairs.every(([raw, standardized]) => raw === standardized) ? "score" : "standardized score (σ from the mean of the pool)";
+  const note = pairs.length > 0 ? element("p", { class: "note" }, `Bars: ${kind} × the weight λ of its cue; together they make the score.`) : null;
   byId("recalled").replaceChildren(...cards, ...(note ? [note] : []));
 }
 
@@ -75,9 +77,10 @@ function drawTimelines(replay, name, seek) {
     byId(id).replaceChildren(element("p", { class: "empty" }, missing));
     return null;
   };
-  const top = Math.max(1, ...weights.flatMap((one) => one.points.map((point) => point[1]).filter(finite)));
+  const known = weights.flatMap((one) => one.points.map((point) => point[1]).filter(finite));
+  const range = [Math.min(0, ...known), Math.max(1, ...known)];
   return [
-    draw("weights", weights, { range: [0, top], label: `Weight of each cue for ${name}` }, `${name} weighs no cues.`),
+    draw("weights", weights, { range, label: `Weight of each cue for ${name}` }, `${name} weighs no cues.`),
     draw("scores", scores, { label: `Scores of recalled memories for ${name}`, format: brief }, `${name} has no scores.`),
   ].filter(Boolean);
 }

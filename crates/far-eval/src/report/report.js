@@ -31,27 +31,25 @@ function drawLegend(run) {
   byId("legend").hidden = buttons.length === 0;
 }
 
+/** The chart a number belongs to: weights of cues and parts of a list share one. */
+function panelOf(name) {
+  const [, parent, leaf] = name.match(/^(.*)\.([^.]+)$/) ?? [null, "", name];
+  return parent && (/^\d+$/.test(leaf) || /(^|\.)(weights|lambda)$/.test(parent)) ? [parent, leaf] : [name, ""];
+}
+
 /** One chart per number that training wrote down; other runs stand behind this one in gray. */
 function drawTraining(run) {
   const names = Object.keys(run.training.series);
   byId("training-section").hidden = names.length === 0;
-  const order = (name) => [name.startsWith("loss") || name === "loss" ? 0 : name.includes(".") ? 2 : 1, name];
-  names.sort((a, b) => (order(a) < order(b) ? -1 : 1));
+  const panels = new Map();
+  for (const name of names) {
+    const [title, leaf] = panelOf(name);
+    panels.set(title, [...(panels.get(title) ?? []), { name, leaf }]);
+  }
+  const order = (title) => ["", "evaluation", "retriever"].indexOf(title.includes(".") ? title.split(".")[0] : "") + 4 * Number(title !== "loss");
+  const titles = [...panels.keys()].sort((a, b) => order(a) - order(b) || a.localeCompare(b));
   const others = data.runs.filter((other) => other !== run);
-  const parts = names.map((name) => {
-    const line = (each, tone, width) => ({
-      name: each.name, text: each.name, color: tone, width,
-      points: each.training.series[name].step.map((step, index) => [step, each.training.series[name].value[index]]),
-    });
-    const series = [
-      ...others.filter((other) => name in other.training.series).map((other) => line(other, "var(--c10)", 1.25)),
-      line(run, "var(--accent)", 2),
-    ];
-    const last = run.training.series[name].value.filter(finite).at(-1);
-    const box = element("div", {});
-    const part = element("div", {}, element("h4", {}, element("span", {}, name), element("span", {}, brief(last))), box);
-    return { part, box, options: { series, label: `${name} over training steps`, height: 130, labels: false, format: brief, xText: (at) => (at >= 10000 ? `${number(at / 1000, 0)}k` : number(at, 0)) } };
-  });
+  const parts = titles.map((title) => trainingPanel(run, others, title, panels.get(title)));
   const notes = [];
   if (run.training.skipped > 0) notes.push(`${run.training.skipped} unreadable lines of metrics.jsonl were left out.`);
   if (others.length > 0) notes.push("Gray: the other runs.");
@@ -59,6 +57,21 @@ function drawTraining(run) {
     element("div", { class: "multiples" }, ...parts.map(({ part }) => part)),
     element("p", { class: "note" }, ["Over training steps; at the right of each name its last value.", ...notes].join(" ")));
   for (const { box, options } of parts) lineChart(box, options);
+}
+
+/** A small chart with the name and the last value of what it shows. */
+function trainingPanel(run, others, title, fields) {
+  const line = (each, { name, leaf }, tone, width) => ({
+    name, text: leaf || each.name, color: tone, width,
+    points: each.training.series[name].step.map((step, index) => [step, each.training.series[name].value[index]]),
+  });
+  const behind = fields.flatMap((field) => others.filter((other) => field.name in other.training.series).map((other) => line(other, field, "var(--c10)", 1.25)));
+  const series = [...behind, ...fields.map((field, index) => line(run, field, fields.length > 1 ? CUE_COLORS[index % CUE_COLORS.length] : "var(--accent)", 2))];
+  const last = fields.length > 1 ? "" : brief(run.training.series[fields[0].name].value.filter(finite).at(-1));
+  const box = element("div", {});
+  const part = element("div", {}, element("h4", {}, element("span", {}, title.replace(".values.", ".")), element("span", {}, last)), box);
+  const xText = (at) => (at >= 10000 ? `${number(at / 1000, 0)}k` : number(at, 0));
+  return { part, box, options: { series, label: `${title} over training steps`, height: 130, labels: fields.length > 1 && others.length === 0, format: brief, xText } };
 }
 
 /** The arm that stands for a run in the table of runs. */

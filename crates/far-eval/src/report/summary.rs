@@ -1,7 +1,7 @@
 //! What the results mean, in two sentences made from the numbers.
 
-use super::arm::Role;
 use super::headline::{Headline, Verdict};
+use super::shown_arm::Role;
 use crate::Results;
 
 /// Below this many clips an interval over clips says little.

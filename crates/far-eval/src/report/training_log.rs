@@ -1,5 +1,5 @@
 //! Training curves out of a run's `metrics.jsonl`: one JSON object per line with `step` and
-//! numbers.
+//! numbers, of several kinds that may have fields of the same name.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,12 +8,15 @@ use std::collections::BTreeMap;
 /// Points of a curve that are drawn at most; longer ones are averaged.
 const POINTS: usize = 300;
 /// Fields that only count along and make no curve.
-const COUNTERS: [&str; 4] = ["step", "seconds", "time", "elapsed"];
+const COUNTERS: [&str; 5] = ["step", "update", "seconds", "time", "elapsed"];
+/// The kind of a line whose fields need no further name.
+const PLAIN_KIND: &str = "step";
 
 /// Every number that training wrote down, by step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TrainingLog {
-    /// One curve per field; objects inside objects have their names joined by points.
+    /// One curve per field; names of what lies inside of others are joined by points, and begin
+    /// with the `kind` of their line.
     pub series: BTreeMap<String, Series>,
     /// Lines that could not be understood, for instance because the run was killed while writing.
     pub skipped: usize,
@@ -41,8 +44,10 @@ impl TrainingLog {
                 log.skipped += 1;
                 continue;
             };
+            let kind = object.get("kind").and_then(Value::as_str);
+            let prefix = kind.filter(|kind| *kind != PLAIN_KIND);
             for (name, value) in &object {
-                log.add(name, value, step);
+                log.add(prefix, name, value, step);
             }
         }
         log.series.retain(|_, series| series.value.iter().any(Option::is_some));
@@ -50,18 +55,24 @@ impl TrainingLog {
         log
     }
 
-    fn add(&mut self, name: &str, value: &Value, step: f64) {
+    fn add(&mut self, prefix: Option<&str>, name: &str, value: &Value, step: f64) {
         if COUNTERS.contains(&name) {
             return;
         }
+        let name = prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}.{name}"));
         match value {
             Value::Object(fields) => {
                 for (field, value) in fields {
-                    self.add(&format!("{name}.{field}"), value, step);
+                    self.add(Some(&name), field, value, step);
+                }
+            }
+            Value::Array(values) => {
+                for (index, value) in values.iter().enumerate() {
+                    self.add(Some(&name), &(index + 1).to_string(), value, step);
                 }
             }
             Value::Number(_) | Value::Null => {
-                let series = self.series.entry(name.to_owned()).or_default();
+                let series = self.series.entry(name).or_default();
                 while series.step.last().is_some_and(|last| *last >= step) {
                     series.step.pop();
                     series.value.pop();
@@ -105,6 +116,21 @@ mod tests {
         assert_eq!(log.series["loss"].value, [Some(0.5), None]);
         assert_eq!(log.series["retriever.kl"].step, [1.0, 2.0]);
         assert_eq!(log.skipped, 0);
+    }
+
+    #[test]
+    fn kinds_of_lines_keep_their_fields_apart() {
+        let text = "{\"kind\":\"step\",\"step\":5,\"loss\":0.5}\n\
+                    {\"kind\":\"retriever\",\"step\":5,\"update\":1,\"loss\":2,\"spread\":[3,null]}\n\
+                    {\"kind\":\"evaluation\",\"step\":5,\"values\":{\"psnr\":17}}\n";
+        let log = TrainingLog::parse(text);
+        let names: Vec<&str> = log.series.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["evaluation.values.psnr", "loss", "retriever.loss", "retriever.spread.1"]
+        );
+        assert_eq!(log.series["loss"].value, [Some(0.5)]);
+        assert_eq!(log.series["retriever.loss"].value, [Some(2.0)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::json_peer::{load_average, median};
 use crate::hint::Hint;
 use clap::{Args, ValueEnum};
-use far_model::{BlockConfig, TokenDit, TokenDitConfig};
+use far_model::{BlockConfig, ModulationStart, TokenDit, TokenDitConfig};
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Shape, Tape, Tensor, Trained};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Runner {
         let block = BlockConfig {
             affine: true,
             query_key_norm: false,
-            zero_modulation: false,
+            modulation: ModulationStart::Random,
             epsilon: 1e-5,
             ..BlockConfig::new(sizes.width, sizes.heads)
         };

@@ -18,7 +18,7 @@ pub enum Role {
 
 /// One arm as the page shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Arm {
+pub struct ShownArm {
     /// Its name in `results.json`.
     pub name: String,
     /// What kind it is.
@@ -59,7 +59,7 @@ impl Role {
     }
 }
 
-impl Arm {
+impl ShownArm {
     /// All arms with these names: learned, then rules, then controls, each in the order of their
     /// colors. Colors do not repeat while there are any left.
     pub fn all<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn learned_arms_come_first_and_controls_last() {
-        let arms = Arm::all(["tokenizer", "worldmem", "none", "far-multi", "temporal"]);
+        let arms = ShownArm::all(["tokenizer", "worldmem", "none", "far-multi", "temporal"]);
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["far-multi", "worldmem", "temporal", "none", "tokenizer"]);
         assert_eq!(arms[3].role, Role::Control);
@@ -126,10 +126,11 @@ mod tests {
 
     #[test]
     fn an_arm_keeps_its_color_and_no_two_share_one() {
-        let alone = Arm::all(["worldmem"]);
-        let many = Arm::all(["worldmem", "vrag", "spmem", "far-multi", "oracle", "none", "copy"]);
+        let alone = ShownArm::all(["worldmem"]);
+        let many =
+            ShownArm::all(["worldmem", "vrag", "spmem", "far-multi", "oracle", "none", "copy"]);
         let color =
-            |arms: &[Arm], name: &str| arms.iter().find(|arm| arm.name == name).unwrap().color;
+            |arms: &[ShownArm], name: &str| arms.iter().find(|arm| arm.name == name).unwrap().color;
         assert_eq!(color(&alone, "worldmem"), color(&many, "worldmem"));
         let distinct: BTreeSet<usize> = many.iter().map(|arm| arm.color).collect();
         assert_eq!(distinct.len(), many.len());
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn more_arms_than_colors_repeat_instead_of_failing() {
         let names: Vec<String> = (0..30).map(|index| format!("rule-{index:02}")).collect();
-        let arms = Arm::all(names.iter().map(String::as_str));
+        let arms = ShownArm::all(names.iter().map(String::as_str));
         assert_eq!(arms.len(), 30);
         assert!(arms.iter().all(|arm| arm.color < COLORS));
     }

@@ -1,0 +1,62 @@
+//! What an evaluation costs, in forward passes of a world model over one context.
+//!
+//! | what | passes |
+//! |---|---|
+//! | a generated frame | the sampler's steps; with the oracle also candidates × draws |
+//! | a question | 2 × candidates × draws, and a generated frame for each arm |
+//!
+//! `copy` and `tokenizer` generate nothing. A pass of a generated frame reads 2 + slots frames, one of
+//! a utility three. Memories that an arm recalled and that are no candidate are not counted here.
+
+use crate::arm::{Arm, Control};
+use crate::plan::EvaluationPlan;
+
+/// Counts passes of a plan.
+#[derive(Clone, Copy)]
+pub struct Cost<'a> {
+    plan: &'a EvaluationPlan,
+}
+
+impl<'a> Cost<'a> {
+    /// Counts for this plan.
+    pub fn new(plan: &'a EvaluationPlan) -> Self {
+        Self { plan }
+    }
+
+    fn utilities(&self, memories: usize) -> u64 {
+        let utility = &self.plan.utility;
+        (memories.min(utility.candidates) * utility.draws) as u64
+    }
+
+    /// Passes to generate one frame of an arm, its recall not counted.
+    pub fn sampled(&self, arm: &Arm) -> u64 {
+        let generates = !arm.is(Control::Copy) && !arm.is(Control::Tokenizer);
+        if generates { self.plan.sampler.steps as u64 } else { 0 }
+    }
+
+    /// Passes for one frame of a rollout of an arm over a pool of this many memories.
+    pub fn rollout_frame(&self, arm: &Arm, memories: usize) -> u64 {
+        let recall = if arm.is(Control::Oracle) { self.utilities(memories) } else { 0 };
+        self.sampled(arm) + recall
+    }
+
+    /// Passes to judge the recall of all arms for one question over a pool of this many memories.
+    pub fn question_utilities(&self, memories: usize) -> u64 {
+        2 * self.utilities(memories)
+    }
+
+    /// Passes for rollouts of this many steps by all arms.
+    pub fn rollouts(&self, arms: &[Arm], memories: usize, steps: usize) -> u64 {
+        let frame: u64 = arms.iter().map(|arm| self.rollout_frame(arm, memories)).sum();
+        steps as u64 * frame
+    }
+
+    /// Passes for everything that is asked of a clip.
+    pub fn clip(&self, arms: &[Arm], clip: &far_data::EvaluationClip, questions: usize) -> u64 {
+        let memories = clip.memory.len();
+        let steps = (clip.frames.len() - 1).min(self.plan.steps.unwrap_or(usize::MAX));
+        let sampled: u64 = arms.iter().map(|arm| self.sampled(arm)).sum();
+        let question = self.question_utilities(memories) + sampled;
+        self.rollouts(arms, memories, steps) + questions as u64 * question
+    }
+}

@@ -1,0 +1,143 @@
+//! An episode as world models are evaluated on it: the way out to recall from, the way back to
+//! generate and to ask about.
+
+use crate::{EvaluationPlan, Result};
+use far_data::EvaluationClip;
+use far_memory::{MemoryId, Pool, RecallQuery};
+use far_model::{EncodedDataset, EncodedEpisode};
+use far_tensor::Random;
+use std::sync::Arc;
+
+/// From which frame of an episode to which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The present.
+    pub current: usize,
+    /// The frame to be predicted.
+    pub goal: usize,
+}
+
+/// One clip of an evaluation.
+#[derive(Clone)]
+pub struct EncodedClip {
+    episode: Arc<EncodedEpisode>,
+    memory: Vec<usize>,
+    frames: Vec<usize>,
+    pool: Pool,
+}
+
+impl EncodedClip {
+    /// The clip of an episode, or `None` when it has no memory or nothing to generate.
+    ///
+    /// # Errors
+    /// If the episode cannot be read or encoded.
+    pub fn open(
+        dataset: &EncodedDataset,
+        id: u32,
+        walk: &far_data::EvaluationConfig,
+    ) -> Result<Option<Self>> {
+        let Some(clip) = EvaluationClip::new(dataset.dataset(), id, walk)? else {
+            return Ok(None);
+        };
+        let index = |frames: Vec<u32>| frames.into_iter().map(|frame| frame as usize).collect();
+        let (memory, frames): (Vec<usize>, Vec<usize>) = (index(clip.memory), index(clip.frames));
+        let pool = Pool::ids(memory.iter().copied().map(MemoryId::from));
+        Ok(Some(Self { episode: dataset.episode(id)?, memory, frames, pool }))
+    }
+
+    /// The episode.
+    pub fn episode(&self) -> &EncodedEpisode {
+        &self.episode
+    }
+
+    /// Explore frames that can be recalled, ascending.
+    pub fn memory(&self) -> &[usize] {
+        &self.memory
+    }
+
+    /// Return frames in the order they are generated; the first is given, not generated.
+    pub fn frames(&self) -> &[usize] {
+        &self.frames
+    }
+
+    /// Frames to be generated if every one is.
+    pub fn return_steps(&self) -> usize {
+        self.frames.len() - 1
+    }
+
+    /// From which frame to which each step of a rollout leads, at most `most` of them.
+    pub fn steps(&self, most: Option<usize>) -> Vec<Question> {
+        let pairs = self.frames.windows(2).take(most.unwrap_or(usize::MAX));
+        pairs.map(|pair| Question { current: pair[0], goal: pair[1] }).collect()
+    }
+
+    /// Memories whose utility stands for the whole pool's: evenly spaced, at most `most`.
+    pub fn candidates(&self, most: usize) -> Vec<usize> {
+        let kept = self.memory.len().min(most);
+        (0..kept).map(|place| self.memory[place * self.memory.len() / kept]).collect()
+    }
+
+    /// Questions at evenly spaced frames of the return, each about a frame 1 to `horizon` frames
+    /// ahead, drawn once for all arms.
+    pub fn questions(&self, plan: &EvaluationPlan) -> Vec<Question> {
+        let last = self.episode.len() - 1;
+        let possible = last - self.episode.boundary();
+        let kept = possible.min(plan.questions);
+        let id = u64::from(self.episode.id());
+        let mut random = Random::stream(plan.seed, "goals of questions", id);
+        (0..kept)
+            .map(|place| {
+                let current = self.episode.boundary() + (2 * place + 1) * possible / (2 * kept);
+                let reach = plan.horizon.clamp(1, last - current);
+                Question { current, goal: current + 1 + random.below(reach) }
+            })
+            .collect()
+    }
+
+    /// A question as policies receive it, without the embeddings of key cues. The seed of policies
+    /// that draw at random comes from the clip and the present frame.
+    pub fn recall_query(&self, question: Question, seed: u64) -> RecallQuery {
+        let Question { current, goal } = question;
+        let mut random = self.stream(seed, "recall", current);
+        let drawn = u64::from(random.bits()) << 32 | u64::from(random.bits());
+        self.episode.recall_query(current, goal, self.pool.clone()).with_seed(drawn)
+    }
+
+    /// The stream of random numbers for one purpose at one frame: the same for every arm.
+    pub(crate) fn stream(&self, seed: u64, purpose: &str, frame: usize) -> Random {
+        Random::stream(seed, &format!("{purpose} in episode {}", self.episode.id()), frame as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{EXPLORED, clips, plan, road};
+
+    #[test]
+    fn questions_spread_over_the_return_and_stay_within_the_horizon() {
+        let (_folder, dataset) = road(&[31, 3], None);
+        let clips = clips(&dataset);
+        let plan = EvaluationPlan { questions: 6, horizon: 5, ..plan() };
+        let questions = clips[0].questions(&plan);
+        let currents: Vec<usize> = questions.iter().map(|question| question.current).collect();
+        assert_eq!(currents, [42, 47, 52, 57, 62, 67]);
+        for question in &questions {
+            assert!((1..=5).contains(&(question.goal - question.current)));
+            assert!(question.goal < EXPLORED + 31);
+        }
+        assert_eq!(questions, clips[0].questions(&plan));
+        assert_ne!(questions, clips[0].questions(&EvaluationPlan { seed: 1, ..plan.clone() }));
+        // A return of three frames has two that lead somewhere.
+        assert_eq!(clips[1].questions(&plan).len(), 2);
+    }
+
+    #[test]
+    fn candidates_are_evenly_spaced() {
+        let (_folder, dataset) = road(&[5], None);
+        let clip = &clips(&dataset)[0];
+        assert_eq!(clip.candidates(4), [0, 10, 20, 30]);
+        assert_eq!(clip.candidates(1000), clip.memory());
+        assert!(clip.candidates(0).is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! All arms on the same clips, questions and noise.
+
+mod session;
+#[cfg(test)]
+mod tests;
+
+use crate::arm::Arm;
+use crate::cost::Cost;
+use crate::encoded_clip::EncodedClip;
+use crate::frame_quality::{Distance, FrameQuality};
+use crate::prediction::Predictor;
+use crate::tally::{Draws, Tally};
+use crate::{Error, EvaluationPlan, Replay, Result, Results};
+use far_data::EvaluationClip;
+use far_model::{EncodedDataset, WorldModel};
+use session::{Group, Pace, Session};
+use std::collections::BTreeSet;
+
+/// How far an evaluation is, in forward passes of a world model (see [`Cost`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Passes made.
+    pub done: u64,
+    /// Passes due.
+    pub total: u64,
+}
+
+/// Everything that is judged, and by what.
+pub struct Evaluation<'a> {
+    /// The dataset with the tokenizer and the encoders of every arm.
+    pub dataset: &'a EncodedDataset,
+    /// Episodes to take clips from.
+    pub episodes: &'a [u32],
+    /// The common world model: it measures recall quality and generates for every arm that has no
+    /// world model of its own.
+    pub judge: &'a dyn WorldModel,
+    /// The arms, each with a name of its own.
+    pub arms: &'a [Arm],
+    /// What every arm gets alike.
+    pub plan: &'a EvaluationPlan,
+    /// LPIPS, if its weights are at hand.
+    pub lpips: Option<&'a Distance<'a>>,
+    /// What the world models run on, for the results.
+    pub device: &'a str,
+}
+
+impl Evaluation<'_> {
+    /// Judges every arm. Questions give one-step PSNR and recall quality, rollouts the rest; where
+    /// the tokenizer cannot decode, only recall quality is left.
+    ///
+    /// `none` and `tokenizer` recall nothing and `copy` what another arm does, so they have no recall
+    /// quality; `tokenizer` is its own reference, so it has no value but `psnr_raw`.
+    ///
+    /// # Errors
+    /// If the plan or the arms make no sense, there is no clip, or a network or a policy refuses
+    /// its input.
+    pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Vec<Replay>)> {
+        self.plan.check()?;
+        let clips = self.clips()?;
+        let mut session = Session {
+            evaluation: self,
+            predictors: self.predictors()?,
+            quality: FrameQuality::new(self.dataset, self.lpips),
+            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len()),
+            replays: Vec::new(),
+            pace: Pace {
+                state: Progress { done: 0, total: self.total(&clips)? },
+                listener: progress,
+            },
+        };
+        for (number, ids) in clips.chunks(self.plan.batch).enumerate() {
+            let opened = ids.iter().map(|id| EncodedClip::open(self.dataset, *id, &self.plan.walk));
+            let clips = opened.filter_map(Result::transpose).collect::<Result<_>>()?;
+            let group = Group { first: number * self.plan.batch, clips };
+            session.answer(&group)?;
+            if self.plan.steps != Some(0) {
+                session.roll(&group)?;
+            }
+        }
+        let Session { tally, replays, .. } = session;
+        Ok((self.results(clips.len(), &tally), replays))
+    }
+
+    fn predictors(&self) -> Result<Vec<Predictor<'_>>> {
+        let mut ids = BTreeSet::new();
+        if let Some(arm) = self.arms.iter().find(|arm| !ids.insert(arm.id())) {
+            return Err(Error::Setting {
+                setting: format!("arm {}", arm.id()),
+                reason: "two arms have this name".to_owned(),
+            });
+        }
+        let encoders = self.dataset.encoders();
+        let arms = self.arms.iter();
+        arms.map(|arm| Predictor::new(arm, self.arms, self.judge, encoders, self.plan)).collect()
+    }
+
+    /// Episodes with a clip, at most as many as planned, evenly spread.
+    fn clips(&self) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        for id in self.episodes {
+            let clip = EvaluationClip::new(self.dataset.dataset(), *id, &self.plan.walk)?;
+            ids.extend(clip.map(|clip| clip.episode));
+        }
+        if ids.is_empty() {
+            let reason = "no episode has explore frames and a return to generate".to_owned();
+            return Err(Error::Nothing(reason));
+        }
+        let kept = ids.len().min(self.plan.clips.unwrap_or(usize::MAX));
+        Ok((0..kept).map(|place| ids[place * ids.len() / kept]).collect())
+    }
+
+    fn total(&self, episodes: &[u32]) -> Result<u64> {
+        let (dataset, cost) = (self.dataset.dataset(), Cost::new(self.plan));
+        let mut total = 0;
+        for id in episodes {
+            let (frames, boundary) = dataset.lengths(*id)?;
+            let questions = self.plan.questions.min((frames - boundary) as usize - 1);
+            let clip = EvaluationClip::new(dataset, *id, &self.plan.walk)?;
+            total += clip.map_or(0, |clip| cost.clip(self.arms, &clip, questions));
+        }
+        Ok(total)
+    }
+
+    fn results(&self, clips: usize, tally: &Tally) -> Results {
+        let own = self.arms.iter().any(|arm| arm.model().is_some());
+        let draws = &mut Draws::new(self.plan.seed);
+        Results {
+            corpus: self.dataset.dataset().description().corpus.clone(),
+            clips,
+            seed: self.plan.seed,
+            device: self.device.to_owned(),
+            train_seconds: None,
+            judge: if own { "own" } else { "common" }.to_owned(),
+            slots: self.plan.slots,
+            arms: tally.arms(draws),
+            paired: tally.paired(draws),
+            curves: tally.curves(draws),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How an evaluation is made.
+
+use crate::{Error, Result};
+use far_model::DdimConfig;
+use serde::{Deserialize, Serialize};
+
+/// What every arm gets alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluationPlan {
+    /// How an episode is walked: frames between two generated ones, and the most memories.
+    pub walk: far_data::EvaluationConfig,
+    /// Memories per recall (paper: 11 at evaluation, 3 in training).
+    pub slots: usize,
+    /// How futures are sampled.
+    pub sampler: DdimConfig,
+    /// The most clips, evenly spread over the episodes; all if absent.
+    pub clips: Option<usize>,
+    /// The most generated frames per clip: the whole return if absent, no rollouts at all if 0. A
+    /// rollout that is cut short never arrives, so it has no value at loop closure.
+    pub steps: Option<usize>,
+    /// Questions per clip for one-step prediction and recall quality, evenly spaced over the return.
+    pub questions: usize,
+    /// The most frames from the present to the goal of a question, as in training.
+    pub horizon: usize,
+    /// How the utility of memories is measured.
+    pub utility: UtilityConfig,
+    /// How many clips are kept for looking at.
+    pub replays: usize,
+    /// Clips that advance together: decides memory and speed, not what is asked.
+    pub batch: usize,
+    /// Seed of noise, questions and intervals.
+    pub seed: u64,
+}
+
+impl Default for EvaluationPlan {
+    fn default() -> Self {
+        Self {
+            walk: far_data::EvaluationConfig::default(),
+            slots: 3,
+            sampler: DdimConfig::default(),
+            clips: None,
+            steps: None,
+            questions: 4,
+            horizon: 32,
+            utility: UtilityConfig::default(),
+            replays: 3,
+            batch: 16,
+            seed: 0,
+        }
+    }
+}
+
+impl EvaluationPlan {
+    /// Checks what does not depend on a dataset or a world model.
+    ///
+    /// # Errors
+    /// If a setting that must be positive is 0, or the timesteps of utilities do not ascend.
+    pub fn check(&self) -> Result<()> {
+        let counts = [
+            ("slots", self.slots),
+            ("horizon", self.horizon),
+            ("batch", self.batch),
+            ("clips", self.clips.unwrap_or(1)),
+            ("sampler.steps", self.sampler.steps),
+            ("utility.draws", self.utility.draws),
+            ("utility.candidates", self.utility.candidates),
+            ("utility.chunk", self.utility.chunk),
+            ("utility.batch", self.utility.batch),
+        ];
+        let wrong = |setting: &str, reason: String| {
+            Err(Error::Setting { setting: setting.to_owned(), reason })
+        };
+        if let Some((setting, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return wrong(setting, "must be at least 1".to_owned());
+        }
+        let [first, end] = self.utility.timesteps;
+        if end < first + self.utility.draws {
+            let reason = format!("{first}..{end} has fewer steps than there are draws");
+            return wrong("utility.timesteps", reason);
+        }
+        Ok(())
+    }
+}
+
+/// How the utility of memories is measured at evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UtilityConfig {
+    /// Perturbations S of the future, from as many equal parts of `timesteps` (paper: 4).
+    pub draws: usize,
+    /// The first step of the noise schedule that is drawn and the one after the last.
+    pub timesteps: [usize; 2],
+    /// The most memories of the pool that are measured, evenly spaced. What any arm recalled is
+    /// measured besides, and does not count into the mean of the pool.
+    pub candidates: usize,
+    /// The oracle takes at most one of this many consecutive memories (paper: 10).
+    pub chunk: usize,
+    /// Memories measured together: decides memory and speed, not what is asked.
+    pub batch: usize,
+}
+
+impl Default for UtilityConfig {
+    fn default() -> Self {
+        Self { draws: 4, timesteps: [0, 1000], candidates: 60, chunk: 10, batch: 64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_asks_for_nothing_is_refused_by_name() {
+        assert!(EvaluationPlan::default().check().is_ok());
+        let refused = |plan: EvaluationPlan| plan.check().unwrap_err().to_string();
+        let plan = EvaluationPlan { slots: 0, ..EvaluationPlan::default() };
+        assert_eq!(refused(plan), "slots: must be at least 1");
+        let utility = UtilityConfig { timesteps: [700, 100], ..UtilityConfig::default() };
+        let plan = EvaluationPlan { utility, ..EvaluationPlan::default() };
+        assert!(refused(plan).contains("700..100"));
+    }
+}

@@ -1,0 +1,155 @@
+//! One prediction of one arm: what it recalls, and what is generated from that.
+//!
+//! Rollouts and one-step prediction differ only in the present they start from.
+
+use crate::arm::{Arm, Choice, Control};
+use crate::encoded_clip::{EncodedClip, Question};
+use crate::utility::UtilityMeter;
+use crate::{Error, EvaluationPlan, Result};
+use far_memory::{Recall, RecallPolicy, RecallQuery, Scratch};
+use far_model::{CueEncoder, WorldModel, embed_queries};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// A question with the present as it is believed to be: recorded or generated.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    /// The clip.
+    pub clip: &'a EncodedClip,
+    /// From which frame to which.
+    pub question: Question,
+    /// The latent of the present.
+    pub latent: &'a [f32],
+}
+
+/// Recalls and generates for one arm.
+pub struct Predictor<'a> {
+    arm: &'a Arm,
+    /// The policy that is asked, if any is.
+    policy: Option<&'a dyn RecallPolicy>,
+    model: &'a dyn WorldModel,
+    encoders: &'a [Arc<dyn CueEncoder>],
+    plan: &'a EvaluationPlan,
+}
+
+impl<'a> Predictor<'a> {
+    /// A predictor for an arm of `arms`. `judge` generates unless the arm has a world model of its
+    /// own; `encoders` are those of the clips.
+    ///
+    /// # Errors
+    /// If the arm is the control `copy` and no arm has a policy to copy from.
+    pub fn new(
+        arm: &'a Arm,
+        arms: &'a [Arm],
+        judge: &'a dyn WorldModel,
+        encoders: &'a [Arc<dyn CueEncoder>],
+        plan: &'a EvaluationPlan,
+    ) -> Result<Self> {
+        let policy = if arm.is(Control::Copy) { Arm::copied(arms) } else { arm.as_policy() };
+        if arm.is(Control::Copy) && policy.is_none() {
+            return Err(Error::Setting {
+                setting: "copy".to_owned(),
+                reason: "no arm has a policy whose first memory could be pasted".to_owned(),
+            });
+        }
+        let model = arm.model().unwrap_or(judge);
+        Ok(Self { arm, policy, model, encoders, plan })
+    }
+
+    /// The arm.
+    pub fn arm(&self) -> &'a Arm {
+        self.arm
+    }
+
+    /// What the arm recalls for each question; nothing for `none` and `tokenizer`.
+    ///
+    /// # Errors
+    /// If a policy refuses a query or the world model an oracle's candidates.
+    pub fn recall(&self, asks: &[Ask<'_>]) -> Result<Vec<Recall>> {
+        match (self.arm.choice(), self.policy) {
+            (Choice::Control(Control::Oracle), _) => {
+                let meter = UtilityMeter::new(self.model, self.plan);
+                let most = self.plan.utility.candidates;
+                asks.iter().map(|ask| meter.oracle(ask, &ask.clip.candidates(most))).collect()
+            }
+            (_, Some(policy)) => self.ask(policy, asks),
+            (_, None) => Ok(vec![Recall::new(); asks.len()]),
+        }
+    }
+
+    fn ask(&self, policy: &dyn RecallPolicy, asks: &[Ask<'_>]) -> Result<Vec<Recall>> {
+        // The best of all, whatever order a policy reports several in.
+        let slots = if self.arm.is(Control::Copy) { 1 } else { self.plan.slots };
+        let seed = self.plan.seed;
+        let mut queries: Vec<RecallQuery> =
+            asks.iter().map(|ask| ask.clip.recall_query(ask.question, seed)).collect();
+        let latents = gather(asks.iter().map(|ask| ask.latent));
+        embed_queries(self.encoders, &self.model.scale(), &latents, &mut queries)?;
+        let pairs = asks.par_iter().zip(&queries);
+        pairs
+            .map_init(Scratch::new, |scratch, (ask, query)| {
+                let mut recall = Recall::new();
+                policy.recall(ask.clip.episode().memory(), query, slots, scratch, &mut recall)?;
+                Ok(recall)
+            })
+            .collect()
+    }
+
+    /// The latents of the goals given what was recalled, one after another. The noise comes from the
+    /// clip and the two frames alone, so that it is the same for every arm.
+    ///
+    /// # Errors
+    /// If the world model refuses a context or generates something that is not a number.
+    pub fn generate(&self, asks: &[Ask<'_>], recalls: &[Recall]) -> Result<Vec<f32>> {
+        let pairs = || asks.iter().zip(recalls);
+        match self.arm.choice() {
+            Choice::Control(Control::Copy) => Ok(gather(pairs().map(|(ask, recall)| {
+                let first = recall.ids().next();
+                first.map_or(ask.latent, |id| ask.clip.episode().latent(id.index()))
+            }))),
+            Choice::Control(Control::Tokenizer) => {
+                let goals = asks.iter();
+                Ok(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal))))
+            }
+            _ => {
+                let mut contexts = self.model.batch(self.plan.slots);
+                let elements = self.model.shape().elements();
+                let mut noise = vec![0.0; asks.len() * elements];
+                for ((ask, recall), noise) in pairs().zip(noise.chunks_mut(elements)) {
+                    let (episode, Question { current, goal }) = (ask.clip.episode(), ask.question);
+                    let memories = recall.ids().map(|id| episode.remembered(id.index()));
+                    contexts.push(
+                        &episode.prediction_query(current, goal),
+                        ask.latent,
+                        memories,
+                    )?;
+                    let purpose = format!("noise from frame {current}");
+                    ask.clip.stream(self.plan.seed, &purpose, goal).fill_normal(noise);
+                }
+                let futures = self.model.sample(&contexts, &noise, &self.plan.sampler)?;
+                self.check(asks, &futures)?;
+                Ok(futures)
+            }
+        }
+    }
+
+    fn check(&self, asks: &[Ask<'_>], futures: &[f32]) -> Result<()> {
+        let elements = self.model.shape().elements();
+        match futures.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(place) => {
+                let ask = &asks[place / elements];
+                Err(Error::Diverged {
+                    arm: self.arm.id().to_owned(),
+                    episode: ask.clip.episode().id(),
+                    frame: ask.question.goal,
+                    value: futures[place],
+                })
+            }
+        }
+    }
+}
+
+fn gather<'a>(latents: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+    latents.flatten().copied().collect()
+}

@@ -1,0 +1,133 @@
+//! How good recalled memories are for the world model that reads them.
+//!
+//! recall_quality = (U(recalled) − U(random)) / (U(oracle) − U(random)), a ratio of means over
+//! questions: 1 is the oracle, 0 is chance. U of a set is the mean utility of its memories, each
+//! measured alone (see [`UtilityMeter::utilities`]). U(random) is the mean of the pool. The oracle is
+//! chunked Top-K by utility on an independent draw of noise, then judged by the same draw as
+//! everybody: chosen and judged by one draw it would profit from that draw's accidents.
+//!
+//! Measuring a whole pool is dear, so evenly spaced candidates stand for it. What any arm recalled is
+//! measured besides and may be chosen by the oracle, but does not count into the mean of the pool,
+//! which would no longer be chance's.
+
+use crate::prediction::Ask;
+use crate::utility::{Draw, UtilityMeter};
+use crate::{EvaluationPlan, Result};
+use far_memory::Recall;
+
+/// One question judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallJudgment {
+    /// What the oracle recalled.
+    pub oracle: Recall,
+    /// U(oracle) − U(random), in nats.
+    pub oracle_gain: f64,
+    /// U(recalled) − U(random) of each recall that was judged, in nats. A recall of nothing counts
+    /// as chance, 0: it neither helps nor misleads.
+    pub gains: Vec<f64>,
+}
+
+impl RecallJudgment {
+    /// Judges recalls of the same question.
+    ///
+    /// Takes 2·S passes of the world model for each candidate and each further recalled memory.
+    ///
+    /// # Errors
+    /// If the world model refuses a context.
+    pub fn new(
+        meter: &UtilityMeter<'_>,
+        plan: &EvaluationPlan,
+        ask: &Ask<'_>,
+        recalls: &[&Recall],
+    ) -> Result<Self> {
+        let spread = ask.clip.candidates(plan.utility.candidates);
+        let recalled = recalls.iter().flat_map(|recall| recall.ids().map(|id| id.index()));
+        let mut candidates: Vec<usize> = spread.iter().copied().chain(recalled).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        let utilities = meter.utilities(ask, &candidates, Draw::Judge)?;
+        let oracle = meter.oracle(ask, &candidates)?;
+        let utility = |frame: usize| {
+            let place = candidates.binary_search(&frame).expect("everything recalled was measured");
+            f64::from(utilities[place])
+        };
+        let mean = |frames: &mut dyn ExactSizeIterator<Item = usize>| {
+            let count = frames.len() as f64;
+            frames.map(utility).sum::<f64>() / count
+        };
+        let random = mean(&mut spread.iter().copied());
+        let gain = |recall: &Recall| {
+            let mut frames = recall.ids().map(|id| id.index());
+            if recall.is_empty() { 0.0 } else { mean(&mut frames) - random }
+        };
+        let gains = recalls.iter().map(|recall| gain(recall)).collect();
+        Ok(Self { oracle_gain: gain(&oracle), oracle, gains })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoded_clip::Question;
+    use crate::prediction::Predictor;
+    use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
+    use crate::{Arm, UtilityConfig};
+
+    /// Everything by hand: utilities of the copier are minus squared distances of colors.
+    #[test]
+    fn the_gains_are_differences_of_mean_utilities() {
+        let (_folder, dataset) = road(&[21], None);
+        let clips = clips(&dataset);
+        let (clip, copier) = (&clips[0], Copier::new());
+        let utility = UtilityConfig { candidates: 8, ..UtilityConfig::default() };
+        let plan = EvaluationPlan { utility, ..plan() };
+        let question = Question { current: 43, goal: 50 };
+        let episode = clip.episode();
+        let ask = Ask { clip, question, latent: episode.latent(43) };
+        let arms: Vec<Arm> = arms(&["temporal", "nearest-pose", "none"]);
+        let recalls: Vec<Recall> = arms
+            .iter()
+            .map(|arm| {
+                let encoders = dataset.encoders();
+                let predictor = Predictor::new(arm, &arms, &copier, encoders, &plan).unwrap();
+                predictor.recall(&[ask]).unwrap().remove(0)
+            })
+            .collect();
+        let meter = UtilityMeter::new(&copier, &plan);
+        let references: Vec<&Recall> = recalls.iter().collect();
+        let judged = RecallJudgment::new(&meter, &plan, &ask, &references).unwrap();
+
+        let utility = |frame: usize| {
+            let pair = episode.latent(frame).iter().zip(episode.latent(50));
+            -f64::from(pair.map(|(a, b)| (a - b) * (a - b)).sum::<f32>())
+        };
+        let mean = |frames: &[usize]| {
+            frames.iter().map(|frame| utility(*frame)).sum::<f64>() / frames.len() as f64
+        };
+        let random = mean(&[0, 5, 10, 15, 20, 25, 30, 35]);
+        let temporal = mean(&[EXPLORED - 3, EXPLORED - 2, EXPLORED - 1]) - random;
+        assert!((judged.gains[0] - temporal).abs() < 1e-4, "{} {temporal}", judged.gains[0]);
+        // Frame 50 shows the place of frame 29; the nearest three are around it.
+        let nearest = mean(&[28, 29, 30]) - random;
+        assert!((judged.gains[1] - nearest).abs() < 1e-4, "{} {nearest}", judged.gains[1]);
+        assert_eq!(judged.gains[2], 0.0);
+        assert!(judged.oracle.ids().any(|id| id.index() == 29), "the place itself is best");
+        assert!(judged.gains[1] > judged.gains[0]);
+    }
+
+    /// Chosen by utility and judged by another draw, the oracle takes one memory per chunk.
+    #[test]
+    fn the_oracle_takes_one_memory_of_each_chunk() {
+        let (_folder, dataset) = road(&[21], None);
+        let clips = clips(&dataset);
+        let (copier, plan) = (Copier::new(), plan());
+        let question = Question { current: 43, goal: 50 };
+        let ask = Ask { clip: &clips[0], question, latent: clips[0].episode().latent(43) };
+        let meter = UtilityMeter::new(&copier, &plan);
+        let judged = RecallJudgment::new(&meter, &plan, &ask, &[]).unwrap();
+        let chunks: Vec<usize> = judged.oracle.ids().map(|id| id.index() / 10).collect();
+        assert_eq!(chunks.len(), 3);
+        assert!(chunks.iter().enumerate().all(|(place, chunk)| !chunks[..place].contains(chunk)));
+        assert!(judged.oracle_gain > 0.0);
+    }
+}

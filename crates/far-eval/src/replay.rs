@@ -1,0 +1,106 @@
+//! Clips kept for looking at: what each arm generated, and what it recalled for that and why.
+
+use crate::arm::{Arm, Control};
+use crate::encoded_clip::EncodedClip;
+use crate::frame_quality::{FrameQuality, FrameValues, Truth};
+use crate::results::{RecalledFrame, Replay, ReplayStep};
+use crate::{Result, Rollout};
+use far_data::Picture;
+use far_memory::Recall;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Replay {
+    /// A clip before any arm was added.
+    pub(crate) fn new(clip: &EncodedClip, truths: &[Truth]) -> Self {
+        let episode = clip.episode();
+        let path = episode.poses().iter().map(|pose| {
+            let [east, north, _] = pose.position;
+            [east, north, pose.yaw()]
+        });
+        let recorded = |truth: &Truth| truth.raw.as_ref().unwrap_or(&truth.decoded).clone();
+        Self {
+            episode: episode.id(),
+            boundary: episode.boundary(),
+            path: path.collect(),
+            frames: clip.frames()[1..=truths.len()].to_vec(),
+            truth: truths.iter().map(recorded).collect(),
+            decoded: truths.iter().map(|truth| truth.decoded.clone()).collect(),
+            memories: BTreeMap::new(),
+            arms: BTreeMap::new(),
+        }
+    }
+
+    /// Adds an arm's rollout, except the control `tokenizer`, which [`Replay::decoded`] already is.
+    ///
+    /// # Errors
+    /// If the picture of a recalled frame cannot be read.
+    pub(crate) fn add(
+        &mut self,
+        arm: &Arm,
+        clip: &EncodedClip,
+        quality: &FrameQuality<'_>,
+        rollout: &Rollout,
+        pictures: Vec<Picture>,
+        values: &[FrameValues],
+    ) -> Result<()> {
+        if arm.is(Control::Tokenizer) {
+            return Ok(());
+        }
+        let recalled = rollout.recalls.iter().flat_map(Recall::ids).map(|id| id.index());
+        let new: BTreeSet<usize> =
+            recalled.filter(|frame| !self.memories.contains_key(frame)).collect();
+        let new: Vec<usize> = new.into_iter().collect();
+        let shown = quality.memories(clip, &new)?;
+        self.memories.extend(new.into_iter().zip(shown));
+        let steps = pictures.into_iter().zip(&rollout.recalls).zip(values);
+        let steps = steps.map(|((picture, recall), values)| ReplayStep {
+            picture,
+            psnr: values[0].unwrap_or(f64::NAN),
+            recalled: reasons(recall),
+            weights: weights(recall),
+        });
+        self.arms.insert(arm.id().to_owned(), steps.collect());
+        Ok(())
+    }
+}
+
+fn weights(recall: &Recall) -> Vec<(String, f32)> {
+    recall.cues().iter().cloned().zip(recall.weights().iter().copied()).collect()
+}
+
+fn reasons(recall: &Recall) -> Vec<RecalledFrame> {
+    let number = |value: f32| value.is_finite().then_some(value);
+    let frames = recall.iter().map(|memory| {
+        let cues = memory.raw.iter().zip(memory.standardized);
+        RecalledFrame {
+            frame: memory.id.index(),
+            score: number(memory.score),
+            cues: cues.map(|(raw, standardized)| [number(*raw), number(*standardized)]).collect(),
+            utility: None,
+        }
+    });
+    frames.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use far_memory::MemoryId;
+
+    #[test]
+    fn reasons_are_those_of_the_recall() {
+        let mut recall = Recall::new();
+        recall.begin(&vec!["meta".to_owned(), "vision".to_owned()].into());
+        recall.set_weight(0, 0.75);
+        recall.set_weight(1, 0.25);
+        recall.push(MemoryId(7), 1.5, Some(0), &[0.5, f32::NAN], &[2.0, 0.0]);
+        let expected = RecalledFrame {
+            frame: 7,
+            score: Some(1.5),
+            cues: vec![[Some(0.5), Some(2.0)], [None, Some(0.0)]],
+            utility: None,
+        };
+        assert_eq!(reasons(&recall), [expected]);
+        assert_eq!(weights(&recall), [("meta".to_owned(), 0.75), ("vision".to_owned(), 0.25)]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What the world model is told of each frame besides its latent: c_f, which modulates every block.
+//!
+//! c_f = diffusion time + pose + time since + role; the target's also has the stride and, where the
+//! corpus has them, further signals. Context frames are clean: their diffusion time is 0.
+
+use crate::POSE_FEATURES;
+use crate::context::ContextBatch;
+use crate::dit::Linear;
+use far_tensor::{
+    Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
+};
+use std::ops::Range;
+
+/// Waves of a sinusoidal embedding.
+const WAVES: usize = 256;
+/// Times and strides are of the order of 1; waves tell numbers of the order of 1,000 apart.
+const WAVE_SCALE: f32 = 1000.0;
+
+/// Linear, SiLU, linear.
+struct Embedder {
+    first: Linear,
+    second: Linear,
+}
+
+impl Embedder {
+    fn new(builder: &mut ArenaBuilder, name: &str, inputs: usize, width: usize) -> Self {
+        let mut layer = |place: usize, inputs: usize| {
+            let name = format!("{name}.mlp.{place}");
+            let weight = Initialization::Normal(0.02);
+            Linear::new(builder, &name, [inputs, width], weight, Initialization::Zero)
+        };
+        Self { first: layer(0, inputs), second: layer(2, width) }
+    }
+
+    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
+        let hidden = self.first.forward(tape, parameters, x)?;
+        let hidden = tape.activate(&hidden, Activation::Silu)?;
+        self.second.forward(tape, parameters, &hidden)
+    }
+
+    /// Of numbers of the order of 1,000, as waves.
+    fn waves(&self, tape: &mut Tape, parameters: &Parameters, values: &[f32]) -> Result<Tensor> {
+        let waves = tape.timestep_embedding(values, WAVES)?;
+        self.forward(tape, parameters, &waves)
+    }
+}
+
+/// Which part a frame plays.
+#[derive(Clone, Copy)]
+enum Role {
+    Target,
+    Current,
+    Recalled,
+}
+
+/// The parameters behind c_f.
+pub(crate) struct FrameEmbedding {
+    diffusion: Embedder,
+    pose: Embedder,
+    time: Embedder,
+    stride: Embedder,
+    roles: ParameterId,
+    signals: Option<Linear>,
+    from_goal: bool,
+}
+
+impl FrameEmbedding {
+    /// `from_goal` says whether poses are told relative to the goal as well as to the present.
+    pub(crate) fn new(
+        builder: &mut ArenaBuilder,
+        width: usize,
+        signals: usize,
+        from_goal: bool,
+    ) -> Self {
+        let poses = if from_goal { 2 * POSE_FEATURES } else { POSE_FEATURES };
+        let small = Initialization::Normal(0.02);
+        Self {
+            diffusion: Embedder::new(builder, "t_embedder", WAVES, width),
+            pose: Embedder::new(builder, "pose_embedder", poses, width),
+            time: Embedder::new(builder, "time_embedder", WAVES, width),
+            stride: Embedder::new(builder, "stride_embedder", WAVES, width),
+            roles: builder.parameter("role_embedding", [3, width], small),
+            signals: (signals > 0).then(|| {
+                let sizes = [signals, width];
+                Linear::new(builder, "signal_embedder", sizes, small, Initialization::Zero)
+            }),
+            from_goal,
+        }
+    }
+
+    /// SiLU(c) of the context frames (current, slots) of some predictions: [n·(1 + K), D].
+    pub(crate) fn context(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        range: Range<usize>,
+    ) -> Result<Tensor> {
+        let frames = 1 + contexts.slots();
+        let rows = range.len() * frames;
+        let places = frame_places(contexts, range, 1..2 + contexts.slots());
+        let roles = (0..rows).map(|row| {
+            if row % frames == 0 { Role::Current as usize } else { Role::Recalled as usize }
+        });
+        let place = self.place(tape, parameters, contexts, &places)?;
+        let role = tape.gather_rows(&parameters.tensor(self.roles), roles.collect::<Vec<_>>())?;
+        let clean = self.diffusion.waves(tape, parameters, &[0.0])?;
+        let clean = tape.gather_rows(&clean, vec![0; rows])?;
+        let sum = tape.add(&place, &role)?;
+        let sum = tape.add(&sum, &clean)?;
+        tape.activate(&sum, Activation::Silu)
+    }
+
+    /// SiLU(c) of the targets of some predictions, for each with its diffusion times: `timesteps` is
+    /// [n, S], the result [n·S, D].
+    pub(crate) fn target(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        range: Range<usize>,
+        timesteps: &[f32],
+    ) -> Result<Tensor> {
+        let predictions = range.len();
+        let draws = timesteps.len() / predictions.max(1);
+        let places = frame_places(contexts, range.clone(), 0..1);
+        let mut sum = self.place(tape, parameters, contexts, &places)?;
+        let strides: Vec<f32> =
+            contexts.strides()[range.clone()].iter().map(|stride| WAVE_SCALE * stride).collect();
+        let stride = self.stride.waves(tape, parameters, &strides)?;
+        sum = tape.add(&sum, &stride)?;
+        let roles = parameters.tensor(self.roles);
+        let role = tape.gather_rows(&roles, vec![Role::Target as usize; predictions])?;
+        sum = tape.add(&sum, &role)?;
+        if let Some(signals) = self.signals {
+            let width = contexts.signals().len() / contexts.examples();
+            let values = &contexts.signals()[range.start * width..range.end * width];
+            let values = Tensor::from_slice(values, [predictions, width])?;
+            let told = signals.forward(tape, parameters, &values)?;
+            sum = tape.add(&sum, &told)?;
+        }
+        if draws > 1 {
+            let rows: Vec<usize> = (0..predictions * draws).map(|row| row / draws).collect();
+            sum = tape.gather_rows(&sum, rows)?;
+        }
+        let diffusion = self.diffusion.waves(tape, parameters, timesteps)?;
+        let sum = tape.add(&sum, &diffusion)?;
+        tape.activate(&sum, Activation::Silu)
+    }
+
+    /// Pose and time of some frames: one row each.
+    fn place(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        frames: &[usize],
+    ) -> Result<Tensor> {
+        let conditions = contexts.conditions();
+        let mut poses = Vec::with_capacity(frames.len() * 2 * POSE_FEATURES);
+        let mut times = Vec::with_capacity(frames.len());
+        for &frame in frames {
+            let condition = &conditions[frame];
+            poses.extend(condition.from_current);
+            if self.from_goal {
+                poses.extend(condition.from_goal);
+            }
+            times.push(WAVE_SCALE * condition.time);
+        }
+        let width = poses.len() / frames.len().max(1);
+        let poses = Tensor::from_slice(&poses, [frames.len(), width])?;
+        let pose = self.pose.forward(tape, parameters, &poses)?;
+        let time = self.time.waves(tape, parameters, &times)?;
+        tape.add(&pose, &time)
+    }
+}
+
+/// Indices into [`ContextBatch::conditions`] of some frames of some predictions.
+fn frame_places(contexts: &ContextBatch, range: Range<usize>, frames: Range<usize>) -> Vec<usize> {
+    let stride = 2 + contexts.slots();
+    range.flat_map(|example| frames.clone().map(move |frame| example * stride + frame)).collect()
+}

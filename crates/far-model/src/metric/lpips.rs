@@ -1,0 +1,190 @@
+//! LPIPS: the learned perceptual distance, version 0.1.
+//!
+//! Both pictures, as RGB in [−1, 1] shifted and scaled per color, go through a trunk. At each of
+//! five layers, with features f̂ = f/(‖f‖ + 1e-10) of unit length over channels and the weights w ≥ 0
+//! of the layer's head: d = mean over places of Σ_c w_c·(f̂_a − f̂_b)². The distance is their sum.
+
+use super::lpips_net::{LpipsNet, STAGES, Trunk};
+use super::{check_pictures, check_sizes};
+use crate::{Error, Result, area_resize};
+use far_data::Picture;
+use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What is subtracted from colors in [−1, 1].
+const SHIFT: [f32; 3] = [-0.030, -0.088, -0.188];
+/// What they are divided by then.
+const SCALE: [f32; 3] = [0.458, 0.448, 0.450];
+/// What is added to the length of a feature vector.
+const EPSILON: f64 = 1e-10;
+/// The note in a file that names the trunk.
+const NET: &str = "net";
+/// The environment variable that names another folder for files made once.
+const CACHE: &str = "FAR_CACHE";
+
+/// The metric with its weights.
+///
+/// Weights are a safetensors file, made once by `scripts/make_lpips_weights.py`; nothing is
+/// downloaded. Its place is `lpips-alex.safetensors` or `lpips-vgg.safetensors` in the folder that
+/// the environment variable `FAR_CACHE` names, or else in `~/.cache/far`.
+pub struct Lpips {
+    net: LpipsNet,
+    trunk: Trunk,
+    parameters: Parameters,
+    device: Device,
+}
+
+impl Lpips {
+    /// Reads weights: names as in the state of the authors' own module, and a note `net` that says
+    /// `alex` or `vgg`.
+    ///
+    /// # Errors
+    /// If the file cannot be read, names no known network, misses a tensor, or holds one of another
+    /// shape or with a value that is not finite.
+    pub fn load(path: &Path) -> Result<Self> {
+        let mut checkpoint = Checkpoint::open(path)?;
+        let name = checkpoint.notes().get(NET).map_or("", String::as_str);
+        let net = LpipsNet::from_name(name).ok_or_else(|| Error::File {
+            path: path.into(),
+            reason: format!("its note `{NET}` is `{name}`, not `alex` or `vgg`"),
+        })?;
+        let mut builder = ArenaBuilder::new("lpips");
+        let trunk = Trunk::new(&mut builder, net);
+        let mut parameters = builder.build(0);
+        checkpoint.load_parameters("", &mut parameters, Matching::Strict)?;
+        parameters.freeze();
+        Ok(Self { net, trunk, parameters, device: Device::cpu() })
+    }
+
+    /// The weights of an explicit file, or else of AlexNet's place in the cache; `None` where no
+    /// file was named and there is none.
+    ///
+    /// # Errors
+    /// As [`Lpips::load`]; a file that was named must be there.
+    pub fn find(explicit: Option<&Path>) -> Result<Option<Self>> {
+        let path = explicit.map(Path::to_owned);
+        let cached = || Self::cache_path(LpipsNet::Alex).filter(|path| path.exists());
+        path.or_else(cached).map(|path| Self::load(&path)).transpose()
+    }
+
+    /// Where the weights of a network are looked for; `None` where there is no home folder.
+    pub fn cache_path(net: LpipsNet) -> Option<PathBuf> {
+        cache_path(net, std::env::var_os(CACHE), std::env::home_dir())
+    }
+
+    /// Which network it looks through.
+    pub fn net(&self) -> LpipsNet {
+        self.net
+    }
+
+    /// The distance of two pictures: 0 where they are equal.
+    ///
+    /// # Errors
+    /// If the sizes differ or a side is less than [`LpipsNet::least_side`].
+    pub fn distance(&self, a: &Picture, b: &Picture) -> Result<f64> {
+        check_pictures("lpips", a, b, self.net.least_side())?;
+        let size = [a.width as usize, a.height as usize];
+        let [first, second] = [a, b].map(|picture| area_resize(picture, size));
+        self.distance_of_planes([a.width, a.height], &first, &second)
+    }
+
+    /// The distance of two pictures of size [width, height], given as planes [3, height, width] of
+    /// RGB in [0, 1].
+    ///
+    /// # Errors
+    /// As [`Lpips::distance`]; also if there are not as many numbers or one is not finite.
+    pub fn distance_of_planes(&self, size: [u32; 2], a: &[f32], b: &[f32]) -> Result<f64> {
+        Ok(self.layers(size, a, b)?.iter().sum())
+    }
+
+    /// The share of each layer in the distance; arguments and errors as in
+    /// [`Lpips::distance_of_planes`].
+    ///
+    /// # Errors
+    /// As [`Lpips::distance_of_planes`].
+    pub fn layers(&self, size: [u32; 2], a: &[f32], b: &[f32]) -> Result<[f64; STAGES]> {
+        check_sizes("lpips", [size, size], self.net.least_side())?;
+        let [width, height] = size.map(|extent| extent as usize);
+        let pixels = width * height;
+        let mut images = Vec::with_capacity(6 * pixels);
+        for picture in [a, b] {
+            Error::check_length("a picture", picture.len(), 3 * pixels)?;
+            Error::check_finite("a picture", picture)?;
+            for (color, plane) in picture.chunks_exact(pixels).enumerate() {
+                let scaled = |value: &f32| (2.0 * value - 1.0 - SHIFT[color]) / SCALE[color];
+                images.extend(plane.iter().map(scaled));
+            }
+        }
+        let images = Tensor::from_slice(&images, [2, 3, height, width])?;
+        let mut tape = Tape::inference(&self.device);
+        let features = self.trunk.features(&mut tape, &self.parameters, &images)?;
+        let mut shares = [0.0; STAGES];
+        for (stage, (share, features)) in shares.iter_mut().zip(&features).enumerate() {
+            let head = self.trunk.head(&self.parameters, stage);
+            *share = layer_distance(features.values(), head.values());
+        }
+        Ok(shares)
+    }
+}
+
+/// The mean over places of the weighted squared difference of unit features; `features` are two
+/// [C, places], one after the other, `head` has C weights.
+fn layer_distance(features: &[f32], head: &[f32]) -> f64 {
+    let (a, b) = features.split_at(features.len() / 2);
+    let places = a.len() / head.len();
+    let [of_a, of_b] = [a, b].map(|features| {
+        let mut squares = vec![0.0; places];
+        for channel in features.chunks_exact(places) {
+            let values = channel.iter().map(|value| f64::from(*value));
+            squares.iter_mut().zip(values).for_each(|(square, value)| *square += value * value);
+        }
+        squares.iter().map(|square| 1.0 / (square.sqrt() + EPSILON)).collect::<Vec<f64>>()
+    });
+    let channels = a.chunks_exact(places).zip(b.chunks_exact(places)).zip(head);
+    let total: f64 = channels
+        .map(|((a, b), weight)| {
+            let squares = (0..places).map(|place| {
+                let unit = |value: f32, factor: f64| f64::from(value) * factor;
+                (unit(a[place], of_a[place]) - unit(b[place], of_b[place])).powi(2)
+            });
+            f64::from(*weight) * squares.sum::<f64>()
+        })
+        .sum();
+    total / places as f64
+}
+
+fn cache_path(net: LpipsNet, named: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let named = named.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = named.or_else(|| Some(home?.join(".cache").join("far")))?;
+    Some(folder.join(format!("lpips-{}.safetensors", net.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_is_where_the_documents_say() {
+        let home = Some(PathBuf::from("/home/someone"));
+        let path = cache_path(LpipsNet::Alex, None, home.clone()).unwrap();
+        assert_eq!(path, Path::new("/home/someone/.cache/far/lpips-alex.safetensors"));
+        let path = cache_path(LpipsNet::Vgg, Some("/elsewhere".into()), home).unwrap();
+        assert_eq!(path, Path::new("/elsewhere/lpips-vgg.safetensors"));
+        assert_eq!(cache_path(LpipsNet::Vgg, Some("".into()), None), None);
+    }
+
+    #[test]
+    fn a_layer_is_the_weighted_difference_of_directions() {
+        // Two channels, two places: (3, 4) against (4, 3), and (1, 0) against (2, 0).
+        let features = [3.0, 1.0, 4.0, 0.0, 4.0, 2.0, 3.0, 0.0];
+        let expected = (0.5 * 0.04 + 2.0 * 0.04) / 2.0;
+        assert!((layer_distance(&features, &[0.5, 2.0]) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_file_that_was_named_must_be_there() {
+        let error = Lpips::find(Some(Path::new("/no/such.safetensors"))).err().unwrap();
+        assert!(error.to_string().contains("/no/such.safetensors"), "{error}");
+    }
+}

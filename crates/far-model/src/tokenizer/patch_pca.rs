@@ -1,0 +1,354 @@
+//! Patches by their principal components: the tokenizer that is fitted in seconds.
+//!
+//! A picture is averaged down to a small resolution and cut into patches; each patch is a sum of the
+//! C components that vary most over the training frames. All components share one scale, so that the
+//! latent has unit variance on the whole and the strong components keep their weight.
+
+use super::spread::spread_frames;
+use super::{Tokenizer, area_resize};
+use crate::{Error, LatentShape, Result};
+use far_data::{Dataset, Episode, Picture, hash_bytes};
+use far_tensor::{
+    ArenaBuilder, Checkpoint, CheckpointWriter, Initialization, Matching, ParameterId, Parameters,
+};
+use nalgebra::{DMatrix, SymmetricEigen};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The note that holds the settings in a file.
+const NOTE: &str = "patch-pca";
+
+/// The settings of a [`PatchPca`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PatchPcaConfig {
+    /// Width and height that pictures are averaged down to.
+    pub resolution: [usize; 2],
+    /// Side of a square patch, which divides both.
+    pub patch: usize,
+    /// Components kept per patch.
+    pub channels: usize,
+    /// Training frames that it is fitted to, evenly spread.
+    pub frames: usize,
+}
+
+impl Default for PatchPcaConfig {
+    fn default() -> Self {
+        Self { resolution: [32, 32], patch: 8, channels: 16, frames: 2_000 }
+    }
+}
+
+impl PatchPcaConfig {
+    fn check(&self) -> Result<()> {
+        let Self { resolution: [width, height], patch, channels, frames } = *self;
+        let wrong = |reason: &str| {
+            Err(Error::Setting { setting: "tokenizer", reason: format!("{reason} in {self:?}") })
+        };
+        if patch == 0 || width == 0 || height == 0 {
+            return wrong("a size is zero");
+        }
+        if !width.is_multiple_of(patch) || !height.is_multiple_of(patch) {
+            return wrong("the patch does not divide the resolution");
+        }
+        if channels == 0 || channels > self.values() {
+            return wrong("there are not that many components");
+        }
+        if frames == 0 {
+            return wrong("no frame to fit to");
+        }
+        Ok(())
+    }
+
+    /// Numbers of a patch of pixels.
+    fn values(&self) -> usize {
+        3 * self.patch * self.patch
+    }
+
+    fn shape(&self) -> LatentShape {
+        let [width, height] = self.resolution.map(|side| side / self.patch);
+        LatentShape { channels: self.channels, height, width, patch: 1 }
+    }
+}
+
+/// A fitted tokenizer.
+pub struct PatchPca {
+    config: PatchPcaConfig,
+    parameters: Parameters,
+    mean: ParameterId,
+    basis: ParameterId,
+    scale: ParameterId,
+    /// The share of the variance of pixels that the latents keep; 1 after loading a file.
+    kept: f64,
+}
+
+impl PatchPca {
+    /// Fits the components to frames of these episodes.
+    ///
+    /// # Errors
+    /// If the settings do not fit together, or a frame has no picture.
+    pub fn fit(dataset: &Dataset, episodes: &[u32], config: PatchPcaConfig) -> Result<Self> {
+        config.check()?;
+        let patches = spread_frames(dataset, episodes, config.frames, |picture| {
+            patches_of(picture, &config)
+        })?
+        .concat();
+        let mut pca = Self::empty(config)?;
+        pca.kept = pca.learn(&patches)?;
+        Ok(pca)
+    }
+
+    fn empty(config: PatchPcaConfig) -> Result<Self> {
+        config.check()?;
+        let (values, channels) = (config.values(), config.channels);
+        let mut builder = ArenaBuilder::new("tokenizer");
+        let mut add = |name: &str, sizes: &[usize]| {
+            builder.parameter(name, far_tensor::Shape::new(sizes), Initialization::Zero)
+        };
+        let mean = add("mean", &[values]);
+        let basis = add("basis", &[channels, values]);
+        let scale = add("scale", &[1]);
+        let parameters = builder.build(0);
+        Ok(Self { config, parameters, mean, basis, scale, kept: 1.0 })
+    }
+
+    /// Mean, components and scale from patches; returns the share of variance kept.
+    fn learn(&mut self, patches: &[f32]) -> Result<f64> {
+        let (values, channels) = (self.config.values(), self.config.channels);
+        let count = (patches.len() / values) as f64;
+        let mut mean = vec![0.0f64; values];
+        for patch in patches.chunks_exact(values) {
+            mean.iter_mut().zip(patch).for_each(|(sum, value)| *sum += f64::from(*value));
+        }
+        mean.iter_mut().for_each(|sum| *sum /= count);
+        // Row by row of the upper triangle: each row is one task, so the order of sums is fixed.
+        let rows: Vec<Vec<f64>> = (0..values)
+            .into_par_iter()
+            .map(|row| {
+                let mut sums = vec![0.0; values];
+                for patch in patches.chunks_exact(values) {
+                    let own = f64::from(patch[row]) - mean[row];
+                    for column in row..values {
+                        sums[column] += own * (f64::from(patch[column]) - mean[column]);
+                    }
+                }
+                sums
+            })
+            .collect();
+        let covariance = DMatrix::from_fn(values, values, |row, column| {
+            rows[row.min(column)][row.max(column)] / count
+        });
+        let total = covariance.trace();
+        let eigen = SymmetricEigen::new(covariance);
+        let mut order: Vec<usize> = (0..values).collect();
+        order.sort_by(|a, b| eigen.eigenvalues[*b].total_cmp(&eigen.eigenvalues[*a]));
+        order.truncate(channels);
+        let kept: f64 = order.iter().map(|place| eigen.eigenvalues[*place].max(0.0)).sum();
+        // A world of one color has no variance; any scale will do.
+        let scale = (kept / channels as f64).sqrt().max(1e-6);
+        let mut flat = Vec::with_capacity(values * (channels + 1) + 1);
+        flat.extend(mean.iter().map(|value| *value as f32));
+        for place in order {
+            let column = eigen.eigenvectors.column(place);
+            // Either sign is a component; the largest number is made positive so that one is chosen.
+            let largest =
+                column.iter().copied().fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
+            flat.extend(column.iter().map(|value| (value * largest.signum()) as f32));
+        }
+        flat.push(scale as f32);
+        let names = [self.mean, self.basis, self.scale];
+        let mut start = 0;
+        for id in names {
+            let length = self.parameters.tensor(id).shape().elements();
+            self.parameters.set(id, &flat[start..start + length])?;
+            start += length;
+        }
+        Ok(if total > 0.0 { kept / total } else { 1.0 })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &PatchPcaConfig {
+        &self.config
+    }
+
+    /// The share of the variance of the fitted frames' pixels that the latents keep.
+    pub fn variance_kept(&self) -> f64 {
+        self.kept
+    }
+
+    /// Writes the tokenizer to a file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let settings = serde_json::to_string(&self.config).expect("settings are plain data");
+        let writer = CheckpointWriter::new().parameters("", &self.parameters).note(NOTE, settings);
+        Ok(writer.save(path)?)
+    }
+
+    /// Reads a tokenizer from a file.
+    ///
+    /// # Errors
+    /// If the file does not hold one.
+    pub fn load(path: &Path) -> Result<Self> {
+        let mut checkpoint = Checkpoint::open(path)?;
+        let wrong = |reason: String| Error::File { path: path.to_owned(), reason };
+        let settings = checkpoint.notes().get(NOTE);
+        let settings = settings.ok_or_else(|| wrong("it holds no patch-pca tokenizer".into()))?;
+        let config = serde_json::from_str(settings).map_err(|error| wrong(error.to_string()))?;
+        let mut pca = Self::empty(config)?;
+        checkpoint.load_parameters("", &mut pca.parameters, Matching::Strict)?;
+        Ok(pca)
+    }
+
+    fn encode_picture(&self, picture: &Picture, latent: &mut Vec<f32>) {
+        let [mean, basis, scale] =
+            [self.mean, self.basis, self.scale].map(|id| self.parameters.tensor(id));
+        let values = self.config.values();
+        let scale = 1.0 / scale.values()[0];
+        for patch in patches_of(picture, &self.config).chunks_exact(values) {
+            for component in basis.values().chunks_exact(values) {
+                let numbers = patch.iter().zip(mean.values()).zip(component);
+                let sum: f32 = numbers.map(|((value, mean), part)| (value - mean) * part).sum();
+                latent.push(scale * sum);
+            }
+        }
+    }
+}
+
+impl Tokenizer for PatchPca {
+    fn shape(&self) -> LatentShape {
+        self.config.shape()
+    }
+
+    fn recipe(&self) -> String {
+        let bytes: Vec<u8> =
+            self.parameters.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+        format!("patch-pca {:?} {}", self.config, hash_bytes(&bytes))
+    }
+
+    fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
+        let mut latents = Vec::with_capacity(episode.len() * self.shape().elements());
+        for frame in 0..episode.len() {
+            self.encode_picture(&episode.picture(frame)?, &mut latents);
+        }
+        Ok(latents)
+    }
+
+    fn decode(&self, latent: &[f32]) -> Option<Picture> {
+        let PatchPcaConfig { resolution: [width, height], patch, channels, .. } = self.config;
+        let [mean, basis, scale] =
+            [self.mean, self.basis, self.scale].map(|id| self.parameters.tensor(id));
+        let (values, scale) = (self.config.values(), scale.values()[0]);
+        let mut picture = Picture::filled(width as u32, height as u32, [0; 3]);
+        let columns = width / patch;
+        for (token, numbers) in latent.chunks_exact(channels).enumerate() {
+            let mut pixels = mean.values().to_vec();
+            for (number, component) in numbers.iter().zip(basis.values().chunks_exact(values)) {
+                let number = number * scale;
+                pixels.iter_mut().zip(component).for_each(|(pixel, part)| *pixel += number * part);
+            }
+            let corner = [token % columns * patch, token / columns * patch];
+            for cell in 0..patch * patch {
+                let color = [0, 1, 2].map(|plane| {
+                    let value = pixels[plane * patch * patch + cell];
+                    (255.0 * value.clamp(0.0, 1.0)).round() as u8
+                });
+                let (x, y) = (corner[0] + cell % patch, corner[1] + cell / patch);
+                picture.set_pixel(x as u32, y as u32, color);
+            }
+        }
+        Some(picture)
+    }
+}
+
+/// The patches of a picture, row-major, each as planes (color, row, column).
+fn patches_of(picture: &Picture, config: &PatchPcaConfig) -> Vec<f32> {
+    let PatchPcaConfig { resolution: [width, height], patch, .. } = *config;
+    let planes = area_resize(picture, [width, height]);
+    let mut patches = Vec::with_capacity(planes.len());
+    for top in (0..height).step_by(patch) {
+        for left in (0..width).step_by(patch) {
+            for plane in planes.chunks_exact(width * height) {
+                for row in top..top + patch {
+                    patches
+                        .extend_from_slice(&plane[row * width + left..row * width + left + patch]);
+                }
+            }
+        }
+    }
+    patches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use far_tensor::Random;
+
+    const CONFIG: PatchPcaConfig =
+        PatchPcaConfig { resolution: [8, 8], patch: 4, channels: 3, frames: 10 };
+
+    /// Patches made of three known patterns come back exactly, in the order of their strength.
+    #[test]
+    fn a_space_of_three_patterns_is_found() {
+        let mut random = Random::stream(3, "patterns", 0);
+        let values = CONFIG.values();
+        let patterns: Vec<Vec<f32>> =
+            (0..3).map(|_| (0..values).map(|_| 0.1 * (random.uniform() - 0.5)).collect()).collect();
+        let patches: Vec<f32> = (0..400)
+            .flat_map(|_| {
+                let weights = [4.0, 2.0, 1.0].map(|size| size * (random.uniform() - 0.5));
+                let patterns = &patterns;
+                (0..values).map(move |value| {
+                    0.5 + weights.iter().zip(patterns).map(|(w, p)| w * p[value]).sum::<f32>()
+                })
+            })
+            .collect();
+        let mut pca = PatchPca::empty(CONFIG).unwrap();
+        let kept = pca.learn(&patches).unwrap();
+        assert!(kept > 0.999_99, "{kept}");
+
+        let mut latents = Vec::new();
+        let mut picture = Picture::filled(8, 8, [0; 3]);
+        for (place, value) in patches[..4 * values].iter().enumerate() {
+            let (token, rest) = (place / values, place % values);
+            let (plane, cell) = (rest / 16, rest % 16);
+            let (x, y) = (token % 2 * 4 + cell % 4, token / 2 * 4 + cell / 4);
+            picture.pixels[3 * (8 * y + x) + plane] = (255.0 * value).round() as u8;
+        }
+        pca.encode_picture(&picture, &mut latents);
+        let decoded = pca.decode(&latents).unwrap();
+        let worst = decoded.pixels.iter().zip(&picture.pixels).map(|(a, b)| a.abs_diff(*b)).max();
+        assert!(worst.unwrap() <= 1);
+
+        let all: Vec<f32> = patches
+            .chunks_exact(values)
+            .flat_map(|patch| {
+                let basis = pca.parameters.tensor(pca.basis);
+                let mean = pca.parameters.tensor(pca.mean);
+                let scale = pca.parameters.tensor(pca.scale).values()[0];
+                let parts = basis.values().chunks_exact(values).map(|component| {
+                    let numbers = patch.iter().zip(mean.values()).zip(component);
+                    numbers.map(|((x, m), c)| (x - m) * c).sum::<f32>() / scale
+                });
+                parts.collect::<Vec<f32>>()
+            })
+            .collect();
+        let power = all.iter().map(|x| x * x).sum::<f32>() / all.len() as f32;
+        assert!((power - 1.0).abs() < 1e-3, "{power}");
+    }
+
+    #[test]
+    fn a_file_gives_the_same_tokenizer() {
+        let mut pca = PatchPca::empty(CONFIG).unwrap();
+        let mut patches = vec![0.0; 40 * CONFIG.values()];
+        Random::stream(1, "patches", 0).fill_uniform(&mut patches, 0.0, 1.0);
+        pca.learn(&patches).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.safetensors");
+        pca.save(&path).unwrap();
+        let read = PatchPca::load(&path).unwrap();
+        assert_eq!(read.recipe(), pca.recipe());
+        assert!(PatchPca::empty(PatchPcaConfig { patch: 3, ..CONFIG }).is_err());
+    }
+}

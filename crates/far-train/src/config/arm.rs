@@ -1,0 +1,140 @@
+//! `[arm]`: who recalls. A learned arm of Future-Aware Recall, or any published rule.
+
+use crate::{Error, Result};
+use far_memory::AdapterKind;
+use far_memory::policy::{PolicyConfig, RuleConfig};
+use far_model::CueWeighting;
+use serde::{Deserialize, Serialize};
+
+/// The learned arms.
+pub const FAR_ARMS: [&str; 3] = ["far-meta", "far-vision", "far-multi"];
+
+/// Which arm recalls, with its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmConfig {
+    /// `far-meta`, `far-vision`, `far-multi`, or the id of a published rule.
+    pub id: String,
+    /// The key cue of `far-vision` and `far-multi`.
+    pub cue: KeyCue,
+    /// What is learned on top of the frozen encoder of the key cue.
+    pub adapter: AdapterKind,
+    /// How the cues of `far-multi` are weighed.
+    pub weights: CueWeighting,
+    /// For rules: search at most this many memories.
+    pub pool_cap: Option<usize>,
+    /// For rules: settings as `docs/recall-policies.md` lists them.
+    pub settings: toml::Table,
+}
+
+/// A cue with keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyCue {
+    /// What was seen.
+    Vision,
+    /// What was heard.
+    Audio,
+    /// Where a second agent was.
+    Agent,
+}
+
+impl KeyCue {
+    /// The cue's name in memories and in `dataset.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vision => "vision",
+            Self::Audio => "audio",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// An arm, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arm {
+    /// A retriever that learns.
+    Far(FarArm),
+    /// A rule that does not.
+    Rule(PolicyConfig),
+}
+
+/// The cues of a learned arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarArm {
+    /// Whether poses and times are scored.
+    pub metadata: bool,
+    /// The key cue, if one is scored.
+    pub key: Option<KeyCue>,
+    /// What is learned on top of its encoder.
+    pub adapter: AdapterKind,
+    /// Where the weights come from.
+    pub weights: CueWeighting,
+}
+
+impl FarArm {
+    /// Whether anything about its recall can change in training.
+    pub fn learns(&self) -> bool {
+        self.metadata || self.adapter != AdapterKind::Identity
+    }
+}
+
+impl Arm {
+    /// The cue whose keys it compares, if any.
+    pub fn key_cue(&self) -> Option<KeyCue> {
+        match self {
+            Self::Far(arm) => arm.key,
+            Self::Rule(_) => None,
+        }
+    }
+}
+
+impl ArmConfig {
+    /// What the id and the settings mean.
+    ///
+    /// # Errors
+    /// If the id is unknown, or a setting does not belong to it.
+    pub fn arm(&self) -> Result<Arm> {
+        let far = |metadata, key| {
+            Ok(Arm::Far(FarArm { metadata, key, adapter: self.adapter, weights: self.weights }))
+        };
+        let has_rule_settings = !self.settings.is_empty() || self.pool_cap.is_some();
+        if FAR_ARMS.contains(&self.id.as_str()) && has_rule_settings {
+            let reason = format!("{} has no settings and no pool_cap: only rules do", self.id);
+            return Err(Error::setting("arm.settings", reason));
+        }
+        match self.id.as_str() {
+            "far-meta" => far(true, None),
+            "far-vision" => far(false, Some(self.cue)),
+            "far-multi" => far(true, Some(self.cue)),
+            _ => self.rule().map(Arm::Rule),
+        }
+    }
+
+    fn rule(&self) -> Result<PolicyConfig> {
+        let id = self.id.as_str();
+        // `far` is the memory crate's name of a retriever that was trained before.
+        if !RuleConfig::IDS.contains(&id) || id == "far" {
+            let known: Vec<&str> =
+                FAR_ARMS.into_iter().chain(RuleConfig::IDS.iter().copied()).collect();
+            let known = known.into_iter().filter(|known| *known != "far").collect::<Vec<_>>();
+            let reason = format!("`{id}` is no arm; the arms are {}", known.join(", "));
+            return Err(Error::setting("arm.id", reason));
+        }
+        let mut table = self.settings.clone();
+        table.insert("id".to_owned(), id.into());
+        if let Some(cap) = self.pool_cap {
+            table.insert("pool_cap".to_owned(), (cap as i64).into());
+        }
+        let config: PolicyConfig = table.try_into().map_err(|error: toml::de::Error| {
+            Error::setting("arm.settings", format!("{id}: {}", one_line(error.message())))
+        })?;
+        config.clone().build()?;
+        Ok(config)
+    }
+}
+
+/// A message of several lines as one.
+pub(super) fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}

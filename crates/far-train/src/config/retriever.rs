@@ -1,0 +1,93 @@
+//! `[retriever]`: how recall is learned.
+
+use crate::config::Arm;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The settings of the retriever's steps and of its size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetrieverSettings {
+    /// World-model steps per retriever step, N_lazy. Paper: 20; dyn 7.
+    pub interval: u64,
+    /// Learning rate. Paper: 1e-4, which needs about twice the updates of 1e-3.
+    pub learning_rate: f32,
+    /// The gate's learning rate as a multiple of the retriever's: at 1 the gate hardly moves.
+    pub gate_rate_factor: f32,
+    /// Updates of the retriever over which its learning rate rises.
+    pub warm_up: u64,
+    /// Examples of the batch that a retriever step uses; all when 0.
+    pub queries: usize,
+    /// Step of the world model from which the retriever learns.
+    pub start: u64,
+    /// Probability at the beginning that a recalled memory is replaced by a random chunk's.
+    pub exploration: f32,
+    /// The same probability after `exploration_steps`.
+    pub exploration_end: f32,
+    /// Steps over which it falls linearly.
+    pub exploration_steps: u64,
+    /// Random memories added to the global pool of candidates.
+    pub extra_candidates: usize,
+    /// Probability that the world model trains on a random number of memories instead of all slots.
+    pub random_length: f32,
+    /// Consecutive memories of which at most one is recalled, n_c. Paper: 10; dyn 30.
+    pub chunk_size: usize,
+    /// Layers of the metadata scorer, 2 or 3. Paper: 2, AI2-THOR 3.
+    pub metadata_layers: usize,
+    /// Hidden units of each layer.
+    pub metadata_width: usize,
+    /// Hidden units of a residual adapter.
+    pub adapter_width: usize,
+    /// Whether the gate sees the stride by cue; without it a stride cannot change the weights.
+    pub stride_products: bool,
+    /// Whether only anchored examples teach the retriever. Paper: dyn.
+    pub anchored_only: bool,
+}
+
+impl RetrieverSettings {
+    /// Retriever updates in a run of so many steps.
+    ///
+    /// Step n (from 1) of the world model is followed by one when n > start and n is a multiple of
+    /// the interval.
+    pub fn updates(&self, steps: u64) -> u64 {
+        (steps / self.interval.max(1)).saturating_sub(self.start / self.interval.max(1))
+    }
+
+    /// The probability of exploration at a step.
+    pub fn exploration_at(&self, step: u64) -> f32 {
+        let way = (step as f32 / self.exploration_steps.max(1) as f32).min(1.0);
+        self.exploration + way * (self.exploration_end - self.exploration)
+    }
+
+    pub(super) fn check(&self, arm: &Arm, batch: u32, anchored: bool) -> Result<()> {
+        let share = |key: &str, value: f32| {
+            if (0.0..=1.0).contains(&value) {
+                Ok(())
+            } else {
+                Err(Error::setting(key, format!("{value} is no probability")))
+            }
+        };
+        super::positive("retriever.interval", self.interval)?;
+        super::positive("retriever.chunk_size", self.chunk_size as u64)?;
+        super::positive("retriever.metadata_width", self.metadata_width as u64)?;
+        super::positive("retriever.adapter_width", self.adapter_width as u64)?;
+        super::positive_number("retriever.learning_rate", self.learning_rate)?;
+        super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
+        share("retriever.exploration", self.exploration)?;
+        share("retriever.exploration_end", self.exploration_end)?;
+        share("retriever.random_length", self.random_length)?;
+        if !matches!(self.metadata_layers, 2 | 3) {
+            let reason = format!("{} layers; 2 or 3 are possible", self.metadata_layers);
+            return Err(Error::setting("retriever.metadata_layers", reason));
+        }
+        if self.queries > batch as usize {
+            let reason = format!("{} of a batch of {batch}", self.queries);
+            return Err(Error::setting("retriever.queries", reason));
+        }
+        if self.anchored_only && !anchored && matches!(arm, Arm::Far(_)) {
+            let reason = "nothing would be learned without [data.anchor]";
+            return Err(Error::setting("retriever.anchored_only", reason));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! `[tokenizer]`: how frames become latents.
+
+use crate::{Error, Result};
+use far_model::{LatentShape, PatchPcaConfig, PrecomputedConfig};
+use serde::{Deserialize, Serialize};
+
+/// Which tokenizer is used, with the settings of each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerConfig {
+    /// Which one.
+    pub kind: TokenizerKind,
+    /// Settings of `patch-pca`.
+    pub patch_pca: PatchPcaConfig,
+    /// Settings of `precomputed`.
+    pub precomputed: PrecomputedConfig,
+}
+
+/// The tokenizers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenizerKind {
+    /// Principal components of patches, fitted to the dataset in seconds.
+    PatchPca,
+    /// Latents that came with the data.
+    Precomputed,
+}
+
+impl TokenizerConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        match self.kind {
+            TokenizerKind::PatchPca => self.check_patch_pca(),
+            TokenizerKind::Precomputed => self.check_precomputed(),
+        }
+    }
+
+    fn check_patch_pca(&self) -> Result<()> {
+        let PatchPcaConfig { resolution: [width, height], patch, channels, frames } =
+            self.patch_pca;
+        let counts = [
+            ("tokenizer.patch_pca.resolution", width.min(height)),
+            ("tokenizer.patch_pca.patch", patch),
+            ("tokenizer.patch_pca.channels", channels),
+            ("tokenizer.patch_pca.frames", frames),
+        ];
+        counts.into_iter().try_for_each(|(key, count)| super::positive(key, count as u64))?;
+        if !width.is_multiple_of(patch) || !height.is_multiple_of(patch) {
+            let reason = format!("{patch} does not divide {width} × {height}");
+            return Err(Error::setting("tokenizer.patch_pca.patch", reason));
+        }
+        if channels > 3 * patch * patch {
+            let reason = format!("a patch of {patch} × {patch} pixels has no {channels}");
+            return Err(Error::setting("tokenizer.patch_pca.channels", reason));
+        }
+        Ok(())
+    }
+
+    fn check_precomputed(&self) -> Result<()> {
+        super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)?;
+        if self.precomputed.shape.is_valid() {
+            return Ok(());
+        }
+        let LatentShape { channels, height, width, patch } = self.precomputed.shape;
+        let reason = format!("{patch} does not divide {channels} × {height} × {width}");
+        Err(Error::setting("tokenizer.precomputed.patch", reason))
+    }
+}

@@ -1,0 +1,182 @@
+//! What can go wrong in training, sorted by what the caller can do about it.
+
+use std::path::{Path, PathBuf};
+
+/// Why training did not start or did not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is out of range or contradicts another.
+    #[error("{key}: {reason}")]
+    Setting {
+        /// The setting, as `training.steps`.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no such setting.
+    #[error("{origin} has an unknown key `{key}`{}", nearest.as_ref().map_or(String::new(), |near| format!("; the nearest known key is `{near}`")))]
+    UnknownKey {
+        /// Where it stands: a file, or `--set`.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The known key that looks most like it.
+        nearest: Option<String>,
+    },
+    /// A configuration cannot be understood.
+    #[error("{origin}: {reason}")]
+    Config {
+        /// The file, the preset or the `--set`.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A name that is neither a preset nor a file.
+    #[error("`{name}` is neither a file nor a preset; the presets are {}", known.join(", "))]
+    UnknownPreset {
+        /// What was given.
+        name: String,
+        /// All presets.
+        known: Vec<&'static str>,
+    },
+    /// The run's folder belongs to another configuration.
+    #[error("{} holds a run with another configuration: {key} is {found} there, {wanted} here", folder.display())]
+    OtherConfig {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The first setting that differs.
+        key: String,
+        /// Its value in the folder.
+        found: String,
+        /// Its value in this command.
+        wanted: String,
+    },
+    /// The folder holds something that is no run.
+    #[error("{} is not the folder of a run: it holds {name}", folder.display())]
+    NotARun {
+        /// The folder.
+        folder: PathBuf,
+        /// A file that no run has.
+        name: String,
+    },
+    /// Another process trains in the folder.
+    #[error("{} is being trained by {holder}", folder.display())]
+    Locked {
+        /// The run's folder.
+        folder: PathBuf,
+        /// Who holds it.
+        holder: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was being done, as a verb.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file of the run does not hold what it should.
+    #[error("{}: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No checkpoint of the run can be read.
+    #[error("no checkpoint in {} can be used; the newest: {source}", folder.display())]
+    NoCheckpoint {
+        /// The folder of checkpoints.
+        folder: PathBuf,
+        /// Why the newest cannot.
+        source: Box<Error>,
+    },
+    /// The dataset lacks something that the configuration needs.
+    #[error("the dataset in {} has no {missing}, which {needed_by} needs", folder.display())]
+    Lacking {
+        /// The dataset's folder.
+        folder: PathBuf,
+        /// What it lacks.
+        missing: String,
+        /// What needs it.
+        needed_by: String,
+    },
+    /// There is nothing to learn from.
+    #[error("there is nothing to learn from: no clip has a memory and a question")]
+    Nothing,
+    /// The engine refused a step.
+    #[error(transparent)]
+    Tensor(#[from] far_tensor::Error),
+    /// The memory, a policy or a retriever refused.
+    #[error(transparent)]
+    Memory(#[from] far_memory::Error),
+    /// The dataset cannot be read.
+    #[error(transparent)]
+    Data(#[from] far_data::DataError),
+    /// A network refused.
+    #[error(transparent)]
+    Model(#[from] far_model::Error),
+    /// An evaluation stopped.
+    #[error(transparent)]
+    Evaluation(#[from] far_eval::Error),
+}
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// What to do next, in one line.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Setting { key, .. } => format!("change it in the file, or with --set {key}=…"),
+            Self::UnknownKey { nearest: Some(near), .. } => {
+                format!("write `{near}`, or look into GUIDE.md, which lists every setting")
+            }
+            Self::UnknownKey { .. } => "GUIDE.md lists every setting".into(),
+            Self::Config { .. } => "`far train --config default --print-config` shows a whole one".into(),
+            Self::UnknownPreset { .. } => "give a preset's name or the path of a .toml file".into(),
+            Self::OtherConfig { .. } => {
+                "give another --out, or --fresh to throw the old run away".into()
+            }
+            Self::NotARun { .. } => "give --out a folder that is new, empty or a run's".into(),
+            Self::Locked { .. } => "wait for it, stop it, or give another --out".into(),
+            Self::File { .. } => "check that the path exists, is writable and has free space".into(),
+            Self::Corrupt { .. } => "--fresh starts the run over".into(),
+            Self::NoCheckpoint { .. } => {
+                "it may come from another version or architecture; --fresh starts the run over".into()
+            }
+            Self::Lacking { .. } => {
+                "choose another arm or tokenizer, or a dataset that has it; `far data inspect` says what one has".into()
+            }
+            Self::Nothing => "record or import episodes that explore and return".into(),
+            Self::Data(error) => error.hint(),
+            Self::Model(far_model::Error::NotFinite { .. }) => {
+                "encode these frames again without NaN or infinity, or leave the episode out".into()
+            }
+            Self::Model(far_model::Error::Setting { .. }) => {
+                "change the setting of that name in the configuration".into()
+            }
+            Self::Tensor(far_tensor::Error::NonFinite { .. }) => {
+                "the last good checkpoint is kept; a lower training.learning_rate may help".into()
+            }
+            Self::Tensor(far_tensor::Error::Checkpoint { .. }) => {
+                "it comes from another architecture or was cut short; --fresh starts the run over".into()
+            }
+            Self::Tensor(_) | Self::Memory(_) | Self::Model(_) | Self::Evaluation(_) => {
+                "check the settings of the configuration against GUIDE.md".into()
+            }
+        }
+    }
+
+    pub(crate) fn setting(key: &str, reason: impl Into<String>) -> Self {
+        Self::Setting { key: key.to_owned(), reason: reason.into() }
+    }
+
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File { action, path, source }
+    }
+}

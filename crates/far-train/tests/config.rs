@@ -1,0 +1,168 @@
+//! Configurations: presets, layers, mistakes, and the documentation of every setting.
+
+use far_train::{Arm, KeyCue, PRESETS, TrainConfig, documented};
+use std::collections::BTreeSet;
+
+fn refusal(preset: &str, sets: &[&str]) -> String {
+    TrainConfig::resolve(preset, sets).expect_err("a mistake").to_string()
+}
+
+/// Every key below a value, with absent ones.
+fn keys(value: &serde_json::Value, prefix: &str, found: &mut BTreeSet<String>) {
+    let serde_json::Value::Object(entries) = value else { return };
+    for (name, value) in entries {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        if value.as_object().is_some_and(|inner| !inner.is_empty()) {
+            keys(value, &key, found);
+        } else {
+            found.insert(key);
+        }
+    }
+}
+
+#[test]
+fn every_preset_is_whole_and_survives_text() {
+    for (name, _) in PRESETS {
+        let config = TrainConfig::resolve(name, &[]).expect(name);
+        for text in [config.to_toml(), config.to_commented_toml()] {
+            assert_eq!(TrainConfig::from_toml(&text, name).expect(name), config, "{name}\n{text}");
+        }
+        assert!(config.warnings().is_empty(), "{name}: {:?}", config.warnings());
+    }
+}
+
+#[test]
+fn every_setting_is_documented_and_nothing_else() {
+    // Between them these presets have every optional table.
+    let mut known = BTreeSet::new();
+    for (name, _) in PRESETS {
+        let config = TrainConfig::resolve(name, &[]).expect(name);
+        keys(&serde_json::to_value(config).expect("serializes"), "", &mut known);
+    }
+    let tables: BTreeSet<String> =
+        documented().iter().map(|setting| setting.table.clone()).collect();
+    known.retain(|key| !tables.contains(key));
+    let listed: BTreeSet<String> = documented().iter().map(|setting| setting.key()).collect();
+    assert_eq!(known, listed);
+    for setting in documented() {
+        assert!(setting.comment.len() > 10, "{} has no comment", setting.key());
+    }
+}
+
+#[test]
+fn examples_of_optional_settings_are_accepted() {
+    for setting in documented().iter().filter(|setting| setting.optional) {
+        if ["data", "encoder"].contains(&setting.table.as_str()) {
+            let set = format!("{}={}", setting.key(), setting.value);
+            TrainConfig::resolve("default", &[&set]).expect(&set);
+        }
+    }
+    let tables = [
+        r#"data.anchor={ kind = "event", probability = 0.3, labels = ["open"], horizon = 8 }"#,
+        r#"training.change_mask={ source = "change", coefficient = 1, largest_area = 0.1, in_utility = true }"#,
+    ];
+    TrainConfig::resolve("default", &tables).expect("whole tables");
+}
+
+#[test]
+fn the_papers_tables_are_in_its_presets() {
+    let of = |name| TrainConfig::resolve(name, &[]).expect(name);
+    let all = ["paper-loopnav", "paper-soundspaces", "paper-thor", "paper-thor-dyn"].map(of);
+    for config in &all {
+        let model = &config.world_model;
+        assert_eq!((model.depth, model.width, model.heads), (12, 768, 12));
+        let training = &config.training;
+        assert_eq!((training.slots, training.warm_up, training.evaluate_every), (3, 5_000, 2_500));
+        assert_eq!((training.learning_rate, config.retriever.learning_rate), (1e-4, 1e-4));
+        assert_eq!((training.average_decay, training.clip, training.epsilon), (0.9999, 1.0, 1e-6));
+        let encoder = &config.encoder;
+        assert_eq!((encoder.depth, encoder.width, encoder.heads, encoder.key), (6, 384, 12, 256));
+        assert_eq!(config.evaluation.sampler.steps, 20);
+    }
+    let rows = all.each_ref().map(|config| {
+        let (data, retriever) = (&config.data, &config.retriever);
+        (data.batch, data.pool, data.horizon, retriever.chunk_size, retriever.interval)
+    });
+    let expected = [
+        (128, 200, 128, 10, 20),
+        (64, 200, 128, 10, 20),
+        (64, 400, 32, 10, 20),
+        (64, 400, 32, 30, 7),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(all.each_ref().map(|config| config.evaluation.slots), [11, 11, 11, 3]);
+    assert_eq!(all.each_ref().map(|config| config.evaluation.stride), [4, 16, 4, 4]);
+    let steps = all.each_ref().map(|config| config.training.steps);
+    assert_eq!(steps, [700_000, 700_000, 700_000, 100_000]);
+    let Arm::Far(arm) = all[1].arm.arm().expect("known") else { panic!("a learned arm") };
+    assert_eq!((arm.metadata, arm.key), (true, Some(KeyCue::Audio)));
+}
+
+#[test]
+fn overlays_stack_and_words_need_no_quotes() {
+    let sets = ["arm.id=worldmem", "arm.settings.view.radius=6", "training.learning_rate=1"];
+    let config = TrainConfig::resolve("quick", &sets).expect("understood");
+    let Arm::Rule(rule) = config.arm.arm().expect("known") else { panic!("a rule") };
+    assert_eq!(rule.rule.id(), "worldmem");
+    assert_eq!(config.training.learning_rate, 1.0);
+    let sets = [sets[0], sets[1], "arm.id=temporal"];
+    let config = TrainConfig::resolve("quick", &sets).expect("understood");
+    assert!(config.arm.settings.is_empty(), "another rule does not inherit settings");
+    let config = TrainConfig::resolve("quick", &["data.folder=../my/data-1"]).expect("a path");
+    assert_eq!(config.data.folder.to_str(), Some("../my/data-1"));
+}
+
+#[test]
+fn mistakes_are_named_in_one_line() {
+    let cases: [(&[&str], &[&str]); 13] = [
+        (&["training.step=3"], &["training.step`", "`training.steps`"]),
+        (&["steps=3"], &["`steps`", "`training.steps`"]),
+        (&["trainig.steps=3"], &["`training.steps`"]),
+        (&["zebra.crossing=3"], &["zebra"]),
+        (&["training.steps"], &["no `=`"]),
+        (&["training.steps=[1"], &["not TOML"]),
+        (&["training.steps=many"], &["training.steps", "many"]),
+        (&["training.steps=-1"], &["training.steps", "-1"]),
+        (&["training.steps=0"], &["training.steps", "at least 1"]),
+        (&["arm.id=worldmemory"], &["arm.id", "worldmemory", "worldmem,"]),
+        (&["arm.id=worldmem", "arm.settings.raduis=6"], &["arm.settings", "raduis"]),
+        (&["data.goals_per_observation=3"], &["data.batch", "multiple"]),
+        (&["retriever.metadata_layers=4"], &["retriever.metadata_layers", "4"]),
+    ];
+    for (sets, words) in cases {
+        let message = refusal("quick", sets);
+        assert!(!message.contains('\n'), "{message}");
+        for word in words {
+            assert!(message.contains(word), "{sets:?}: {message}");
+        }
+    }
+    let message = refusal("quikc", &[]);
+    assert!(message.contains("quikc") && message.contains("quick"), "{message}");
+    let message = TrainConfig::from_toml("[training]\nsteps = \n", "mine.toml").unwrap_err();
+    assert!(message.to_string().starts_with("mine.toml: line 2"), "{message}");
+}
+
+#[test]
+fn a_starved_retriever_is_warned_about() {
+    let config = TrainConfig::resolve("quick", &["retriever.interval=20"]).expect("allowed");
+    assert!(config.warnings()[0].contains("30 updates"), "{:?}", config.warnings());
+    let sets = ["retriever.interval=20", "arm.id=temporal"];
+    let config = TrainConfig::resolve("quick", &sets).expect("allowed");
+    assert!(config.warnings().is_empty(), "a rule does not learn");
+}
+
+#[test]
+fn the_first_difference_is_named_in_the_order_of_the_file() {
+    let one = TrainConfig::resolve("quick", &[]).expect("known");
+    let sets = [
+        "training.seed=1",
+        "data.anchor={ kind = \"event\", probability = 0.3, labels = [\"open\"], horizon = 8 }",
+    ];
+    let two = TrainConfig::resolve("quick", &sets).expect("known");
+    let (key, here, there) = one.first_difference(&two).expect("they differ");
+    assert_eq!(
+        (key.as_str(), here.as_str(), there.as_str()),
+        ("data.anchor.kind", "not set", "\"event\"")
+    );
+    assert_eq!(one.first_difference(&one), None);
+}
