@@ -35,6 +35,7 @@ mod plan;
 mod prediction;
 mod recall_quality;
 mod replay;
+mod report;
 mod results;
 mod rollout;
 mod tally;
@@ -57,6 +58,11 @@ pub use page::page;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
 pub use recall_quality::{PoolUtility, RecallJudgment};
+pub use recall_quality::RecallJudgment;
+pub use report::{
+    Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
+    TrainingLog, Verdict, report_page, summary,
+};
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
 pub use rollout::Rollout;
 pub use utility::{Draw, UtilityMeter};

@@ -32,12 +32,15 @@ pub struct Results {
     /// Who judged: "common" if one world model read every arm's memories, "own" if each arm's did.
     pub judge: String,
     /// Memories per recall.
+    #[serde(default)]
     pub slots: usize,
     /// Each arm's values.
     pub arms: BTreeMap<String, ArmResults>,
     /// Differences clip by clip: first arm minus second, by metric.
+    #[serde(default)]
     pub paired: BTreeMap<String, BTreeMap<String, ArmResults>>,
     /// Metrics along the return, by arm and metric.
+    #[serde(default)]
     pub curves: BTreeMap<String, BTreeMap<String, Curve>>,
 }
 
