@@ -4,8 +4,8 @@ mod config;
 mod contrastive;
 mod distillation;
 mod error;
-mod retrieval;
 mod metrics;
+mod retrieval;
 mod run;
 mod run_folder;
 
@@ -15,10 +15,10 @@ pub use config::{
     TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, UtilityConfig,
     UtilityMode, UtilityWeight, documented,
 };
-pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
+pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
-pub use retrieval::{Retrieval, retrieval};
 pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
+pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};
