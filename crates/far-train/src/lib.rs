@@ -5,6 +5,7 @@ mod context_source;
 mod contrastive;
 mod distillation;
 mod error;
+mod metrics;
 mod joint;
 mod learned_retriever;
 mod metrics;
@@ -18,6 +19,10 @@ pub use config::{
     EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
     TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, documented,
 };
+pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
+pub use distillation::{Distillation, DistillationConfig};
+pub use error::{Error, Result};
+pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
 pub use context_source::{ContextSource, disturb};
 pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
 pub use distillation::{Distillation, DistillationConfig};

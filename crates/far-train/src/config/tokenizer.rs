@@ -1,8 +1,10 @@
 //! `[tokenizer]`: how frames become latents.
 
 use crate::{Error, Result};
-use far_model::{LatentShape, PatchPcaConfig, PrecomputedConfig};
+use far_data::Dataset;
+use far_model::{LatentShape, PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Which tokenizer is used, with the settings of each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +29,17 @@ pub enum TokenizerKind {
 }
 
 impl TokenizerConfig {
+    /// The tokenizer of a dataset, fitted to these episodes where it is one that is fitted.
+    ///
+    /// # Errors
+    /// If frames or latents are missing, or the settings do not fit them.
+    pub fn build(&self, dataset: &Dataset, episodes: &[u32]) -> Result<Arc<dyn Tokenizer>> {
+        Ok(match self.kind {
+            TokenizerKind::PatchPca => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
+            TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
+        })
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),

@@ -5,6 +5,7 @@ mod data;
 mod demo;
 mod memory;
 mod report;
+mod pretrain;
 mod world;
 
 use clap::Subcommand;
@@ -16,6 +17,8 @@ pub enum Command {
     Demo(demo::Arguments),
     /// Write a page that shows what was recalled, and why.
     Report(report::Arguments),
+    /// Pretrain the encoder of what is seen.
+    Pretrain(pretrain::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -35,6 +38,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Pretrain(arguments) => pretrain::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),
