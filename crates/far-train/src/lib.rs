@@ -4,6 +4,7 @@ mod config;
 mod distillation;
 mod error;
 mod metrics;
+mod requirement;
 mod run;
 mod run_folder;
 
@@ -16,5 +17,6 @@ pub use config::{
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
 pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
+pub use requirement::check_dataset;
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};

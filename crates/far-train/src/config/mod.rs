@@ -71,6 +71,8 @@ impl TrainConfig {
             }
             other => other.into(),
         })?;
+        positive_number("data.length_scale", self.data.length_scale)?;
+        positive("data.time_scale", self.data.time_scale.into())?;
         let arm = self.arm.arm()?;
         self.tokenizer.check()?;
         self.world_model.check()?;
