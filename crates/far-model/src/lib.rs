@@ -1,6 +1,9 @@
 //! The networks of `far`.
 
+mod candidate;
+mod candidate_distillation;
 mod context;
+mod convolution_stack;
 mod cue_encoder;
 mod ddim;
 mod dit;
@@ -11,19 +14,28 @@ mod error;
 mod frame_embedding;
 mod info_nce;
 mod latent;
+mod longlive_autoencoder;
+mod longlive_encoder;
+mod longlive_network;
 mod metadata_scorer;
 mod metric;
 mod posterior;
 mod query_adapter;
 mod query_vit;
 mod retriever_batch;
+mod retriever_health;
 mod token_dit;
 mod tokenizer;
 mod trainable_gate;
 mod trainable_retriever;
+mod utility;
+mod utility_config;
 mod vision_encoder;
+mod weight_file;
 mod world_model;
 
+pub use candidate::CandidatePools;
+pub use candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use context::{
     ConditionScale, ContextBatch, FrameCondition, POSE_FEATURES, PredictionQuery, Remembered,
 };
@@ -36,16 +48,22 @@ pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
 pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
+pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
+pub use longlive_encoder::LongLiveEncoder;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
-pub use posterior::posterior_divergence;
+pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use retriever_batch::RetrieverBatch;
+pub use retriever_health::{PoolHealth, RetrieverHealth};
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
+    Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
 pub use trainable_retriever::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
+pub use utility::UtilityEstimator;
+pub use utility_config::{UtilityConfig, UtilityMode, UtilityWeight};
 pub use vision_encoder::{EncoderDescription, VisionEncoder};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

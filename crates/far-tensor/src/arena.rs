@@ -124,6 +124,11 @@ impl ArenaBuilder {
         ParameterId(self.entries.len() - 1)
     }
 
+    /// The number of parameters added so far: what [`ArenaBuilder::build`] will ask memory for.
+    pub fn count(&self) -> usize {
+        self.entries.iter().map(|entry| entry.range.len()).sum()
+    }
+
     /// Lays the arena out and initializes it; each parameter draws from a stream of its own name.
     pub fn build(self, seed: u64) -> Parameters {
         static NUMBER: AtomicU64 = AtomicU64::new(0);

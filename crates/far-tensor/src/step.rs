@@ -2,7 +2,9 @@
 
 use crate::gradient::Gradients;
 use crate::optimizer::{AdamW, AdamWConfig, Update};
-use crate::{Device, Error, Parameters, Result, Tape, Tensor};
+use crate::{
+    Checkpoint, CheckpointWriter, Device, Error, Matching, Parameters, Result, Tape, Tensor,
+};
 
 /// Parameters with their gradients and their optimizer: one trained group.
 pub struct Trained {
@@ -74,6 +76,21 @@ impl Trained {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Adds parameters and optimizer to a checkpoint, each name behind `prefix`.
+    pub fn save<'a>(&'a self, prefix: &str, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
+        let Self { parameters, optimizer, .. } = self;
+        writer.parameters(prefix, parameters).optimizer(prefix, parameters, optimizer)
+    }
+
+    /// Takes parameters and optimizer back from a checkpoint.
+    ///
+    /// # Errors
+    /// If one is missing, has another shape, or is not finite.
+    pub fn load(&mut self, prefix: &str, checkpoint: &mut Checkpoint) -> Result<()> {
+        checkpoint.load_parameters(prefix, &mut self.parameters, Matching::Strict)?;
+        checkpoint.load_optimizer(prefix, &self.parameters, &mut self.optimizer)
     }
 
     /// Repeats one part with a check after each operation and names the culprit.

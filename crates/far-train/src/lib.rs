@@ -1,22 +1,33 @@
-//! Training of what is recalled.
+//! Training of what is recalled and of the world model that reads it.
 
 mod config;
+mod context_source;
+mod contrastive;
 mod distillation;
 mod error;
+mod joint;
+mod learned_retriever;
 mod metrics;
 mod requirement;
+mod question;
+mod retrieval;
 mod run;
 mod run_folder;
 
 pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, DataConfig, Documented, EncoderConfig,
     EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
-    TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, UtilityConfig,
-    UtilityMode, UtilityWeight, documented,
+    TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, documented,
 };
+pub use context_source::{ContextSource, disturb};
+pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
+pub use joint::{Joint, JointConfig, JointStep};
+pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
 pub use requirement::check_dataset;
+pub use question::{Question, recall};
+pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};

@@ -1,8 +1,8 @@
 use super::*;
+use crate::arm::Control;
 use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
 use far_data::{Episode, Picture};
-use far_model::{ConditionScale, ContextBatch, DdimConfig, LatentShape, Perturbations, Tokenizer};
-use far_tensor::NoiseSchedule;
+use far_model::{LatentShape, Tokenizer};
 use std::sync::Arc;
 
 const RULES: [&str; 4] = ["nearest-pose", "temporal", "random", "longlive-rag"];
@@ -152,51 +152,11 @@ fn latents_that_nobody_can_decode_still_have_recall_quality() {
     assert!(judge.noises.lock().unwrap().is_empty(), "nothing is generated that nobody can see");
 }
 
-/// A copier of its own mind: everything it generates is `value`.
-struct Stubborn(Copier, f32);
-
-impl WorldModel for Stubborn {
-    fn shape(&self) -> LatentShape {
-        self.0.shape()
-    }
-
-    fn scale(&self) -> ConditionScale {
-        self.0.scale()
-    }
-
-    fn signals(&self) -> usize {
-        0
-    }
-
-    fn schedule(&self) -> &NoiseSchedule {
-        self.0.schedule()
-    }
-
-    fn losses(
-        &self,
-        contexts: &ContextBatch,
-        futures: &[f32],
-        perturbations: &Perturbations,
-        weights: Option<&[f32]>,
-    ) -> far_model::Result<Vec<f32>> {
-        self.0.losses(contexts, futures, perturbations, weights)
-    }
-
-    fn sample(
-        &self,
-        _: &ContextBatch,
-        noise: &[f32],
-        _: &DdimConfig,
-    ) -> far_model::Result<Vec<f32>> {
-        Ok(vec![self.1; noise.len()])
-    }
-}
-
 #[test]
 fn a_world_model_of_its_own_generates_and_the_common_one_judges_recall() {
     let (_folder, dataset) = road(&[9, 21], None);
     let common = evaluate(&dataset, &Copier::new(), &all_arms(), &plan()).unwrap().0;
-    let own = Arc::new(Stubborn(Copier::new(), 0.0));
+    let own = Arc::new(Copier::stubborn(0.0));
     let mut arms = all_arms();
     let nearest = arms.remove(0).with_model(own);
     arms.insert(0, nearest);
@@ -225,7 +185,7 @@ fn mistakes_are_named() {
     let long = far_data::EvaluationConfig { stride: 100, pool: 10 };
     let nothing = EvaluationPlan { walk: long, ..plan() };
     assert!(refused(&judge, &arms(&["temporal"]), &nothing).contains("no episode"));
-    let diverged = Stubborn(Copier::new(), f32::NAN);
+    let diverged = Copier::stubborn(f32::NAN);
     let message = refused(&diverged, &arms(&["temporal"]), &plan());
     assert!(message.contains("arm temporal") && message.contains("NaN"), "{message}");
 }

@@ -4,6 +4,7 @@
 //! C components that vary most over the training frames. All components share one scale, so that the
 //! latent has unit variance on the whole and the strong components keep their weight.
 
+use super::spread::spread_frames;
 use super::{Tokenizer, area_resize};
 use crate::{Error, LatentShape, Result};
 use far_data::{Dataset, Episode, Picture, hash_bytes};
@@ -88,25 +89,10 @@ impl PatchPca {
     /// If the settings do not fit together, or a frame has no picture.
     pub fn fit(dataset: &Dataset, episodes: &[u32], config: PatchPcaConfig) -> Result<Self> {
         config.check()?;
-        let share = config.frames.div_ceil(episodes.len().max(1));
-        let patches: Vec<Vec<f32>> = episodes
-            .par_iter()
-            .map(|id| -> Result<Vec<f32>> {
-                let episode = dataset.episode(*id)?;
-                let count = share.min(episode.len());
-                let mut patches = Vec::new();
-                for place in 0..count {
-                    let frame = place * episode.len() / count;
-                    patches.extend(patches_of(&episode.picture(frame)?, &config));
-                }
-                Ok(patches)
-            })
-            .collect::<Result<_>>()?;
-        let patches = patches.concat();
-        if patches.is_empty() {
-            let reason = "there are no frames to fit the tokenizer to".to_owned();
-            return Err(Error::Setting { setting: "data", reason });
-        }
+        let patches = spread_frames(dataset, episodes, config.frames, |picture| {
+            patches_of(picture, &config)
+        })?
+        .concat();
         let mut pca = Self::empty(config)?;
         pca.kept = pca.learn(&patches)?;
         Ok(pca)

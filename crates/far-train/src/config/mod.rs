@@ -25,7 +25,7 @@ pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
-pub use utility::{UtilityConfig, UtilityMode, UtilityWeight};
+pub use utility::UtilityConfig;
 
 use crate::{Error, Result};
 use far_model::DitConfig;

@@ -1,0 +1,340 @@
+//! The autoencoder of LongLive-RAG: embeddings of frames that can be turned back into them.
+//!
+//! Down: stages of convolutions over the latent as an image, GroupNorm and SiLU, the mean over
+//! places, a linear map to the embedding. Up: a linear map with SiLU, the stages in reverse, cut to
+//! the size of the latent. Over windows of consecutive frames with embeddings e, the loss is the sum
+//! of
+//! - the mean squared error of the latents,
+//! - max(0, cos(e_t, e_{t−k}) − margin), the mean over frames, then over lags k: neighbors must differ,
+//! - ‖e_{t+1} − 2e_t + e_{t−1}‖, the mean over frames: but they must change evenly.
+
+use crate::longlive_network::{DecoderNetwork, EncoderNetwork, LongLiveShape};
+use crate::{Error, LatentShape, LongLiveEncoder, Result};
+use far_tensor::{
+    Activation, AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Parameters, Tape,
+    Tensor, Trained,
+};
+use serde::{Deserialize, Serialize};
+
+/// Names in checkpoints begin so.
+const PREFIX: &str = "longlive.";
+/// What is added to a squared length, so that its root has a slope at zero.
+const LEAST_SQUARE: f32 = 1e-8;
+
+/// The settings of the autoencoder and of its training; the defaults are its authors'.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LongLiveConfig {
+    /// Channels of the stages. A stage halves the map until one place is left; later ones keep it.
+    pub widths: Vec<usize>,
+    /// Numbers of an embedding.
+    pub embedding: usize,
+    /// The cosine up to which neighbors may be alike.
+    pub margin: f32,
+    /// How far apart neighbors may be, in frames of a window.
+    pub lags: usize,
+    /// Weight of the neighbors' term.
+    pub difference_weight: f32,
+    /// Weight of the evenness of change.
+    pub smoothness_weight: f32,
+    /// Learning rate, without warm-up.
+    pub learning_rate: f32,
+    /// Decoupled weight decay.
+    pub weight_decay: f32,
+    /// Largest global gradient norm.
+    pub clip: f32,
+    /// Frames of a window.
+    pub window: usize,
+    /// Frames of an episode from one frame of a window to the next: the authors' latents hold four
+    /// video frames each.
+    pub spacing: usize,
+    /// Windows per update.
+    pub batch: usize,
+    /// Updates. The authors train for 400 passes over their data.
+    pub steps: u64,
+}
+
+impl Default for LongLiveConfig {
+    fn default() -> Self {
+        Self {
+            widths: vec![64, 128, 256],
+            embedding: 1024,
+            margin: 0.85,
+            lags: 3,
+            difference_weight: 1.0,
+            smoothness_weight: 1.0,
+            learning_rate: 3e-4,
+            weight_decay: 1e-4,
+            clip: 1.0,
+            window: 8,
+            spacing: 4,
+            batch: 128,
+            steps: 20_000,
+        }
+    }
+}
+
+/// The terms of the loss, before their weights, and the weighted sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LongLiveLosses {
+    /// The weighted sum.
+    pub total: f32,
+    /// Mean squared error of the latents.
+    pub reconstruction: f32,
+    /// How much neighbors are alike above the margin.
+    pub difference: f32,
+    /// How unevenly embeddings change.
+    pub smoothness: f32,
+}
+
+/// The autoencoder with its optimizer.
+pub struct LongLiveAutoencoder {
+    config: LongLiveConfig,
+    shape: LongLiveShape,
+    network: Network,
+    trained: Trained,
+    device: Device,
+}
+
+/// Both halves.
+struct Network {
+    encoder: EncoderNetwork,
+    decoder: DecoderNetwork,
+}
+
+impl LongLiveAutoencoder {
+    /// Begins a training on latents of this shape.
+    ///
+    /// # Errors
+    /// If a setting makes no network.
+    pub fn new(
+        config: LongLiveConfig,
+        latent: LatentShape,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self> {
+        let (widths, embedding) = (config.widths.clone(), config.embedding);
+        let shape = LongLiveShape { latent, widths, embedding };
+        let mut builder = ArenaBuilder::new("longlive autoencoder");
+        let encoder = EncoderNetwork::new(&shape, &mut builder)?;
+        let decoder = DecoderNetwork::new(&shape, &mut builder);
+        let optimizer = AdamWConfig {
+            learning_rate: config.learning_rate,
+            weight_decay: config.weight_decay,
+            clip: Some(config.clip),
+            epsilon: 1e-8,
+            warm_up: 0,
+            average_decay: None,
+            ..AdamWConfig::default()
+        };
+        let trained = Trained::new(builder.build(seed), optimizer);
+        let network = Network { encoder, decoder };
+        Ok(Self { config, shape, network, trained, device: device.clone() })
+    }
+
+    /// One update from windows of as many consecutive frames each: [windows, frames, E] as tokens.
+    ///
+    /// # Errors
+    /// If the frames cannot be shared out evenly, or the loss is not finite; nothing has changed
+    /// then.
+    pub fn step(&mut self, frames: &[f32], windows: usize) -> Result<LongLiveLosses> {
+        let images = self.images(frames, windows)?;
+        let Self { config, network, trained, device, .. } = self;
+        let mut losses = LongLiveLosses::default();
+        device.clone().run(|| {
+            trained.step(device, 1, |tape, parameters, _| {
+                let (total, terms) = network.losses(tape, parameters, &images, windows, config)?;
+                losses = terms;
+                Ok(total)
+            })
+        })?;
+        Ok(losses)
+    }
+
+    /// The loss of windows, without an update.
+    ///
+    /// # Errors
+    /// If the frames cannot be shared out evenly.
+    pub fn losses(&self, frames: &[f32], windows: usize) -> Result<LongLiveLosses> {
+        let images = self.images(frames, windows)?;
+        let mut tape = Tape::inference(&self.device);
+        let parameters = &self.trained.parameters;
+        let losses = self.network.losses(&mut tape, parameters, &images, windows, &self.config)?;
+        Ok(losses.1)
+    }
+
+    fn images(&self, frames: &[f32], windows: usize) -> Result<Tensor> {
+        let window = windows.max(1) * self.shape.latent.elements();
+        let expected = (frames.len() / window).max(1) * window;
+        Error::check_length("the windows", frames.len(), expected)?;
+        Ok(self.shape.images(frames)?)
+    }
+
+    /// The encoder as it is now, frozen.
+    ///
+    /// # Errors
+    /// If the engine refuses.
+    pub fn encoder(&self) -> Result<LongLiveEncoder> {
+        LongLiveEncoder::new(self.shape.clone(), &self.trained.parameters, &self.device)
+    }
+
+    /// Updates made so far.
+    pub fn updates(&self) -> u64 {
+        self.trained.optimizer.updates()
+    }
+
+    /// Adds everything that the training needs to go on to a checkpoint.
+    pub fn save<'a>(&'a self, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
+        self.trained.save(PREFIX, writer)
+    }
+
+    /// Takes everything back from a checkpoint.
+    ///
+    /// # Errors
+    /// If it comes from another network.
+    pub fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
+        Ok(self.trained.load(PREFIX, checkpoint)?)
+    }
+}
+
+impl Network {
+    /// The weighted loss of images [windows · frames, C, H, W], and its terms.
+    fn losses(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        images: &Tensor,
+        windows: usize,
+        config: &LongLiveConfig,
+    ) -> far_tensor::Result<(Tensor, LongLiveLosses)> {
+        let embeddings = self.encoder.forward(tape, parameters, images)?;
+        let decoded = self.decoder.forward(tape, parameters, &embeddings)?;
+        let reconstruction = tape.squared_error(&decoded, images, None)?;
+        let sizes = [windows, embeddings.shape().rows() / windows, embeddings.shape().last()];
+        let embeddings = embeddings.reshape(sizes)?;
+        let difference = neighbor_likeness(tape, &embeddings, config.margin, config.lags)?;
+        let smoothness = unevenness(tape, &embeddings)?;
+        let LongLiveConfig { difference_weight, smoothness_weight, .. } = *config;
+        let total = tape.weighted_sum(&reconstruction, 1.0, &difference, difference_weight)?;
+        let total = tape.weighted_sum(&total, 1.0, &smoothness, smoothness_weight)?;
+        let losses = LongLiveLosses {
+            total: total.item()?,
+            reconstruction: reconstruction.item()?,
+            difference: difference.item()?,
+            smoothness: smoothness.item()?,
+        };
+        Ok((total, losses))
+    }
+}
+
+/// max(0, cos(e_t, e_{t−k}) − margin) of embeddings [B, S, D]: the mean over frames for each lag k,
+/// then over lags; 0 where a window has one frame.
+fn neighbor_likeness(
+    tape: &mut Tape,
+    embeddings: &Tensor,
+    margin: f32,
+    lags: usize,
+) -> far_tensor::Result<Tensor> {
+    let [frames, width] = [embeddings.shape().extents()[1], embeddings.shape().last()];
+    let lags = lags.min(frames - 1);
+    let mut mean = Tensor::zeros([0usize; 0]);
+    for lag in 1..=lags {
+        let later = tape.slice(embeddings, 1, lag..frames)?;
+        let earlier = tape.slice(embeddings, 1, 0..frames - lag)?;
+        let pairs = later.shape().rows();
+        let (later, earlier) =
+            (later.reshape([pairs, width])?, earlier.reshape([pairs, 1, width])?);
+        let cosine = tape.cosine(&later, &earlier, 1e-8)?;
+        let above = tape.affine(&cosine, 1.0, -margin)?;
+        let above = tape.activate(&above, Activation::Relu)?;
+        let penalty = tape.mean(&above)?;
+        mean = tape.weighted_sum(&mean, 1.0, &penalty, 1.0 / lags as f32)?;
+    }
+    Ok(mean)
+}
+
+/// ‖e_{t+1} − 2e_t + e_{t−1}‖ of embeddings [B, S, D], the mean over frames; 0 where a window has
+/// fewer than three.
+fn unevenness(tape: &mut Tape, embeddings: &Tensor) -> far_tensor::Result<Tensor> {
+    let frames = embeddings.shape().extents()[1];
+    if frames < 3 {
+        return Ok(Tensor::zeros([0usize; 0]));
+    }
+    let after = tape.slice(embeddings, 1, 2..frames)?;
+    let middle = tape.slice(embeddings, 1, 1..frames - 1)?;
+    let before = tape.slice(embeddings, 1, 0..frames - 2)?;
+    let ends = tape.add(&after, &before)?;
+    let change = tape.weighted_sum(&ends, 1.0, &middle, -2.0)?;
+    let squares = tape.multiply(&change, &change)?;
+    let squares = tape.sum_axis(&squares, 2)?;
+    // The root as exp(½·log x).
+    let logarithm = tape.affine(&squares, 1.0, LEAST_SQUARE)?;
+    let logarithm = tape.activate(&logarithm, Activation::Log)?;
+    let half = tape.affine(&logarithm, 0.5, 0.0)?;
+    let lengths = tape.activate(&half, Activation::Exp)?;
+    tape.mean(&lengths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use far_tensor::Random;
+
+    /// Both terms of embeddings [1, 3, 2].
+    fn temporal(values: &[f32]) -> [f32; 2] {
+        let mut tape = Tape::inference(&Device::cpu());
+        let embeddings = Tensor::from_slice(values, [1, 3, 2]).unwrap();
+        let likeness = neighbor_likeness(&mut tape, &embeddings, 0.85, 3).unwrap();
+        [likeness.item().unwrap(), unevenness(&mut tape, &embeddings).unwrap().item().unwrap()]
+    }
+
+    #[test]
+    fn terms_are_as_computed_by_hand() {
+        // Lag 1: cosines 1 and 0, so (0.15 + 0)/2; lag 2: cosine 0. No window has lag 3.
+        let [likeness, unevenness] = temporal(&[1.0, 0.0, 2.0, 0.0, 0.0, 3.0]);
+        assert!((likeness - 0.0375).abs() < 1e-6, "{likeness}");
+        // (0, 3) − 2·(2, 0) + (1, 0) = (−3, 3).
+        assert!((unevenness - 18f32.sqrt()).abs() < 1e-5, "{unevenness}");
+        assert!(temporal(&[1.0, 0.0, 2.0, 0.0, 3.0, 0.0])[1] < 2e-4, "even change costs nothing");
+    }
+
+    #[test]
+    fn windows_too_short_for_a_term_have_none() {
+        let mut tape = Tape::inference(&Device::cpu());
+        let one = Tensor::from_slice(&[1.0, 2.0], [1, 1, 2]).unwrap();
+        assert_eq!(neighbor_likeness(&mut tape, &one, 0.85, 3).unwrap().item().unwrap(), 0.0);
+        assert_eq!(unevenness(&mut tape, &one).unwrap().item().unwrap(), 0.0);
+    }
+
+    #[test]
+    fn gradients_of_the_terms_match_differences() {
+        let mut values = [0.0; 12];
+        Random::stream(4, "embeddings", 0).fill_normal(&mut values);
+        // The first two of each window lie close, so that the hinge is open.
+        for start in [0, 6] {
+            values[start + 2] = values[start] + 0.1;
+            values[start + 3] = values[start + 1] - 0.1;
+        }
+        let total = |tape: &mut Tape, embeddings: &Tensor| {
+            let likeness = neighbor_likeness(tape, embeddings, 0.85, 2).unwrap();
+            let unevenness = unevenness(tape, embeddings).unwrap();
+            tape.weighted_sum(&likeness, 3.0, &unevenness, 0.5).unwrap()
+        };
+        let mut tape = Tape::recording(&Device::cpu());
+        let embeddings = tape.variable(&Tensor::from_slice(&values, [2, 3, 2]).unwrap());
+        let loss = total(&mut tape, &embeddings);
+        let gradients = tape.backward(&loss, 1.0, &mut []).unwrap();
+        let found = gradients.of(&embeddings).unwrap();
+        for place in 0..12 {
+            let [more, less] = [1e-3, -1e-3].map(|change| {
+                let mut moved = values;
+                moved[place] += change;
+                let mut tape = Tape::inference(&Device::cpu());
+                let embeddings = Tensor::from_slice(&moved, [2, 3, 2]).unwrap();
+                total(&mut tape, &embeddings).item().unwrap()
+            });
+            let slope = (more - less) / 2e-3;
+            assert!((slope - found[place]).abs() < 5e-3, "{place}: {slope} {}", found[place]);
+        }
+    }
+}
