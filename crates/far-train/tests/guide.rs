@@ -12,9 +12,12 @@ fn table() -> String {
     for setting in documented() {
         if setting.table != section {
             section = &setting.table;
-            text += &format!("\n### `[{section}]`\n\n| setting | default | what it does |\n|---|---|---|\n");
+            text += &format!(
+                "\n### `[{section}]`\n\n| setting | default | what it does |\n|---|---|---|\n"
+            );
         }
-        let absent = if setting.optional { "–".to_owned() } else { format!("`{}`", setting.value) };
+        let absent =
+            if setting.optional { "–".to_owned() } else { format!("`{}`", setting.value) };
         let comment = setting.comment.replace('|', "\\|");
         text += &format!("| `{}` | {absent} | {comment} |\n", setting.name);
     }

@@ -1,7 +1,6 @@
 //! `[data]`: which episodes are learned from, and how examples are drawn from them.
 
 use far_data::{AnchorConfig, SamplingConfig, Split, SplitRule};
-use far_model::ConditionScale;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -21,10 +20,6 @@ pub struct DataConfig {
     pub horizon: u32,
     /// Most memories in a training pool. Paper: 200 or 400.
     pub pool: u32,
-    /// Meters that count as 1 where poses are told to a network.
-    pub length_scale: f32,
-    /// Frames whose duration counts as 1 where times are told to a network.
-    pub time_scale: u32,
     /// Latents held in memory at once, in megabytes; the rest is read from the cache.
     pub memory_megabytes: usize,
     /// Pairs around something that happens; none when absent.
@@ -32,11 +27,6 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
-    /// The units of poses and times for a corpus of so many frames per second.
-    pub fn scale(&self, fps: f32) -> ConditionScale {
-        ConditionScale { length: self.length_scale, time: self.time_scale as f32 / fps }
-    }
-
     /// How the sampler of the training split is set.
     pub fn sampling(&self, seed: u64) -> SamplingConfig {
         SamplingConfig {
