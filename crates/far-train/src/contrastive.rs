@@ -23,7 +23,7 @@ const NOTE: &str = "pretraining";
 /// How pretraining goes, besides what it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct PretrainingConfig {
+pub struct ContrastiveTraining {
     /// Updates. Paper: 400,000; dyn 12,500.
     pub steps: u64,
     /// Learning rate. Paper: 2e-4; dyn 5e-5.
@@ -38,7 +38,7 @@ pub struct PretrainingConfig {
     pub loss: InfoNce,
 }
 
-impl Default for PretrainingConfig {
+impl Default for ContrastiveTraining {
     fn default() -> Self {
         Self {
             steps: 400_000,
@@ -69,15 +69,14 @@ pub struct ContrastiveStep {
 struct Identity<'a> {
     encoder: &'a EncoderDescription,
     sampler: &'a ContrastiveConfig,
-    pretraining: PretrainingConfig,
-    tokenizer: String,
+    pretraining: ContrastiveTraining,
 }
 
 /// An encoder in training.
 pub struct Contrastive<'a> {
     encoded: &'a EncodedDataset,
     sampler: ContrastiveSampler<'a>,
-    config: PretrainingConfig,
+    config: ContrastiveTraining,
     description: EncoderDescription,
     identity: String,
     network: QueryVit,
@@ -94,7 +93,7 @@ impl<'a> Contrastive<'a> {
         encoded: &'a EncodedDataset,
         sampler: ContrastiveConfig,
         network: QueryVitConfig,
-        config: PretrainingConfig,
+        config: ContrastiveTraining,
         device: &Device,
     ) -> Result<Self> {
         if config.parts == 0 || !(sampler.batch as usize).is_multiple_of(config.parts) {
@@ -105,14 +104,9 @@ impl<'a> Contrastive<'a> {
         let rule = sampler.split_rule.unwrap_or(dataset.description().splits[0]);
         let episodes = dataset.select(rule, sampler.split)?;
         let scale = ConditionScale::of_dataset(dataset, &episodes)?;
-        let description = EncoderDescription::vision(network, encoded.tokenizer().shape(), scale);
+        let description = EncoderDescription::vision(network, encoded.tokenizer().as_ref(), scale);
         let (network, parameters) = description.build(config.seed)?;
-        let identity = Identity {
-            encoder: &description,
-            sampler: &sampler,
-            pretraining: config,
-            tokenizer: encoded.tokenizer().recipe(),
-        };
+        let identity = Identity { encoder: &description, sampler: &sampler, pretraining: config };
         let identity = serde_json::to_string(&identity).expect("settings become JSON");
         let optimizer = AdamWConfig {
             learning_rate: config.learning_rate,
@@ -130,6 +124,11 @@ impl<'a> Contrastive<'a> {
             trained: Trained::new(parameters, optimizer),
             device: device.clone(),
         })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &ContrastiveTraining {
+        &self.config
     }
 
     /// The updates made so far.

@@ -7,7 +7,7 @@ use far_data::{
 use far_memory::Pose;
 use far_model::{EncodedDataset, LatentShape, QueryVitConfig, Tokenizer, VisionEncoder};
 use far_tensor::Device;
-use far_train::{Contrastive, Error, PretrainingConfig, retrieval};
+use far_train::{Contrastive, ContrastiveTraining, Error, retrieval};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -77,11 +77,16 @@ fn sampler() -> ContrastiveConfig {
     }
 }
 
-fn config() -> PretrainingConfig {
-    PretrainingConfig { learning_rate: 1e-3, warm_up: 10, seed: 5, ..PretrainingConfig::default() }
+fn config() -> ContrastiveTraining {
+    ContrastiveTraining {
+        learning_rate: 1e-3,
+        warm_up: 10,
+        seed: 5,
+        ..ContrastiveTraining::default()
+    }
 }
 
-fn begin(encoded: &EncodedDataset, config: PretrainingConfig) -> Contrastive<'_> {
+fn begin(encoded: &EncodedDataset, config: ContrastiveTraining) -> Contrastive<'_> {
     Contrastive::new(encoded, sampler(), NETWORK, config, &Device::cpu()).unwrap()
 }
 
@@ -136,7 +141,7 @@ fn a_checkpoint_of_another_run_is_refused_by_name() {
     let encoded = corridor(folder.path());
     let path = folder.path().join("state");
     begin(&encoded, config()).save(&path).unwrap();
-    let mut other = begin(&encoded, PretrainingConfig { seed: 6, ..config() });
+    let mut other = begin(&encoded, ContrastiveTraining { seed: 6, ..config() });
     match other.resume(&path).unwrap_err() {
         Error::OtherConfig { key, found, wanted, .. } => {
             assert_eq!(
@@ -156,11 +161,11 @@ fn parts_of_a_batch_add_up_to_the_whole() {
     let folder = tempfile::tempdir().unwrap();
     let encoded = corridor(folder.path());
     let [mut whole, mut parts] =
-        [1, 8].map(|parts| begin(&encoded, PretrainingConfig { parts, ..config() }));
+        [1, 8].map(|parts| begin(&encoded, ContrastiveTraining { parts, ..config() }));
     let (whole, parts) = (whole.step().unwrap(), parts.step().unwrap());
     assert!((whole.loss - parts.loss).abs() < 1e-5, "{whole:?} {parts:?}");
     assert!((whole.gradient_norm - parts.gradient_norm).abs() < 1e-3 * whole.gradient_norm);
     assert_eq!(whole.accuracy, parts.accuracy);
-    let odd = PretrainingConfig { parts: 3, ..config() };
+    let odd = ContrastiveTraining { parts: 3, ..config() };
     assert!(Contrastive::new(&encoded, sampler(), NETWORK, odd, &Device::cpu()).is_err());
 }

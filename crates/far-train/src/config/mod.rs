@@ -77,7 +77,7 @@ impl TrainConfig {
         let arm = self.arm.arm()?;
         self.tokenizer.check()?;
         self.world_model.check()?;
-        self.encoder.network().validate()?;
+        self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;

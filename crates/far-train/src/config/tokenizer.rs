@@ -1,7 +1,10 @@
 //! `[tokenizer]`: how frames become latents.
 
 use crate::{Error, Result};
-use far_model::{LatentShape, PatchPcaConfig, PrecomputedConfig};
+use far_model::{
+    ConvolutionalConfig, ConvolutionalTrainingConfig, LatentShape, PatchPcaConfig,
+    PrecomputedConfig,
+};
 use serde::{Deserialize, Serialize};
 
 /// Which tokenizer is used, with the settings of each.
@@ -12,6 +15,10 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Settings of `patch-pca`.
     pub patch_pca: PatchPcaConfig,
+    /// Settings of `convolutional`.
+    pub convolutional: ConvolutionalConfig,
+    /// How it is trained.
+    pub convolutional_training: ConvolutionalTrainingConfig,
     /// Settings of `precomputed`.
     pub precomputed: PrecomputedConfig,
 }
@@ -22,6 +29,8 @@ pub struct TokenizerConfig {
 pub enum TokenizerKind {
     /// Principal components of patches, fitted to the dataset in seconds.
     PatchPca,
+    /// A small autoencoder, trained on the dataset in minutes.
+    Convolutional,
     /// Latents that came with the data.
     Precomputed,
 }
@@ -30,6 +39,7 @@ impl TokenizerConfig {
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),
+            TokenizerKind::Convolutional => self.check_convolutional(),
             TokenizerKind::Precomputed => self.check_precomputed(),
         }
     }
@@ -53,6 +63,19 @@ impl TokenizerConfig {
             return Err(Error::setting("tokenizer.patch_pca.channels", reason));
         }
         Ok(())
+    }
+
+    fn check_convolutional(&self) -> Result<()> {
+        self.convolutional.shape()?;
+        let ConvolutionalTrainingConfig { frames, steps, batch, learning_rate } =
+            self.convolutional_training;
+        let counts = [
+            ("tokenizer.convolutional_training.frames", frames as u64),
+            ("tokenizer.convolutional_training.steps", steps),
+            ("tokenizer.convolutional_training.batch", batch as u64),
+        ];
+        counts.into_iter().try_for_each(|(key, count)| super::positive(key, count))?;
+        super::positive_number("tokenizer.convolutional_training.learning_rate", learning_rate)
     }
 
     fn check_precomputed(&self) -> Result<()> {

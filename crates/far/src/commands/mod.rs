@@ -4,6 +4,7 @@ mod bench;
 mod data;
 mod demo;
 mod memory;
+mod train;
 mod world;
 
 use clap::Subcommand;
@@ -13,6 +14,8 @@ use clap::Subcommand;
 pub enum Command {
     /// Walk villages, learn what to recall, and compare every rule: the first thing to run.
     Demo(demo::Arguments),
+    /// Train a world model and the recall that serves it.
+    Train(train::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -31,6 +34,7 @@ pub enum Command {
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Train(arguments) => train::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),
