@@ -148,6 +148,8 @@ impl CueEncoder for ColorEncoder {
 /// Its loss is the mean square of what that misses, whatever the noise, so utilities are exact.
 pub struct Copier {
     schedule: NoiseSchedule,
+    /// What it generates whatever it is given, if it is that stubborn.
+    stubborn: Option<f32>,
     /// The noise of every prediction in the order they were asked for.
     pub noises: Mutex<Vec<Vec<f32>>>,
     /// The latents, present and slots, of every context that was sampled.
@@ -160,7 +162,12 @@ impl Copier {
     pub fn new() -> Self {
         let schedule = NoiseSchedule::linear(1000, 1e-4, 2e-2).expect("the customary schedule");
         let (noises, contexts) = (Mutex::default(), Mutex::default());
-        Self { schedule, noises, contexts, timesteps: Mutex::default() }
+        Self { schedule, stubborn: None, noises, contexts, timesteps: Mutex::default() }
+    }
+
+    /// One that generates nothing but this value.
+    pub fn stubborn(value: f32) -> Self {
+        Self { stubborn: Some(value), ..Self::new() }
     }
 
     fn predict(contexts: &ContextBatch) -> Vec<f32> {
@@ -222,6 +229,9 @@ impl WorldModel for Copier {
         let each = 3 * (1 + contexts.slots());
         let seen = contexts.latents().chunks(each).map(<[f32]>::to_vec);
         self.contexts.lock().expect("one test").extend(seen);
-        Ok(Self::predict(contexts))
+        Ok(match self.stubborn {
+            None => Self::predict(contexts),
+            Some(value) => vec![value; noise.len()],
+        })
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::LatentShape;
 use crate::{Error, Result};
+use far_data::Dataset;
 use far_memory::{Displacement, Pose};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,30 @@ pub struct ConditionScale {
 }
 
 impl ConditionScale {
+    /// The units for a dataset: as length the root mean square of the distance covered in 8, 16, 24
+    /// and 32 frames of these episodes, which is about as far as goals and useful memories lie, as
+    /// time 128 frames.
+    ///
+    /// # Errors
+    /// If an episode cannot be read.
+    pub fn of_dataset(dataset: &Dataset, episodes: &[u32]) -> Result<Self> {
+        let (mut squares, mut pairs) = (0.0, 0usize);
+        for id in episodes {
+            let episode = dataset.episode(*id)?;
+            let poses = episode.poses();
+            for gap in [8, 16, 24, 32] {
+                for (from, to) in poses.iter().zip(poses.iter().skip(gap)) {
+                    squares += f64::from(from.distance(to)).powi(2);
+                    pairs += 1;
+                }
+            }
+        }
+        let length = (squares / pairs.max(1) as f64).sqrt() as f32;
+        // A camera that never moves has no unit of length; any will do.
+        let length = if length > 1e-3 { length } else { 1.0 };
+        Ok(Self { length, time: 128.0 / dataset.description().fps })
+    }
+
     /// How a displacement is told to a network: meters in units of length, angles as sine and cosine.
     pub fn pose_features(&self, displacement: Displacement) -> [f32; POSE_FEATURES] {
         let Displacement { forward, left, up, turn, tilt } = displacement;

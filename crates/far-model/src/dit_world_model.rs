@@ -367,6 +367,10 @@ macro_rules! world_model {
                 &self.core.schedule
             }
 
+            fn prediction(&self) -> Prediction {
+                self.core.prediction()
+            }
+
             fn losses(
                 &$self,
                 contexts: &ContextBatch,

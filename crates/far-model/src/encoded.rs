@@ -7,6 +7,7 @@ use crate::{
 };
 use far_data::{CachedTensor, DataError, Dataset, Precision, TensorCache};
 use far_memory::{Cue, Memory, Observation, Pool, Pose, RecallQuery, Schema, Snapshot};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -194,6 +195,19 @@ impl EncodedDataset {
         let episode = Arc::new(self.encode(id)?);
         self.held.lock().expect("no holder panics").put(id, episode.clone());
         Ok(episode)
+    }
+
+    /// Makes the latents and keys of these episodes that are not in the cache yet, several episodes
+    /// at once; `done` is called after each.
+    ///
+    /// # Errors
+    /// If one cannot be read or encoded.
+    pub fn prepare(&self, episodes: &[u32], done: impl Fn() + Sync) -> Result<()> {
+        episodes.par_iter().try_for_each(|id| {
+            self.episode(*id)?;
+            done();
+            Ok(())
+        })
     }
 
     fn encode(&self, id: u32) -> Result<EncodedEpisode> {

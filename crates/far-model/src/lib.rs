@@ -1,5 +1,7 @@
 //! The networks of `far`.
 
+mod candidate;
+mod candidate_distillation;
 mod context;
 mod convolution_stack;
 mod cue_encoder;
@@ -21,14 +23,19 @@ mod posterior;
 mod query_adapter;
 mod query_vit;
 mod retriever_batch;
+mod retriever_health;
 mod token_dit;
 mod tokenizer;
 mod trainable_gate;
 mod trainable_retriever;
+mod utility;
+mod utility_config;
 mod vision_encoder;
 mod weight_file;
 mod world_model;
 
+pub use candidate::CandidatePools;
+pub use candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use context::{
     ConditionScale, ContextBatch, FrameCondition, POSE_FEATURES, PredictionQuery, Remembered,
 };
@@ -44,9 +51,10 @@ pub use latent::LatentShape;
 pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
 pub use longlive_encoder::LongLiveEncoder;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
-pub use posterior::posterior_divergence;
+pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use retriever_batch::RetrieverBatch;
+pub use retriever_health::{PoolHealth, RetrieverHealth};
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
@@ -55,5 +63,7 @@ pub use tokenizer::{
 pub use trainable_retriever::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
+pub use utility::UtilityEstimator;
+pub use utility_config::{UtilityConfig, UtilityMode, UtilityWeight};
 pub use vision_encoder::{EncoderDescription, VisionEncoder};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

@@ -12,8 +12,8 @@
 use crate::dit::{Block, BlockConfig, Grouping, Linear, ModulationStart};
 use crate::{ActionFeatures, Error, LatentShape, Result};
 use far_tensor::{
-    Activation, ArenaBuilder, Initialization, Modulation, ParameterId, Parameters, Tape, Tensor,
-    position_table,
+    Activation, ArenaBuilder, Attention, Initialization, Modulation, ParameterId, Parameters, Tape,
+    Tensor, position_table,
 };
 use serde::{Deserialize, Serialize};
 
@@ -162,12 +162,23 @@ impl QueryVit {
         let tokens = tape.add(&tokens, &positions)?;
         let class = tape.repeat(&parameters.tensor(self.class), 0, count)?;
         let mut x = tape.concat(&[&class, &tokens], 1)?;
-        for block in &self.blocks {
+        let (last, others) = self.blocks.split_last().expect("a network has a block");
+        for block in others {
             let grouping = Grouping { groups: count, key_mask: None };
             x = block.forward(tape, parameters, &x, &condition, grouping)?;
         }
 
-        let class = tape.slice(&x, 1, 0..1)?.reshape([count, width])?;
+        // Only [CLS] is read, so only it goes through most of the last block.
+        let (qkv, modulation) = last.project(tape, parameters, &x, &condition)?;
+        let query = tape.slice(&qkv, 1, 0..1)?;
+        let query = tape.slice(&query, 2, 0..width)?;
+        let key_value = tape.slice(&qkv, 2, width..3 * width)?;
+        let attention = Attention { heads: last.heads(), groups: count, key_mask: None };
+        let attended = tape.cross_attention(&query, &key_value, attention)?;
+        let class = tape.slice(&x, 1, 0..1)?;
+        let class = last.finish(tape, parameters, &class, &attended, &modulation)?;
+
+        let class = class.reshape([count, width])?;
         let vectors = self.modulation.forward(tape, parameters, &condition)?;
         let vectors = vectors.reshape([condition.shape().rows(), 2, width])?;
         let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };

@@ -2,7 +2,7 @@
 
 use crate::{
     ActionFeatures, ConditionScale, CueEncoder, Error, LatentShape, QueryVit, QueryVitConfig,
-    Result,
+    Result, Tokenizer,
 };
 use far_data::hash_bytes;
 use far_tensor::{
@@ -30,14 +30,21 @@ pub struct EncoderDescription {
     pub network: QueryVitConfig,
     /// The latents it reads.
     pub latent: LatentShape,
+    /// The recipe of the tokenizer that makes them.
+    pub tokenizer: String,
     /// The units of the actions it was taught.
     pub scale: ConditionScale,
 }
 
 impl EncoderDescription {
     /// An encoder of the cue "vision".
-    pub fn vision(network: QueryVitConfig, latent: LatentShape, scale: ConditionScale) -> Self {
-        Self { cue: CUE.to_owned(), network, latent, scale }
+    pub fn vision(
+        network: QueryVitConfig,
+        tokenizer: &dyn Tokenizer,
+        scale: ConditionScale,
+    ) -> Self {
+        let (latent, tokenizer) = (tokenizer.shape(), tokenizer.recipe());
+        Self { cue: CUE.to_owned(), network, latent, tokenizer, scale }
     }
 
     /// The network and its fresh parameters.
@@ -60,7 +67,8 @@ impl EncoderDescription {
 /// let latent = LatentShape { channels: 4, height: 4, width: 4, patch: 2 };
 /// let network = QueryVitConfig { depth: 1, width: 16, heads: 2, key: 8 };
 /// let scale = ConditionScale { length: 4.0, time: 6.4 };
-/// let description = EncoderDescription::vision(network, latent, scale);
+/// let (cue, tokenizer) = ("vision".into(), "none".into());
+/// let description = EncoderDescription { cue, network, latent, tokenizer, scale };
 /// let (_, parameters) = description.build(7)?;
 /// let encoder = VisionEncoder::new(description, parameters.values(), &Device::cpu())?;
 /// assert_eq!(encoder.keys(&[0.5; 3 * 64])?.len(), 3 * 8);
@@ -102,6 +110,19 @@ impl VisionEncoder {
     /// Everything but the weights.
     pub fn description(&self) -> &EncoderDescription {
         &self.description
+    }
+
+    /// Checks that the latents of a tokenizer are those that the encoder was taught.
+    ///
+    /// # Errors
+    /// If they are others.
+    pub fn check_tokenizer(&self, tokenizer: &dyn Tokenizer) -> Result<()> {
+        if self.description.tokenizer == tokenizer.recipe() {
+            return Ok(());
+        }
+        let taught = &self.description.tokenizer;
+        let reason = format!("the encoder was taught with another tokenizer, {taught}");
+        Err(Error::Setting { setting: "encoder", reason })
     }
 
     /// Writes the encoder: its weights by name, as PyTorch has them, and its description as a note.
@@ -225,7 +246,8 @@ mod tests {
     fn description() -> EncoderDescription {
         let network = QueryVitConfig { depth: 2, width: 16, heads: 2, key: 8 };
         let scale = ConditionScale { length: 3.0, time: 6.4 };
-        EncoderDescription::vision(network, LATENT, scale)
+        let (cue, tokenizer) = (CUE.to_owned(), "made up".to_owned());
+        EncoderDescription { cue, network, latent: LATENT, tokenizer, scale }
     }
 
     /// An encoder whose weights are all random, so that queries depend on actions.

@@ -10,7 +10,8 @@ use crate::{Error, Result};
 use far_eval::Clip;
 use far_memory::{CueConfig, MemoryId, Pool, Retriever, RetrieverConfig, Snapshot};
 use far_model::{
-    METADATA_CUE, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever, posterior_divergence,
+    DistillationTarget, METADATA_CUE, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever,
+    posterior_divergence,
 };
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};
 
@@ -126,7 +127,8 @@ impl<'a> Distillation<'a> {
         let learning = &self.learning;
         let step = self.trained.step(&self.device, 1, |tape, parameters, _| {
             let scores = learning.scores(tape, parameters, &inputs)?;
-            posterior_divergence(tape, &scores.fused, &utilities, Some(inputs.mask()))
+            let (mask, target) = (Some(inputs.mask()), DistillationTarget::Posterior);
+            posterior_divergence(tape, &scores.fused, &utilities, mask, target)
         })?;
         Ok(step.loss)
     }

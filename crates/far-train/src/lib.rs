@@ -1,15 +1,37 @@
-//! Training of what is recalled.
+//! Training of what is recalled and of the world model that reads it.
 
+mod arm_training;
 mod config;
+mod context_source;
+mod contrastive;
 mod distillation;
 mod error;
+mod joint;
+mod learned_retriever;
+mod metrics;
+mod question;
+mod requirement;
+mod retrieval;
+mod run;
+mod run_folder;
+mod workshop;
 
+pub use arm_training::ArmTraining;
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ContextAttention, CueWeights, DataConfig,
-    DitConfig, Documented, EncoderConfig, EvaluationSettings, FAR_ARMS, FarArm, KeyCue, PRESETS,
-    PatchPcaConfig, PrecomputedConfig, PredictionKind, PretrainingSettings, RetrieverSettings,
-    TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, UtilityConfig,
-    UtilityMode, UtilityWeight, documented,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, DataConfig, Documented, EncoderConfig,
+    EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
+    TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, documented,
 };
+pub use context_source::{ContextSource, disturb};
+pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
+pub use joint::{Joint, JointConfig, JointStep};
+pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
+pub use metrics::{EvaluationRecord, PoolRecord, Record, RetrieverRecord, StepRecord};
+pub use question::{Question, recall};
+pub use requirement::check_dataset;
+pub use retrieval::{Retrieval, retrieval};
+pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
+pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};
+pub use workshop::{Stage, Workshop};

@@ -30,7 +30,7 @@ fn run(folder: &Path, variant: &str, episodes: u32, threads: usize) -> (usize, u
 
 #[test]
 fn any_number_of_threads_gives_the_same_bytes() {
-    for variant in ["static", "changing"] {
+    for variant in ["static", "patrol", "changing"] {
         let folders = [1, 2, 3].map(|threads| {
             let folder = tempfile::tempdir().unwrap();
             run(folder.path(), variant, 3, threads);

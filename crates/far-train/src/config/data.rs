@@ -1,8 +1,13 @@
 //! `[data]`: which episodes are learned from, and how examples are drawn from them.
 
-use far_data::{AnchorConfig, SamplingConfig, Split, SplitRule};
+use super::TokenizerConfig;
+use crate::Result;
+use far_data::{AnchorConfig, Dataset, SamplingConfig, Split, SplitRule};
+use far_model::EncodedDataset;
+use far_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The dataset and the stream of training examples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +32,26 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
+    /// Opens the dataset and fits the tokenizer to its training split; latents are cached in the
+    /// folder `cache` of the dataset. `progress` hears of every update of a tokenizer that is trained.
+    ///
+    /// # Errors
+    /// If the dataset cannot be read, or does not fit the tokenizer.
+    pub fn open(
+        &self,
+        tokenizer: &TokenizerConfig,
+        seed: u64,
+        device: &Device,
+        progress: impl FnMut(),
+    ) -> Result<EncodedDataset> {
+        let dataset = Arc::new(Dataset::open(&self.folder)?);
+        let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
+        let episodes = dataset.select(rule, Split::Train)?;
+        let tokenizer = tokenizer.build(&dataset, &episodes, seed, device, progress)?;
+        let (cache, most) = (self.folder.join("cache"), self.memory_megabytes << 20);
+        Ok(EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most))
+    }
+
     /// How the sampler of the training split is set.
     pub fn sampling(&self, seed: u64) -> SamplingConfig {
         SamplingConfig {

@@ -1,5 +1,9 @@
 //! `[encoder]`: the frozen encoder of the key cue.
 
+use super::DataConfig;
+use crate::{ContrastiveTraining, Result};
+use far_data::{ContrastiveConfig, Split};
+use far_model::{InfoNce, PositiveForm, QueryVitConfig};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -21,8 +25,64 @@ pub struct EncoderConfig {
     pub pretraining: PretrainingSettings,
 }
 
+impl EncoderConfig {
+    /// The settings of the network.
+    pub fn network(&self) -> QueryVitConfig {
+        let Self { depth, width, heads, key, .. } = *self;
+        QueryVitConfig { depth, width, heads, key }
+    }
+
+    /// The settings of its training.
+    pub fn training(&self, seed: u64) -> ContrastiveTraining {
+        let PretrainingSettings { steps, learning_rate, form, temperature, warm_up, parts, .. } =
+            self.pretraining;
+        let loss = InfoNce { form, temperature };
+        ContrastiveTraining { steps, learning_rate, warm_up, parts, seed, loss }
+    }
+
+    /// What it is shown: pairs of the training split, goals as far ahead as the world model's.
+    pub fn sampling(&self, data: &DataConfig, seed: u64) -> ContrastiveConfig {
+        let PretrainingSettings { batch, positives, negatives, radius, heading, .. } =
+            self.pretraining;
+        ContrastiveConfig {
+            seed,
+            split_rule: data.split_rule,
+            split: Split::Train,
+            batch,
+            horizon: data.horizon,
+            positives,
+            negatives,
+            radius,
+            heading: (heading < 180.0).then_some(heading),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.network().validate()?;
+        let PretrainingSettings { steps, batch, positives, negatives, parts, .. } =
+            self.pretraining;
+        let counts = [
+            ("steps", steps),
+            ("batch", batch.into()),
+            ("positives", positives.into()),
+            ("negatives", negatives.into()),
+            ("parts", parts as u64),
+        ];
+        for (key, count) in counts {
+            super::positive(&format!("encoder.pretraining.{key}"), count)?;
+        }
+        let PretrainingSettings { learning_rate, temperature, radius, .. } = self.pretraining;
+        let numbers =
+            [("learning_rate", learning_rate), ("temperature", temperature), ("radius", radius)];
+        for (key, number) in numbers {
+            super::positive_number(&format!("encoder.pretraining.{key}"), number)?;
+        }
+        Ok(())
+    }
+}
+
 /// Contrastive pretraining.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PretrainingSettings {
     /// Updates. Paper: 400,000; dyn 12,500.
@@ -37,6 +97,14 @@ pub struct PretrainingSettings {
     pub negatives: u32,
     /// A memory within this many meters of the goal is positive.
     pub radius: f32,
-    /// Largest difference in heading of a positive, in degrees; any when absent, as for sound.
-    pub heading: Option<f32>,
+    /// Largest difference in heading of a positive, in degrees; 180 for any, as for sound.
+    pub heading: f32,
+    /// How several positives share the loss.
+    pub form: PositiveForm,
+    /// Temperature of the loss.
+    pub temperature: f32,
+    /// Updates over which the learning rate rises.
+    pub warm_up: u64,
+    /// Parts that a batch is worked off in, to save memory.
+    pub parts: usize,
 }

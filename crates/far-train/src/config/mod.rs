@@ -14,27 +14,27 @@ mod preset;
 mod retriever;
 mod tokenizer;
 mod training;
-mod utility;
-mod world_model;
 
-pub use arm::{Arm, ArmConfig, CueWeights, FAR_ARMS, FarArm, KeyCue};
+pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, KeyCue};
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
-pub use evaluation::EvaluationSettings;
+pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
-pub use tokenizer::{PatchPcaConfig, PrecomputedConfig, TokenizerConfig, TokenizerKind};
+pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
-pub use utility::{UtilityConfig, UtilityMode, UtilityWeight};
-pub use world_model::{ContextAttention, DitConfig, PredictionKind};
 
 use crate::{Error, Result};
+use far_model::{DitConfig, LongLiveConfig, UtilityConfig};
 use serde::{Deserialize, Serialize};
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
 /// oracle's recall quality in small worlds.
 const FEW_UPDATES: u64 = 100;
+
+/// Noise levels of the diffusion. Paper: 1,000.
+const NOISE_LEVELS: usize = 1000;
 
 /// Everything that decides what a run computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub struct TrainConfig {
     pub encoder: EncoderConfig,
     /// Who recalls.
     pub arm: ArmConfig,
+    /// The autoencoder of the rule `longlive-rag`.
+    pub longlive: LongLiveConfig,
     /// How recall is learned.
     pub retriever: RetrieverSettings,
     /// What a memory is credited with.
@@ -57,7 +59,7 @@ pub struct TrainConfig {
     /// Steps, rates and intervals.
     pub training: TrainingSettings,
     /// How the result is judged.
-    pub evaluation: EvaluationSettings,
+    pub evaluation: EvaluationSection,
 }
 
 impl TrainConfig {
@@ -74,6 +76,9 @@ impl TrainConfig {
         })?;
         let arm = self.arm.arm()?;
         self.tokenizer.check()?;
+        self.world_model.check()?;
+        self.encoder.check()?;
+        self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;
         self.evaluation.check()

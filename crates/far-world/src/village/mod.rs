@@ -1,9 +1,10 @@
 //! Village: houses, lanes and trees in six kinds of country, after LoopNav.
 //!
 //! A walker looks around at A, goes to B (and C), and comes back on a way of its own. Everything up
-//! to the turn home is memory. In the variant `changing` a round over a few places is walked several
-//! times while paint, windows, shutters, doors, lanterns and stalls change, so that the nearest view
-//! is often stale.
+//! to the turn home is memory. On such a way home most views are new: the walker looks the other way.
+//! In the variant `patrol` a round over a few places is walked several times, so that what comes has
+//! been seen; in `changing` paint, windows, shutters, doors, lanterns and stalls change meanwhile, so
+//! that the nearest view is often stale.
 
 mod biome;
 mod change;
@@ -47,11 +48,11 @@ impl World for Village {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn variants(&self) -> &'static [&'static str] {
-        &["static", "changing"]
+        &["static", "patrol", "changing"]
     }
 
     fn fps(&self) -> f32 {
@@ -79,10 +80,10 @@ impl World for Village {
             let number = u64::from(index) * ATTEMPTS + attempt;
             let mut random = random(recording.seed, "route", number);
             let changing = recording.variant == "changing";
-            let route = if changing {
-                patrol_route(&town, &mut random, tier)
-            } else {
+            let route = if recording.variant == "static" {
                 loop_route(&town, &mut random, three, tier)
+            } else {
+                patrol_route(&town, &mut random, tier)
             };
             let Some(route) = route else { continue };
             let events = if changing { changes(&town, &route, &mut random) } else { Vec::new() };

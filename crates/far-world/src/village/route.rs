@@ -22,6 +22,12 @@ pub(super) const TURN: f32 = 0.15;
 pub(super) const EYE: f32 = 1.6;
 /// Frames before the walker sets out in a revisiting episode, per visit of a place.
 const LINGER: usize = 3;
+/// How far a walker of rounds strays from the middle of the way, in meters, and turns the head, in
+/// radians. Ways keep more distance from walls than that.
+const SWAY: f32 = 0.3;
+const HEAD_TURN: f32 = 0.2;
+/// Frames in which east, north and head go through one radian of their waves; no two in step.
+const SWAY_FRAMES: [f32; 3] = [23.0, 31.0, 17.0];
 
 /// A planned way: one pose per frame.
 #[derive(Debug)]
@@ -105,9 +111,23 @@ pub(super) fn patrol_route(town: &Town, random: &mut ChaCha8Rng, tier: u32) -> O
         for leg in back {
             walker.follow(&points(town, leg));
         }
-        return Some(Route { name: "patrol", tier: spread, poses: walker.finish(), boundary });
+        let mut poses = walker.finish();
+        sway(&mut poses, random);
+        return Some(Route { name: "patrol", tier: spread, poses, boundary });
     }
     None
+}
+
+/// Moves the walker a little to all sides and turns the head, slowly and never twice alike: nobody
+/// walks a round again step by step, and a memory should not be the very picture that comes.
+fn sway(poses: &mut [Pose], random: &mut ChaCha8Rng) {
+    let phases: [f32; 3] = std::array::from_fn(|_| random.random_range(0.0..2.0 * PI));
+    for (frame, pose) in poses.iter_mut().enumerate() {
+        let wave = |which: usize| (frame as f32 / SWAY_FRAMES[which] + phases[which]).sin();
+        let [x, y, z] = pose.position;
+        let position = [x + SWAY * wave(0), y + SWAY * wave(1), z];
+        *pose = Pose::from_yaw_pitch(position, pose.yaw() + HEAD_TURN * wave(2), pose.pitch());
+    }
 }
 
 fn start(town: &Town, random: &mut ChaCha8Rng, a: Cell) -> Walker {

@@ -1,0 +1,336 @@
+//! Contrastive pretraining of the encoder: the query of a frame and an action is drawn toward the
+//! keys of what was seen near the goal, away from other keys of the same episode.
+//!
+//! Queries h = enc(z, a) and keys k = enc(z, ∅) come from one network; the loss is InfoNCE over
+//! their cosines. Afterwards the encoder is frozen, so keys of memories are made once and kept.
+
+use crate::{Error, Result};
+use far_data::{ContrastiveConfig, ContrastiveExample, ContrastiveSampler};
+use far_model::{
+    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, InfoNce, QueryVit,
+    QueryVitConfig, Similarities, VisionEncoder,
+};
+use far_tensor::{
+    AdamWConfig, Checkpoint, CheckpointWriter, Device, Matching, Parameters, Tape, Tensor, Trained,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The note of a checkpoint that holds what decides the run.
+const NOTE: &str = "pretraining";
+
+/// How pretraining goes, besides what it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContrastiveTraining {
+    /// Updates. Paper: 400,000; dyn 12,500.
+    pub steps: u64,
+    /// Learning rate. Paper: 2e-4; dyn 5e-5.
+    pub learning_rate: f32,
+    /// Updates over which the rate rises; the paper gives none, 5,000 as in joint training.
+    pub warm_up: u64,
+    /// Parts that a batch is worked off in, one after the other, to save memory.
+    pub parts: usize,
+    /// Seed of the parameters.
+    pub seed: u64,
+    /// The loss.
+    pub loss: InfoNce,
+}
+
+impl Default for ContrastiveTraining {
+    fn default() -> Self {
+        Self {
+            steps: 400_000,
+            learning_rate: 2e-4,
+            warm_up: 5_000,
+            parts: 1,
+            seed: 0,
+            loss: InfoNce::default(),
+        }
+    }
+}
+
+/// What an update saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContrastiveStep {
+    /// The number of this update, from 1.
+    pub number: u64,
+    /// The loss before it.
+    pub loss: f32,
+    /// The share of queries whose best key is a positive.
+    pub accuracy: f32,
+    /// The gradient's norm before clipping.
+    pub gradient_norm: f32,
+}
+
+/// Everything that decides a run: a checkpoint of another one is refused.
+#[derive(Serialize)]
+struct Identity<'a> {
+    encoder: &'a EncoderDescription,
+    sampler: &'a ContrastiveConfig,
+    pretraining: ContrastiveTraining,
+}
+
+/// An encoder in training.
+pub struct Contrastive<'a> {
+    encoded: &'a EncodedDataset,
+    sampler: ContrastiveSampler<'a>,
+    config: ContrastiveTraining,
+    description: EncoderDescription,
+    identity: String,
+    network: QueryVit,
+    trained: Trained,
+    device: Device,
+}
+
+impl<'a> Contrastive<'a> {
+    /// Begins to train an encoder of the latents of `encoded`.
+    ///
+    /// # Errors
+    /// If a setting is out of range or the dataset has nothing to draw.
+    pub fn new(
+        encoded: &'a EncodedDataset,
+        sampler: ContrastiveConfig,
+        network: QueryVitConfig,
+        config: ContrastiveTraining,
+        device: &Device,
+    ) -> Result<Self> {
+        if config.parts == 0 || !(sampler.batch as usize).is_multiple_of(config.parts) {
+            let reason = format!("{} does not divide the batch {}", config.parts, sampler.batch);
+            return Err(Error::setting("encoder.pretraining.parts", reason));
+        }
+        let dataset = encoded.dataset();
+        let rule = sampler.split_rule.unwrap_or(dataset.description().splits[0]);
+        let episodes = dataset.select(rule, sampler.split)?;
+        let scale = ConditionScale::of_dataset(dataset, &episodes)?;
+        let description = EncoderDescription::vision(network, encoded.tokenizer().as_ref(), scale);
+        let (network, parameters) = description.build(config.seed)?;
+        let identity = Identity { encoder: &description, sampler: &sampler, pretraining: config };
+        let identity = serde_json::to_string(&identity).expect("settings become JSON");
+        let optimizer = AdamWConfig {
+            learning_rate: config.learning_rate,
+            warm_up: config.warm_up,
+            average_decay: None,
+            ..AdamWConfig::default()
+        };
+        Ok(Self {
+            encoded,
+            sampler: ContrastiveSampler::new(dataset, sampler)?,
+            config,
+            description,
+            identity,
+            network,
+            trained: Trained::new(parameters, optimizer),
+            device: device.clone(),
+        })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &ContrastiveTraining {
+        &self.config
+    }
+
+    /// The updates made so far.
+    pub fn done(&self) -> u64 {
+        self.trained.optimizer.updates()
+    }
+
+    /// One update.
+    ///
+    /// # Errors
+    /// If an episode cannot be read, or the loss is not finite; the parameters are then as they
+    /// were.
+    pub fn step(&mut self) -> Result<ContrastiveStep> {
+        let examples = self.sampler.batch(self.done())?;
+        let size = examples.len().div_ceil(self.config.parts);
+        let scale = &self.description.scale;
+        let parts = examples.chunks(size).map(|part| Batch::new(self.encoded, scale, part));
+        let parts: Vec<Batch> = parts.collect::<Result<_>>()?;
+        let (network, loss) = (&self.network, self.config.loss);
+        let mut hits = vec![0; parts.len()];
+        let step = self.trained.step(&self.device, parts.len(), |tape, parameters, part| {
+            let (loss, found) = parts[part].loss(tape, network, parameters, loss)?;
+            hits[part] = found;
+            Ok(loss)
+        })?;
+        Ok(ContrastiveStep {
+            number: step.update.number,
+            loss: step.loss,
+            accuracy: hits.iter().sum::<usize>() as f32 / examples.len() as f32,
+            gradient_norm: step.update.gradient_norm,
+        })
+    }
+
+    /// The encoder as it stands, frozen.
+    ///
+    /// # Errors
+    /// If memory is short of it.
+    pub fn encoder(&self) -> Result<VisionEncoder> {
+        let values = self.trained.parameters.values();
+        Ok(VisionEncoder::new(self.description.clone(), values, &self.device)?)
+    }
+
+    /// Writes everything that is needed to go on.
+    ///
+    /// # Errors
+    /// If a number is not finite or the system refuses.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let Trained { parameters, optimizer, .. } = &self.trained;
+        let file = CheckpointWriter::new().parameters("encoder.", parameters);
+        let file = file.optimizer("optimizer.", parameters, optimizer);
+        Ok(file.note(NOTE, self.identity.as_str()).save(path)?)
+    }
+
+    /// Goes on from what [`Contrastive::save`] wrote, as if training had never stopped.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or belongs to another run.
+    pub fn resume(&mut self, path: &Path) -> Result<()> {
+        let mut file = Checkpoint::open(path)?;
+        let found = file.notes().get(NOTE).map(String::as_str).unwrap_or_default();
+        if found != self.identity {
+            let (key, found, wanted) = first_difference(found, &self.identity);
+            return Err(Error::OtherConfig { folder: path.to_owned(), key, found, wanted });
+        }
+        let Trained { parameters, optimizer, .. } = &mut self.trained;
+        file.load_parameters("encoder.", parameters, Matching::Strict)?;
+        file.load_optimizer("optimizer.", parameters, optimizer)?;
+        Ok(file.expect_all_used()?)
+    }
+}
+
+/// Examples as the network reads them: every frame once.
+struct Batch {
+    /// Latents of the current frames [B, T, C], and the actions taken there [B, 8].
+    current: Tensor,
+    actions: Tensor,
+    /// Latents of all positives and negatives [U, T, C], none twice.
+    memories: Tensor,
+    positives: Slots,
+    negatives: Slots,
+}
+
+/// Which memories belong to which query; missing ones are masked.
+struct Slots {
+    rows: Vec<usize>,
+    present: Tensor,
+}
+
+impl Slots {
+    /// As many slots for each query as the one with most memories needs.
+    fn new(rows: &[Vec<usize>]) -> Result<Self> {
+        let width = rows.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let (mut padded, mut present) = (Vec::new(), Vec::new());
+        for row in rows {
+            // A missing memory stands for the first one and does not count.
+            padded.extend(row.iter().copied().chain(std::iter::repeat(0)).take(width));
+            present.extend((0..width).map(|slot| f32::from(slot < row.len())));
+        }
+        Ok(Self { rows: padded, present: Tensor::from_slice(&present, [rows.len(), width])? })
+    }
+
+    /// The cosines of queries [B, D] with their memories' keys, of [U, D] → [B, slots].
+    fn cosines(
+        &self,
+        tape: &mut Tape,
+        queries: &Tensor,
+        keys: &Tensor,
+    ) -> far_tensor::Result<Tensor> {
+        let &[batch, width] = self.present.shape().extents() else { unreachable!("made so") };
+        let keys = tape.gather_rows(keys, self.rows.as_slice())?;
+        let dimension = keys.shape().last();
+        tape.cosine(queries, &keys.reshape([batch, width, dimension])?, 1e-6)
+    }
+
+    /// The best cosine of each query; −∞ where it has no memory.
+    fn best(&self, cosines: &Tensor) -> Vec<f32> {
+        let width = cosines.shape().last();
+        let rows = cosines.values().chunks(width).zip(self.present.values().chunks(width));
+        let best = rows.map(|(cosines, present)| {
+            let valid = cosines.iter().zip(present).filter(|(_, present)| **present != 0.0);
+            valid.map(|(cosine, _)| *cosine).fold(f32::NEG_INFINITY, f32::max)
+        });
+        best.collect()
+    }
+}
+
+impl Batch {
+    fn new(
+        encoded: &EncodedDataset,
+        scale: &ConditionScale,
+        examples: &[ContrastiveExample],
+    ) -> Result<Self> {
+        let shape = encoded.tokenizer().shape();
+        let sizes = |count: usize| [count, shape.tokens(), shape.token_width()];
+        let (mut current, mut actions, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut positives, mut negatives) = (Vec::new(), Vec::new());
+        let mut places: HashMap<(u32, u32), usize> = HashMap::new();
+        for example in examples {
+            let query = &example.query;
+            let episode = encoded.episode(query.episode)?;
+            let now = query.current as usize;
+            current.extend_from_slice(episode.latent(now));
+            let seconds = episode.times()[now + query.stride as usize] - episode.times()[now];
+            actions.push(ActionFeatures::new(scale, query.action, seconds as f32));
+            let mut place = |frame: &u32| {
+                let next = places.len();
+                *places.entry((query.episode, *frame)).or_insert_with(|| {
+                    memories.extend_from_slice(episode.latent(*frame as usize));
+                    next
+                })
+            };
+            positives.push(example.positives.iter().map(&mut place).collect());
+            negatives.push(example.negatives.iter().map(&mut place).collect());
+        }
+        Ok(Self {
+            current: Tensor::from_slice(&current, sizes(examples.len()))?,
+            actions: ActionFeatures::tensor(&actions),
+            memories: Tensor::from_slice(&memories, sizes(places.len()))?,
+            positives: Slots::new(&positives)?,
+            negatives: Slots::new(&negatives)?,
+        })
+    }
+
+    /// The loss, and how many queries have a positive as their best key.
+    fn loss(
+        &self,
+        tape: &mut Tape,
+        network: &QueryVit,
+        parameters: &Parameters,
+        loss: InfoNce,
+    ) -> far_tensor::Result<(Tensor, usize)> {
+        let keys = network.forward(tape, parameters, &self.memories, None)?;
+        let queries = network.forward(tape, parameters, &self.current, Some(&self.actions))?;
+        let near = self.positives.cosines(tape, &queries, &keys)?;
+        let far = self.negatives.cosines(tape, &queries, &keys)?;
+        let best = self.positives.best(&near).into_iter().zip(self.negatives.best(&far));
+        let hits = best.filter(|(near, far)| near > far).count();
+        let positives = Similarities { cosines: &near, present: &self.positives.present };
+        let negatives = Similarities { cosines: &far, present: &self.negatives.present };
+        Ok((loss.loss(tape, positives, negatives)?, hits))
+    }
+}
+
+/// The first key in which two JSON objects differ, with both values.
+fn first_difference(found: &str, wanted: &str) -> (String, String, String) {
+    let parse = |text| serde_json::from_str(text).unwrap_or(serde_json::Value::Null);
+    let (found, wanted): (serde_json::Value, serde_json::Value) = (parse(found), parse(wanted));
+    differing("", &found, &wanted)
+        .unwrap_or_else(|| ("its settings".into(), found.to_string(), wanted.to_string()))
+}
+
+fn differing(
+    path: &str,
+    found: &serde_json::Value,
+    wanted: &serde_json::Value,
+) -> Option<(String, String, String)> {
+    match (found.as_object(), wanted.as_object()) {
+        (Some(here), Some(there)) => there.iter().find_map(|(key, wanted)| {
+            let found = here.get(key).unwrap_or(&serde_json::Value::Null);
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            differing(&path, found, wanted)
+        }),
+        _ => (found != wanted).then(|| (path.to_owned(), found.to_string(), wanted.to_string())),
+    }
+}

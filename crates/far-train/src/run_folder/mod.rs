@@ -1,0 +1,341 @@
+//! The folder of a run: what was computed, in files that are whole whenever the program dies.
+//!
+//! ```text
+//! config.toml        the resolved configuration, with a comment above every setting
+//! metrics.jsonl      one line per logged step, retriever step and evaluation
+//! checkpoints/       step-000000250.safetensors, …: everything that training needs to go on
+//! tokenizer.safetensors, encoder.safetensors, …   what was made before the first step
+//! results.json       the evaluation at the end
+//! environment.json   where and when it ran; the only file that is not a function of the configuration
+//! lock               held while somebody trains here
+//! ```
+//!
+//! The rules that make `kill -9` harmless at any moment:
+//!
+//! 1. Files are replaced whole: written beside their place, synced, renamed, and the folder synced.
+//! 2. A checkpoint of step n is published only after the lines of `metrics.jsonl` up to n are synced.
+//! 3. Opening a run again cuts the lines after the checkpoint that it goes on from.
+//! 4. Older checkpoints are removed only after a newer one is published.
+//!
+//! So a run that was interrupted anywhere goes on from the newest checkpoint and writes the same
+//! bytes that it would have written without.
+
+mod environment;
+mod metrics_file;
+
+pub use environment::{Environment, Session};
+
+use crate::{Error, Result, TrainConfig};
+use far_memory::store::{Disk, LocalDisk};
+use metrics_file::MetricsFile;
+use serde::Serialize;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const CONFIG: &str = "config.toml";
+const METRICS: &str = "metrics.jsonl";
+const RESULTS: &str = "results.json";
+const ENVIRONMENT: &str = "environment.json";
+const LOCK: &str = "lock";
+const CHECKPOINTS: &str = "checkpoints";
+/// The suffix of a file that is being written.
+const PARTIAL: &str = ".partial";
+
+/// What to do with a run that is already in the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Go on with it; refuse another configuration.
+    Resume,
+    /// Throw it away.
+    Discard,
+}
+
+/// How many checkpoints stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// The newest ones.
+    pub newest: usize,
+    /// Multiples of this step, besides; 0 for none.
+    pub milestone_every: u64,
+}
+
+/// The folder of a run, locked for this process.
+pub struct RunFolder {
+    path: PathBuf,
+    disk: Box<dyn Disk>,
+    checkpoints: Box<dyn Disk>,
+    retention: Retention,
+    metrics: MetricsFile,
+    environment: Environment,
+    _lock: Box<dyn Send + Sync>,
+}
+
+impl RunFolder {
+    /// Opens the folder for a run with this configuration, making it if it is not there.
+    ///
+    /// # Errors
+    /// If another process trains here, the folder holds a run with another configuration or
+    /// something that is no run, or the disk refuses.
+    pub fn open(
+        path: &Path,
+        config: &TrainConfig,
+        existing: Existing,
+        session: Session,
+    ) -> Result<Self> {
+        // A folder that is nothing of ours must stay as it is: no lock, no subfolder.
+        if path.is_dir() {
+            let disk = LocalDisk::open(path).map_err(Error::file("open", path))?;
+            check_is_run(path, &disk)?;
+        }
+        let make = |path: &Path| LocalDisk::create(path).map_err(Error::file("create", path));
+        let (disk, checkpoints) = (make(path)?, make(&path.join(CHECKPOINTS))?);
+        Self::open_on(path, Box::new(disk), Box::new(checkpoints), config, existing, session)
+    }
+
+    /// As [`RunFolder::open`], over two disks: the folder's own files and its checkpoints.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_on(
+        path: &Path,
+        disk: Box<dyn Disk>,
+        checkpoints: Box<dyn Disk>,
+        config: &TrainConfig,
+        existing: Existing,
+        session: Session,
+    ) -> Result<Self> {
+        let lock = disk.lock(LOCK).map_err(|source| match source.kind() {
+            io::ErrorKind::WouldBlock => {
+                Error::Locked { folder: path.to_path_buf(), holder: source.to_string() }
+            }
+            _ => Error::file("lock", &path.join(LOCK))(source),
+        })?;
+        if existing == Existing::Discard {
+            discard(path, &*disk, &*checkpoints)?;
+        }
+        remove_partial(path, &*disk)?;
+        remove_partial(&path.join(CHECKPOINTS), &*checkpoints)?;
+        match read(&*disk, CONFIG, path)? {
+            None => replace(path, &*disk, CONFIG, config.to_commented_toml().as_bytes())?,
+            Some(text) => {
+                let found = TrainConfig::from_toml(&text, &path.join(CONFIG).to_string_lossy())?;
+                if let Some((key, wanted, found)) = config.first_difference(&found) {
+                    let folder = path.to_path_buf();
+                    return Err(Error::OtherConfig { folder, key, found, wanted });
+                }
+            }
+        }
+        let mut environment = match read(&*disk, ENVIRONMENT, path)? {
+            None => Environment::default(),
+            Some(text) => Environment::parse(&text, &path.join(ENVIRONMENT))?,
+        };
+        environment.sessions.push(session);
+        replace(path, &*disk, ENVIRONMENT, environment.to_json().as_bytes())?;
+        let metrics = MetricsFile::open(&path.join(METRICS), &*disk, METRICS)?;
+        let retention = Retention {
+            newest: config.training.keep_checkpoints,
+            milestone_every: config.training.milestone_every,
+        };
+        let path = path.to_path_buf();
+        Ok(Self { path, disk, checkpoints, retention, metrics, environment, _lock: lock })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Steps of all checkpoints, newest first.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub fn checkpoint_steps(&self) -> Result<Vec<u64>> {
+        let folder = self.path.join(CHECKPOINTS);
+        let names = self.checkpoints.list().map_err(Error::file("list", &folder))?;
+        let mut steps: Vec<u64> = names.iter().filter_map(|name| step_of(name)).collect();
+        steps.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(steps)
+    }
+
+    /// Where the checkpoint of a step lies.
+    pub fn checkpoint_path(&self, step: u64) -> PathBuf {
+        self.path.join(CHECKPOINTS).join(checkpoint_name(step))
+    }
+
+    /// Goes on from the newest checkpoint that `load` accepts, and cuts the metrics to it. Returns
+    /// its step, or `None` if there is no checkpoint at all, and what was wrong with newer ones.
+    ///
+    /// # Errors
+    /// If there are checkpoints and none of them can be loaded.
+    pub fn resume(
+        &mut self,
+        mut load: impl FnMut(&Path) -> Result<()>,
+    ) -> Result<(Option<u64>, Vec<Error>)> {
+        let mut refused = Vec::new();
+        for step in self.checkpoint_steps()? {
+            match load(&self.checkpoint_path(step)) {
+                Ok(()) => {
+                    self.metrics.cut_after(step)?;
+                    // Those that were refused would count among the newest; this run writes them
+                    // again.
+                    self.remove(|other| other > step)?;
+                    self.remove_old()?;
+                    return Ok((Some(step), refused));
+                }
+                Err(error) => refused.push(error),
+            }
+        }
+        if refused.is_empty() {
+            self.metrics.cut_all()?;
+            return Ok((None, refused));
+        }
+        let folder = self.path.join(CHECKPOINTS);
+        Err(Error::NoCheckpoint { folder, source: Box::new(refused.remove(0)) })
+    }
+
+    /// Appends a record to `metrics.jsonl`.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn log(&mut self, record: &crate::Record) -> Result<()> {
+        self.metrics.append(record)
+    }
+
+    /// Publishes the checkpoint of a step, which `save` writes to the path that it is given, and
+    /// removes those that are no longer kept. `seconds` of training belong to this session so far.
+    ///
+    /// # Errors
+    /// If saving fails or the disk refuses; the older checkpoints are then still there.
+    pub fn checkpoint(
+        &mut self,
+        step: u64,
+        seconds: f64,
+        save: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
+        self.metrics.sync()?;
+        let folder = self.path.join(CHECKPOINTS);
+        let (name, partial) = (checkpoint_name(step), checkpoint_name(step) + PARTIAL);
+        let path = folder.join(&name);
+        save(&folder.join(&partial))?;
+        let synced = self.checkpoints.open(&partial).and_then(|mut file| file.sync());
+        synced.map_err(Error::file("sync", &path))?;
+        self.checkpoints.rename(&partial, &name).map_err(Error::file("publish", &path))?;
+        self.checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
+        if let Some(session) = self.environment.sessions.last_mut() {
+            (session.last_step, session.seconds) = (step, seconds);
+        }
+        let environment = self.environment.to_json();
+        replace(&self.path, &*self.disk, ENVIRONMENT, environment.as_bytes())?;
+        self.remove_old()
+    }
+
+    /// Writes `results.json`.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn write_results(&self, results: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(results).expect("results are plain data") + "\n";
+        replace(&self.path, &*self.disk, RESULTS, text.as_bytes())
+    }
+
+    /// Seconds of training up to the last checkpoint, over all sessions.
+    pub fn seconds(&self) -> f64 {
+        self.environment.sessions.iter().map(|session| session.seconds).sum()
+    }
+
+    /// Removes what the retention does not keep; a kill may have come before it the last time.
+    fn remove_old(&self) -> Result<()> {
+        let Retention { newest, milestone_every } = self.retention;
+        let kept = self.checkpoint_steps()?.into_iter().nth(newest.saturating_sub(1)).unwrap_or(0);
+        let is_milestone = |step: u64| milestone_every > 0 && step.is_multiple_of(milestone_every);
+        self.remove(|step| step < kept && !is_milestone(step))
+    }
+
+    fn remove(&self, is_unwanted: impl Fn(u64) -> bool) -> Result<()> {
+        for step in self.checkpoint_steps()?.into_iter().filter(|step| is_unwanted(*step)) {
+            let path = self.checkpoint_path(step);
+            let removed = self.checkpoints.remove(&checkpoint_name(step));
+            removed.map_err(Error::file("remove", &path))?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn checkpoint_name(step: u64) -> String {
+    format!("step-{step:09}.safetensors")
+}
+
+fn step_of(name: &str) -> Option<u64> {
+    name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse().ok()
+}
+
+/// A folder counts as a run's if it has a configuration, or nothing that a run would not have
+/// before its first one.
+fn check_is_run(path: &Path, disk: &dyn Disk) -> Result<()> {
+    let mut names = disk.list().map_err(Error::file("list", path))?;
+    names.sort();
+    let early = |name: &str| name == LOCK || name == CHECKPOINTS || name.ends_with(PARTIAL);
+    if names.iter().any(|name| name == CONFIG) {
+        return Ok(());
+    }
+    match names.into_iter().find(|name| !early(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::NotARun { folder: path.to_path_buf(), name }),
+    }
+}
+
+/// Removes a run. Newest checkpoints go first and the configuration last: whatever is left when
+/// this is interrupted is a run that can go on or be discarded.
+fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
+    let folder = path.join(CHECKPOINTS);
+    let mut names = checkpoints.list().map_err(Error::file("list", &folder))?;
+    names.retain(|name| step_of(name).is_some());
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    for name in names {
+        checkpoints.remove(&name).map_err(Error::file("remove", &folder.join(&name)))?;
+    }
+    checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
+    let present = disk.list().map_err(Error::file("list", path))?;
+    let own = [RESULTS, METRICS, ENVIRONMENT, CONFIG];
+    for name in crate::workshop::ARTIFACTS.into_iter().chain(own) {
+        if present.iter().any(|found| found == name) {
+            disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;
+        }
+    }
+    disk.sync_directory().map_err(Error::file("sync", path))
+}
+
+/// Removes what an interrupted write left.
+fn remove_partial(path: &Path, disk: &dyn Disk) -> Result<()> {
+    for name in disk.list().map_err(Error::file("list", path))? {
+        if name.ends_with(PARTIAL) {
+            disk.remove(&name).map_err(Error::file("remove", &path.join(&name)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a file whole.
+fn replace(path: &Path, disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
+    let partial = format!("{name}{PARTIAL}");
+    let write = || {
+        let mut file = disk.create(&partial)?;
+        file.write_at(0, bytes)?;
+        file.sync()?;
+        disk.rename(&partial, name)?;
+        disk.sync_directory()
+    };
+    write().map_err(Error::file("write", &path.join(name)))
+}
+
+/// The text of a file; `None` if there is none.
+fn read(disk: &dyn Disk, name: &str, path: &Path) -> Result<Option<String>> {
+    let path = path.join(name);
+    match disk.read(name) {
+        Ok(bytes) => String::from_utf8(bytes.to_vec())
+            .map(Some)
+            .map_err(|_| Error::Corrupt { path, reason: "it is not text".to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file("read", &path)(error)),
+    }
+}
