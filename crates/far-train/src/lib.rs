@@ -5,7 +5,6 @@ mod context_source;
 mod contrastive;
 mod distillation;
 mod error;
-mod metrics;
 mod joint;
 mod learned_retriever;
 mod metrics;
@@ -19,12 +18,8 @@ pub use config::{
     EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
     TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, documented,
 };
-pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
-pub use distillation::{Distillation, DistillationConfig};
-pub use error::{Error, Result};
-pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
 pub use context_source::{ContextSource, disturb};
-pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
+pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
