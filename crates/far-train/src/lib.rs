@@ -1,5 +1,6 @@
 //! Training of what is recalled and of the world model that reads it.
 
+mod arm_training;
 mod config;
 mod context_source;
 mod contrastive;
@@ -9,10 +10,13 @@ mod joint;
 mod learned_retriever;
 mod metrics;
 mod question;
+mod requirement;
 mod retrieval;
 mod run;
 mod run_folder;
+mod workshop;
 
+pub use arm_training::ArmTraining;
 pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, DataConfig, Documented, EncoderConfig,
     EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
@@ -24,8 +28,10 @@ pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
-pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
+pub use metrics::{EvaluationRecord, PoolRecord, Record, RetrieverRecord, StepRecord};
 pub use question::{Question, recall};
+pub use requirement::check_dataset;
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};
+pub use workshop::{Stage, Workshop};
