@@ -40,7 +40,9 @@ fuzz target seconds="600":
 fixtures python="python3":
     {{python}} scripts/make_dit_fixtures.py
     {{python}} scripts/make_fixtures.py
+    {{python}} scripts/make_encoder_fixtures.py
     {{python}} scripts/make_metric_fixtures.py
+    {{python}} scripts/make_retriever_fixtures.py
 
 # Make the weights of LPIPS, into $FAR_CACHE or ~/.cache/far (needs `pip install safetensors numpy`).
 lpips-weights python="python3":

@@ -107,12 +107,18 @@ def info_nce_fixture():
     return tensors
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def fixture_folder(description):
+    """The folder that the command line names, or the crate's own."""
+    parser = argparse.ArgumentParser(description=description)
     here = pathlib.Path(__file__).resolve().parent.parent / "crates/far-model/tests/fixtures"
     parser.add_argument("--output", type=pathlib.Path, default=here, help="folder of the fixtures")
     folder = parser.parse_args().output
     folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def main():
+    folder = fixture_folder(__doc__)
     write(folder / "query_vit.safetensors", query_vit_fixture())
     write(folder / "info_nce.safetensors", info_nce_fixture())
 

@@ -16,7 +16,8 @@ pub enum Control {
     /// policy of the arm `far-multi` or, without one, of the first arm that has a policy; in a
     /// rollout, by a query whose present is what was pasted before.
     Copy,
-    /// Recall by utility, measured with the future: what the best recall would give.
+    /// Recall by utility, measured with the future on noise of its own: what the best recall would
+    /// give. It chooses, one per chunk, among evenly spaced memories and what any arm would recall.
     Oracle,
     /// The truth encoded and decoded: the ceiling of everything that passes the tokenizer.
     Tokenizer,

@@ -1,7 +1,7 @@
 //! Intervals by resampling clips.
 
 use far_tensor::Random;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How often the clips are drawn anew. The ends of a 95 % interval then vary by about 2 % of its
 /// width from seed to seed, well below what they say.
@@ -11,10 +11,13 @@ const DRAWS: usize = 2_000;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The mean over clips.
+    #[serde(deserialize_with = "number_or_nan")]
     pub mean: f64,
     /// The 2.5th percentile of resampled means.
+    #[serde(deserialize_with = "number_or_nan")]
     pub lo: f64,
     /// The 97.5th percentile of resampled means.
+    #[serde(deserialize_with = "number_or_nan")]
     pub hi: f64,
 }
 
@@ -33,6 +36,11 @@ impl Interval {
     pub fn excludes_zero(&self) -> bool {
         self.lo > 0.0 || self.hi < 0.0
     }
+}
+
+/// JSON has no NaN: serde writes `null`, and this reads it back.
+fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 /// Clips drawn anew many times; the same draws serve any number of intervals.

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | a generated frame | the sampler's steps; with the oracle also candidates × draws |
 //! | a question | 2 × candidates × draws, and a generated frame for each arm |
+//! | a step of a replay | candidates × draws |
 //!
 //! `copy` and `tokenizer` generate nothing. A pass of a generated frame reads 2 + slots frames, one of
-//! a utility three. Memories that an arm recalled and that are no candidate are not counted here.
+//! a utility three. Memories that an arm recalls and that are no candidate are not counted here: at most
+//! slots × arms more for each measurement.
 
 use crate::arm::{Arm, Control};
 use crate::plan::EvaluationPlan;
@@ -23,7 +25,8 @@ impl<'a> Cost<'a> {
         Self { plan }
     }
 
-    fn utilities(&self, memories: usize) -> u64 {
+    /// Passes to measure the candidates of a pool of this many memories once.
+    pub fn utilities(&self, memories: usize) -> u64 {
         let utility = &self.plan.utility;
         (memories.min(utility.candidates) * utility.draws) as u64
     }
@@ -45,16 +48,25 @@ impl<'a> Cost<'a> {
         2 * self.utilities(memories)
     }
 
+    fn steps(&self, clip: &far_data::EvaluationClip) -> usize {
+        (clip.frames.len() - 1).min(self.plan.steps.unwrap_or(usize::MAX))
+    }
+
+    /// Passes to measure what was recalled in the replay of a clip.
+    pub fn replay(&self, clip: &far_data::EvaluationClip) -> u64 {
+        self.steps(clip) as u64 * self.utilities(clip.memory.len())
+    }
+
     /// Passes for rollouts of this many steps by all arms.
     pub fn rollouts(&self, arms: &[Arm], memories: usize, steps: usize) -> u64 {
         let frame: u64 = arms.iter().map(|arm| self.rollout_frame(arm, memories)).sum();
         steps as u64 * frame
     }
 
-    /// Passes for everything that is asked of a clip.
+    /// Passes for everything that is asked of a clip, the replay not counted.
     pub fn clip(&self, arms: &[Arm], clip: &far_data::EvaluationClip, questions: usize) -> u64 {
         let memories = clip.memory.len();
-        let steps = (clip.frames.len() - 1).min(self.plan.steps.unwrap_or(usize::MAX));
+        let steps = self.steps(clip);
         let sampled: u64 = arms.iter().map(|arm| self.sampled(arm)).sum();
         let question = self.question_utilities(memories) + sampled;
         self.rollouts(arms, memories, steps) + questions as u64 * question

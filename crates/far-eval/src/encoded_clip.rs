@@ -77,6 +77,19 @@ impl EncodedClip {
         (0..kept).map(|place| self.memory[place * self.memory.len() / kept]).collect()
     }
 
+    /// The same and these frames besides, ascending, each once.
+    pub fn candidates_and(
+        &self,
+        most: usize,
+        besides: impl IntoIterator<Item = usize>,
+    ) -> Vec<usize> {
+        let mut frames = self.candidates(most);
+        frames.extend(besides);
+        frames.sort_unstable();
+        frames.dedup();
+        frames
+    }
+
     /// Questions at evenly spaced frames of the return, each about a frame 1 to `horizon` frames
     /// ahead, drawn once for all arms.
     pub fn questions(&self, plan: &EvaluationPlan) -> Vec<Question> {
@@ -139,5 +152,6 @@ mod tests {
         assert_eq!(clip.candidates(4), [0, 10, 20, 30]);
         assert_eq!(clip.candidates(1000), clip.memory());
         assert!(clip.candidates(0).is_empty());
+        assert_eq!(clip.candidates_and(4, [7, 10, 7]), [0, 7, 10, 20, 30]);
     }
 }

@@ -112,11 +112,13 @@ impl Evaluation<'_> {
     fn total(&self, episodes: &[u32]) -> Result<u64> {
         let (dataset, cost) = (self.dataset.dataset(), Cost::new(self.plan));
         let mut total = 0;
-        for id in episodes {
+        for (number, id) in episodes.iter().enumerate() {
             let (frames, boundary) = dataset.lengths(*id)?;
             let questions = self.plan.questions.min((frames - boundary) as usize - 1);
-            let clip = EvaluationClip::new(dataset, *id, &self.plan.walk)?;
-            total += clip.map_or(0, |clip| cost.clip(self.arms, &clip, questions));
+            if let Some(clip) = EvaluationClip::new(dataset, *id, &self.plan.walk)? {
+                total += cost.clip(self.arms, &clip, questions);
+                total += if number < self.plan.replays { cost.replay(&clip) } else { 0 };
+            }
         }
         Ok(total)
     }

@@ -1,5 +1,24 @@
-//! How well memories are recalled: rules compared on equal terms, with intervals and a page to
-//! look at.
+//! How well memories are recalled: arms compared on equal terms, with intervals and pages to look
+//! at.
+//!
+//! An [`Evaluation`] takes a dataset, a world model that judges, and [`Arm`]s that recall for it; it
+//! gives [`Results`] with paired differences, and [`Replay`]s. Its parts can be used alone:
+//!
+//! | what | type |
+//! |---|---|
+//! | one prediction: recall, then generate | [`Predictor`] |
+//! | the return generated frame by frame | [`Rollout`] |
+//! | predictions from real frames | [`one_step_psnr`] |
+//! | utility of single memories | [`UtilityMeter`], [`PoolUtility`] |
+//! | recall quality | [`RecallJudgment`] |
+//! | closeness of frames | [`FrameQuality`] |
+//! | what it all costs | [`Cost`] |
+//!
+//! All arms get the same clips, questions, memories, slots and noise; random numbers come from streams
+//! named by seed, purpose and place, so that no arm shifts those of another.
+//!
+//! A [`Comparison`] needs no world model: it judges rules by the surfaces that a built-in world knows
+//! to be visible.
 
 mod arm;
 mod bootstrap;
@@ -16,6 +35,7 @@ mod plan;
 mod prediction;
 mod recall_quality;
 mod replay;
+mod report;
 mod results;
 mod rollout;
 mod tally;
@@ -37,7 +57,11 @@ pub use one_step::one_step_psnr;
 pub use page::page;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
-pub use recall_quality::RecallJudgment;
+pub use recall_quality::{PoolUtility, RecallJudgment};
+pub use report::{
+    Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
+    TrainingLog, Verdict, report_page, summary,
+};
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
 pub use rollout::Rollout;
 pub use utility::{Draw, UtilityMeter};

@@ -91,7 +91,7 @@ pub struct UtilityConfig {
     pub draws: usize,
     /// The first step of the noise schedule that is drawn and the one after the last.
     pub timesteps: [usize; 2],
-    /// The most memories of the pool that are measured, evenly spaced. What any arm recalled is
+    /// The most memories of the pool that are measured, evenly spaced. What any arm recalls is
     /// measured besides, and does not count into the mean of the pool.
     pub candidates: usize,
     /// The oracle takes at most one of this many consecutive memories (paper: 10).

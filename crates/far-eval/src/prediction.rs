@@ -25,8 +25,8 @@ pub struct Ask<'a> {
 /// Recalls and generates for one arm.
 pub struct Predictor<'a> {
     arm: &'a Arm,
-    /// The policy that is asked, if any is.
-    policy: Option<&'a dyn RecallPolicy>,
+    /// The policies that are asked: its own, the one that is copied, or all for the oracle.
+    policies: Vec<&'a dyn RecallPolicy>,
     model: &'a dyn WorldModel,
     encoders: &'a [Arc<dyn CueEncoder>],
     plan: &'a EvaluationPlan,
@@ -45,15 +45,20 @@ impl<'a> Predictor<'a> {
         encoders: &'a [Arc<dyn CueEncoder>],
         plan: &'a EvaluationPlan,
     ) -> Result<Self> {
-        let policy = if arm.is(Control::Copy) { Arm::copied(arms) } else { arm.as_policy() };
-        if arm.is(Control::Copy) && policy.is_none() {
+        let policies: Vec<&dyn RecallPolicy> = match arm.choice() {
+            Choice::Policy(policy) => vec![policy.as_ref()],
+            Choice::Control(Control::Copy) => Arm::copied(arms).into_iter().collect(),
+            Choice::Control(Control::Oracle) => arms.iter().filter_map(Arm::as_policy).collect(),
+            Choice::Control(Control::None | Control::Tokenizer) => Vec::new(),
+        };
+        if arm.is(Control::Copy) && policies.is_empty() {
             return Err(Error::Setting {
                 setting: "copy".to_owned(),
                 reason: "no arm has a policy whose first memory could be pasted".to_owned(),
             });
         }
         let model = arm.model().unwrap_or(judge);
-        Ok(Self { arm, policy, model, encoders, plan })
+        Ok(Self { arm, policies, model, encoders, plan })
     }
 
     /// The arm.
@@ -61,31 +66,44 @@ impl<'a> Predictor<'a> {
         self.arm
     }
 
-    /// What the arm recalls for each question; nothing for `none` and `tokenizer`.
+    /// What the arm recalls for each question; nothing for `none` and `tokenizer`. The oracle chooses
+    /// among evenly spaced candidates and whatever a policy of any arm would recall in its place.
     ///
     /// # Errors
     /// If a policy refuses a query or the world model an oracle's candidates.
     pub fn recall(&self, asks: &[Ask<'_>]) -> Result<Vec<Recall>> {
-        match (self.arm.choice(), self.policy) {
-            (Choice::Control(Control::Oracle), _) => {
-                let meter = UtilityMeter::new(self.model, self.plan);
-                let most = self.plan.utility.candidates;
-                asks.iter().map(|ask| meter.oracle(ask, &ask.clip.candidates(most))).collect()
-            }
-            (_, Some(policy)) => self.ask(policy, asks),
-            (_, None) => Ok(vec![Recall::new(); asks.len()]),
+        let queries = if self.policies.is_empty() { Vec::new() } else { self.queries(asks)? };
+        let answers = self.policies.iter().map(|policy| self.ask(*policy, asks, &queries));
+        let mut answers: Vec<Vec<Recall>> = answers.collect::<Result<_>>()?;
+        if !self.arm.is(Control::Oracle) {
+            return Ok(answers.pop().unwrap_or_else(|| vec![Recall::new(); asks.len()]));
         }
+        let meter = UtilityMeter::new(self.model, self.plan);
+        let most = self.plan.utility.candidates;
+        let recalls = asks.iter().enumerate().map(|(place, ask)| {
+            let ids = answers.iter().flat_map(|recalls| recalls[place].ids());
+            meter.oracle(ask, &ask.clip.candidates_and(most, ids.map(|id| id.index())))
+        });
+        recalls.collect()
     }
 
-    fn ask(&self, policy: &dyn RecallPolicy, asks: &[Ask<'_>]) -> Result<Vec<Recall>> {
-        // The best of all, whatever order a policy reports several in.
-        let slots = if self.arm.is(Control::Copy) { 1 } else { self.plan.slots };
-        let seed = self.plan.seed;
-        let mut queries: Vec<RecallQuery> =
-            asks.iter().map(|ask| ask.clip.recall_query(ask.question, seed)).collect();
+    fn queries(&self, asks: &[Ask<'_>]) -> Result<Vec<RecallQuery>> {
+        let query = |ask: &Ask<'_>| ask.clip.recall_query(ask.question, self.plan.seed);
+        let mut queries: Vec<RecallQuery> = asks.iter().map(query).collect();
         let latents = gather(asks.iter().map(|ask| ask.latent));
         embed_queries(self.encoders, &self.model.scale(), &latents, &mut queries)?;
-        let pairs = asks.par_iter().zip(&queries);
+        Ok(queries)
+    }
+
+    fn ask(
+        &self,
+        policy: &dyn RecallPolicy,
+        asks: &[Ask<'_>],
+        queries: &[RecallQuery],
+    ) -> Result<Vec<Recall>> {
+        // With one slot a policy gives its best, whatever order it reports several in.
+        let slots = if self.arm.is(Control::Copy) { 1 } else { self.plan.slots };
+        let pairs = asks.par_iter().zip(queries);
         pairs
             .map_init(Scratch::new, |scratch, (ask, query)| {
                 let mut recall = Recall::new();

@@ -15,6 +15,57 @@ use crate::utility::{Draw, UtilityMeter};
 use crate::{EvaluationPlan, Result};
 use far_memory::Recall;
 
+/// Utilities of memories for one question, as differences to the mean of the pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolUtility {
+    frames: Vec<usize>,
+    gains: Vec<f64>,
+}
+
+impl PoolUtility {
+    /// Measures evenly spaced candidates and, besides, these frames.
+    ///
+    /// # Errors
+    /// If the world model refuses a context.
+    pub fn measure(
+        meter: &UtilityMeter<'_>,
+        plan: &EvaluationPlan,
+        ask: &Ask<'_>,
+        besides: impl Iterator<Item = usize>,
+    ) -> Result<Self> {
+        let frames = ask.clip.candidates_and(plan.utility.candidates, besides);
+        let utilities = meter.utilities(ask, &frames, Draw::Judge)?;
+        let gains = utilities.into_iter().map(f64::from).collect();
+        let mut measured = Self { frames, gains };
+        let spread = ask.clip.candidates(plan.utility.candidates);
+        let random = measured.mean(spread.into_iter());
+        measured.gains.iter_mut().for_each(|gain| *gain -= random);
+        Ok(measured)
+    }
+
+    /// The frames that were measured, ascending.
+    pub fn frames(&self) -> &[usize] {
+        &self.frames
+    }
+
+    /// U(frame) − U(random) in nats; `None` if it was not measured.
+    pub fn gain(&self, frame: usize) -> Option<f64> {
+        self.frames.binary_search(&frame).ok().map(|place| self.gains[place])
+    }
+
+    /// U(recalled) − U(random), in nats. A recall of nothing counts as chance, 0: it neither helps
+    /// nor misleads.
+    pub fn set_gain(&self, recall: &Recall) -> f64 {
+        if recall.is_empty() { 0.0 } else { self.mean(recall.ids().map(|id| id.index())) }
+    }
+
+    /// The mean over frames, all of which were measured.
+    fn mean(&self, frames: impl ExactSizeIterator<Item = usize>) -> f64 {
+        let count = frames.len() as f64;
+        frames.filter_map(|frame| self.gain(frame)).sum::<f64>() / count
+    }
+}
+
 /// One question judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallJudgment {
@@ -22,8 +73,7 @@ pub struct RecallJudgment {
     pub oracle: Recall,
     /// U(oracle) − U(random), in nats.
     pub oracle_gain: f64,
-    /// U(recalled) − U(random) of each recall that was judged, in nats. A recall of nothing counts
-    /// as chance, 0: it neither helps nor misleads.
+    /// U(recalled) − U(random) of each recall that was judged, in nats.
     pub gains: Vec<f64>,
 }
 
@@ -40,28 +90,11 @@ impl RecallJudgment {
         ask: &Ask<'_>,
         recalls: &[&Recall],
     ) -> Result<Self> {
-        let spread = ask.clip.candidates(plan.utility.candidates);
         let recalled = recalls.iter().flat_map(|recall| recall.ids().map(|id| id.index()));
-        let mut candidates: Vec<usize> = spread.iter().copied().chain(recalled).collect();
-        candidates.sort_unstable();
-        candidates.dedup();
-        let utilities = meter.utilities(ask, &candidates, Draw::Judge)?;
-        let oracle = meter.oracle(ask, &candidates)?;
-        let utility = |frame: usize| {
-            let place = candidates.binary_search(&frame).expect("everything recalled was measured");
-            f64::from(utilities[place])
-        };
-        let mean = |frames: &mut dyn ExactSizeIterator<Item = usize>| {
-            let count = frames.len() as f64;
-            frames.map(utility).sum::<f64>() / count
-        };
-        let random = mean(&mut spread.iter().copied());
-        let gain = |recall: &Recall| {
-            let mut frames = recall.ids().map(|id| id.index());
-            if recall.is_empty() { 0.0 } else { mean(&mut frames) - random }
-        };
-        let gains = recalls.iter().map(|recall| gain(recall)).collect();
-        Ok(Self { oracle_gain: gain(&oracle), oracle, gains })
+        let measured = PoolUtility::measure(meter, plan, ask, recalled)?;
+        let oracle = meter.oracle(ask, measured.frames())?;
+        let gains = recalls.iter().map(|recall| measured.set_gain(recall)).collect();
+        Ok(Self { oracle_gain: measured.set_gain(&oracle), oracle, gains })
     }
 }
 

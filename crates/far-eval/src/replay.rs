@@ -3,8 +3,11 @@
 use crate::arm::{Arm, Control};
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, FrameValues, Truth};
+use crate::prediction::Ask;
+use crate::recall_quality::PoolUtility;
 use crate::results::{RecalledFrame, Replay, ReplayStep};
-use crate::{Result, Rollout};
+use crate::utility::UtilityMeter;
+use crate::{EvaluationPlan, Result, Rollout};
 use far_data::Picture;
 use far_memory::Recall;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +63,34 @@ impl Replay {
             weights: weights(recall),
         });
         self.arms.insert(arm.id().to_owned(), steps.collect());
+        Ok(())
+    }
+}
+
+impl Replay {
+    /// Measures what was recalled, by the common world model and from the true present, so that the
+    /// memories of all arms compare. One question per step, whose passes `progress` hears of.
+    ///
+    /// # Errors
+    /// If the world model refuses a context.
+    pub(crate) fn measure(
+        &mut self,
+        clip: &EncodedClip,
+        meter: &UtilityMeter<'_>,
+        plan: &EvaluationPlan,
+        mut progress: impl FnMut(),
+    ) -> Result<()> {
+        for (step, question) in clip.steps(Some(self.frames.len())).into_iter().enumerate() {
+            let latent = clip.episode().latent(question.current);
+            let ask = Ask { clip, question, latent };
+            let recalled = self.arms.values().flat_map(|steps| &steps[step].recalled);
+            let besides = recalled.map(|memory| memory.frame);
+            let measured = PoolUtility::measure(meter, plan, &ask, besides)?;
+            for memory in self.arms.values_mut().flat_map(|steps| &mut steps[step].recalled) {
+                memory.utility = measured.gain(memory.frame).map(|gain| gain as f32);
+            }
+            progress();
+        }
         Ok(())
     }
 }

@@ -5,8 +5,15 @@ use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Values of one arm by metric: `psnr`, `psnr_raw`, `psnr_closure`, `ssim`, `lpips`,
-/// `one_step_psnr`, `recall_quality`.
+/// Values of one arm by metric; those that were not measured are left out.
+///
+/// | metric | what |
+/// |---|---|
+/// | `psnr`, `ssim`, `lpips` | mean over the frames of a rollout, then over clips, against the decoded truth |
+/// | `psnr_raw` | the same against the frame as it was recorded |
+/// | `psnr_closure`, `ssim_closure`, `lpips_closure` | of the last 5 % of the return, at least one frame |
+/// | `one_step_psnr` | of predictions from real frames |
+/// | `recall_quality` | 1 is the oracle, 0 is chance |
 pub type ArmResults = BTreeMap<String, Interval>;
 
 /// The results of all arms on the same clips.
@@ -25,12 +32,15 @@ pub struct Results {
     /// Who judged: "common" if one world model read every arm's memories, "own" if each arm's did.
     pub judge: String,
     /// Memories per recall.
+    #[serde(default)]
     pub slots: usize,
     /// Each arm's values.
     pub arms: BTreeMap<String, ArmResults>,
     /// Differences clip by clip: first arm minus second, by metric.
+    #[serde(default)]
     pub paired: BTreeMap<String, BTreeMap<String, ArmResults>>,
     /// Metrics along the return, by arm and metric.
+    #[serde(default)]
     pub curves: BTreeMap<String, BTreeMap<String, Curve>>,
 }
 
@@ -60,7 +70,7 @@ pub struct Replay {
     pub decoded: Vec<Picture>,
     /// Every memory frame that any arm recalled.
     pub memories: BTreeMap<usize, Picture>,
-    /// What each arm did.
+    /// What each arm did; the control `tokenizer` is `decoded`.
     pub arms: BTreeMap<String, Vec<ReplayStep>>,
 }
 
@@ -86,6 +96,7 @@ pub struct RecalledFrame {
     pub score: Option<f32>,
     /// Its raw and standardized score by cue, in the order of the step's weights.
     pub cues: Vec<[Option<f32>; 2]>,
-    /// Its utility in nats above the mean of the pool, where it was measured.
+    /// Its utility in nats above the mean of the pool, measured by the common world model from the
+    /// true present.
     pub utility: Option<f32>,
 }

@@ -72,6 +72,8 @@ mod tests {
     use super::*;
     use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, Control};
+    use far_memory::{MemoryId, Pool, Scratch};
+    use far_model::{WorldModel, embed_queries};
 
     fn roll(
         rule: Arm,
@@ -109,6 +111,50 @@ mod tests {
                 assert_eq!(seen[3 + 3 * slot..6 + 3 * slot], *episode.latent(id.index()));
             }
             present = generated.to_vec();
+        }
+    }
+
+    /// One clip, one frame after another, without any of the machinery.
+    fn reference(
+        clip: &EncodedClip,
+        policy: &dyn far_memory::RecallPolicy,
+        dataset: &far_model::EncodedDataset,
+    ) -> Vec<Vec<f32>> {
+        let (episode, copier, plan) = (clip.episode(), Copier::new(), plan());
+        let mut present = episode.latent(clip.frames()[0]).to_vec();
+        let mut generated = Vec::new();
+        for pair in clip.frames().windows(2) {
+            let pool = Pool::ids(clip.memory().iter().map(|frame| MemoryId(*frame as u64)));
+            let mut query = episode.recall_query(pair[0], pair[1], pool);
+            let (encoders, scale) = (dataset.encoders(), copier.scale());
+            embed_queries(encoders, &scale, &present, std::slice::from_mut(&mut query)).unwrap();
+            let mut recall = Recall::new();
+            let scratch = &mut Scratch::new();
+            policy.recall(episode.memory(), &query, plan.slots, scratch, &mut recall).unwrap();
+            let mut context = copier.batch(plan.slots);
+            let memories = recall.ids().map(|id| episode.remembered(id.index()));
+            let asked = episode.prediction_query(pair[0], pair[1]);
+            context.push(&asked, &present, memories).unwrap();
+            present = copier.sample(&context, &[0.0; 3], &plan.sampler).unwrap();
+            generated.push(present.clone());
+        }
+        generated
+    }
+
+    #[test]
+    fn rollouts_are_those_of_a_plain_loop() {
+        let (_folder, dataset) = road(&[5, 21, 3, 13], None);
+        let clips = clips(&dataset);
+        for id in ["longlive-rag", "temporal", "worldmem", "nearest-pose"] {
+            let arm = rule(id);
+            let expected: Vec<Vec<Vec<f32>>> = clips
+                .iter()
+                .map(|clip| reference(clip, arm.as_policy().unwrap(), &dataset))
+                .collect();
+            let rollouts = roll(arm, &Copier::new(), &dataset, &clips);
+            for (rollout, expected) in rollouts.iter().zip(expected) {
+                assert_eq!(rollout.frames().collect::<Vec<_>>(), expected, "{id}");
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use crate::prediction::Ask;
 use crate::{EvaluationPlan, Result};
 use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
 use far_memory::{Recall, Scratch};
-use far_model::{Perturbations, WorldModel};
+use far_model::{Perturbations, UtilityEstimator, WorldModel};
 
 /// Which perturbations of the future utilities are measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl<'a> UtilityMeter<'a> {
     /// perturbations, which come from the clip and the question alone.
     ///
     /// # Errors
-    /// If the world model refuses a context.
+    /// If the world model refuses a context or a loss is not finite.
     pub fn utilities(&self, ask: &Ask<'_>, candidates: &[usize], draw: Draw) -> Result<Vec<f32>> {
         let (episode, question) = (ask.clip.episode(), ask.question);
         let config = &self.plan.utility;
@@ -56,6 +56,13 @@ impl<'a> UtilityMeter<'a> {
         let sizes = [1, draws, elements];
         let seed = self.plan.seed;
         let perturbations = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
+        // The printed formula, whatever scale training credits memories by.
+        let estimator = UtilityEstimator {
+            config: far_model::UtilityConfig::default(),
+            schedule: self.model.schedule(),
+            prediction: self.model.prediction(),
+            elements,
+        };
         let future = episode.latent(question.goal);
         let query = episode.prediction_query(question.current, question.goal);
         let mut utilities = Vec::with_capacity(candidates.len());
@@ -65,9 +72,7 @@ impl<'a> UtilityMeter<'a> {
                 contexts.push(&query, ask.latent, [episode.remembered(*frame)])?;
             }
             let losses = self.model.losses(&contexts, future, &perturbations, None)?;
-            let scale = elements as f32 / draws as f32;
-            utilities
-                .extend(losses.chunks(draws).map(|losses| -scale * losses.iter().sum::<f32>()));
+            utilities.extend(estimator.utilities(&losses, &perturbations.timesteps)?);
         }
         Ok(utilities)
     }

@@ -4,18 +4,16 @@
 //! it is a function of the configuration and the dataset, so that making it again after an
 //! interruption gives the same.
 
-use crate::config::{Arm, FarArm, KeyCue, TokenizerKind, TrainConfig};
+use crate::config::{Arm, FarArm, KeyCue, TrainConfig};
 use crate::contrastive::Contrastive;
 use crate::requirement::check_dataset;
 use crate::{Error, Result};
 use far_data::{Dataset, Split};
 use far_memory::policy::PolicyConfig;
 use far_model::{
-    ConditionScale, Convolutional, CueEncoder, EncodedDataset, LongLiveEncoder, PatchPca,
-    Precomputed, Tokenizer, VisionEncoder,
+    ConditionScale, CueEncoder, EncodedDataset, LongLiveEncoder, Tokenizer, VisionEncoder,
 };
 use far_tensor::Device;
-use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,15 +60,12 @@ impl Workshop {
     ) -> Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data.folder)?);
         check_dataset(config, &dataset)?;
-        let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
-        let learned = dataset.select(rule, Split::Train)?;
-        let judged = dataset.select(rule, config.evaluation.split)?;
+        let learned = config.data.episodes(&dataset, Split::Train)?;
+        let judged = config.data.episodes(&dataset, config.evaluation.split)?;
         let scale = ConditionScale::of_dataset(&dataset, &learned)?;
         let maker = Maker { config, folder, device, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
-        let most_bytes = config.data.memory_megabytes << 20;
-        let cache = config.data.folder.join("cache");
-        let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes);
+        let data = config.data.encoded(dataset.clone(), tokenizer);
         let all: Vec<u32> = learned.iter().chain(&judged).copied().collect();
         encode(&data, &all, "episodes encoded", progress)?;
         let arm = config.arm.arm()?;
@@ -148,36 +143,11 @@ impl Maker<'_> {
 
     fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
-        let (path, exists) = self.artifact(TOKENIZER);
-        Ok(match settings.kind {
-            TokenizerKind::Precomputed => {
-                Arc::new(Precomputed::new(self.dataset, settings.precomputed)?)
-            }
-            TokenizerKind::PatchPca if exists => Arc::new(PatchPca::load(&path)?),
-            TokenizerKind::PatchPca => {
-                let fitted = PatchPca::fit(self.dataset, self.learned, settings.patch_pca)?;
-                fitted.save(&path)?;
-                Arc::new(fitted)
-            }
-            TokenizerKind::Convolutional if exists => {
-                Arc::new(Convolutional::load(&path, self.device)?)
-            }
-            TokenizerKind::Convolutional => {
-                let training = &settings.convolutional_training;
-                let mut report = counter("updates of the tokenizer", training.steps, progress);
-                let fitted = Convolutional::fit(
-                    self.dataset,
-                    self.learned,
-                    settings.convolutional.clone(),
-                    training,
-                    self.config.training.seed,
-                    self.device,
-                    |_| report(),
-                )?;
-                fitted.save(&path)?;
-                Arc::new(fitted)
-            }
-        })
+        let (path, _) = self.artifact(TOKENIZER);
+        let steps = settings.convolutional_training.steps;
+        let updated = &mut counter("updates of the tokenizer", steps, progress);
+        let seed = self.config.training.seed;
+        settings.open(self.dataset, self.learned, Some(&path), seed, self.device, updated)
     }
 
     /// The encoders that the arm's cues need: none, or one.
@@ -260,12 +230,11 @@ fn encode(
     unit: &'static str,
     progress: &mut dyn FnMut(Stage),
 ) -> Result<()> {
-    let total = episodes.len() as u64;
     let mut done = 0;
     for some in episodes.chunks(EPISODES_AT_A_TIME) {
-        some.par_iter().try_for_each(|id| data.episode(*id).map(drop))?;
+        data.prepare(some, || {})?;
         done += some.len() as u64;
-        progress(Stage { unit, done, total });
+        progress(Stage { unit, done, total: episodes.len() as u64 });
     }
     Ok(())
 }

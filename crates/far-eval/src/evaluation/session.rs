@@ -135,23 +135,28 @@ impl Session<'_, '_> {
 
     /// Rolls out a group of clips by every arm; nothing is generated that nobody can decode.
     pub fn roll(&mut self, group: &Group) -> Result<()> {
-        let Evaluation { plan, arms, .. } = *self.evaluation;
+        let Evaluation { plan, arms, judge, .. } = *self.evaluation;
         let cost = Cost::new(plan);
+        let shown = plan.replays.saturating_sub(group.first).min(group.clips.len());
         let mut truths: Vec<Vec<Truth>> = Vec::new();
-        for clip in &group.clips {
+        for (place, clip) in group.clips.iter().enumerate() {
             let goals: Vec<usize> = clip.steps(plan.steps).iter().map(|step| step.goal).collect();
             match self.quality.truths(clip, &goals)? {
                 Some(truth) => truths.push(truth),
-                None => self.pace.advance(cost.rollouts(arms, clip.memory().len(), goals.len())),
+                None => {
+                    let (memories, steps) = (clip.memory().len(), goals.len());
+                    let replay = if place < shown { cost.utilities(memories) } else { 0 };
+                    let due = cost.rollouts(arms, memories, steps) + steps as u64 * replay;
+                    self.pace.advance(due);
+                }
             }
         }
         if truths.len() < group.clips.len() {
             return Ok(());
         }
-        let shown = plan.replays.saturating_sub(group.first).min(group.clips.len());
-        let shown = group.clips.iter().zip(&truths).take(shown);
+        let pairs = group.clips.iter().zip(&truths).take(shown);
         let mut replays: Vec<Replay> =
-            shown.map(|(clip, truth)| Replay::new(clip, truth)).collect();
+            pairs.map(|(clip, truth)| Replay::new(clip, truth)).collect();
         for predictor in &self.predictors {
             let arm = predictor.arm();
             let rollouts = Rollout::all(predictor, &group.clips, plan.steps, |active| {
@@ -171,6 +176,11 @@ impl Session<'_, '_> {
                 }
                 self.tally.rollout(arm.id(), group.first + place, &values, clip.return_steps());
             }
+        }
+        let meter = UtilityMeter::new(judge, plan);
+        for (replay, clip) in replays.iter_mut().zip(&group.clips) {
+            let passes = cost.utilities(clip.memory().len());
+            replay.measure(clip, &meter, plan, || self.pace.advance(passes))?;
         }
         self.replays.append(&mut replays);
         Ok(())

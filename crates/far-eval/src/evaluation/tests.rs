@@ -1,8 +1,13 @@
 use super::*;
+use crate::UtilityConfig;
 use crate::arm::Control;
 use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
 use far_data::{Episode, Picture};
-use far_model::{LatentShape, Tokenizer};
+use far_model::{
+    ConditionScale, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape, Tokenizer,
+    TrainableWorldModel,
+};
+use far_tensor::{AdamWConfig, Device};
 use std::sync::Arc;
 
 const RULES: [&str; 4] = ["nearest-pose", "temporal", "random", "longlive-rag"];
@@ -93,6 +98,8 @@ fn replays_show_what_was_generated_and_recalled() {
         assert_eq!(step.recalled.len(), 3);
         assert!(step.recalled.iter().all(|memory| replay.memories.contains_key(&memory.frame)));
         assert!(step.recalled.iter().all(|memory| memory.score.is_some()));
+        // The place itself is better than the mean of the pool.
+        assert!(step.recalled[0].utility.is_some_and(|utility| utility > 0.0));
     }
     assert!(replay.arms["none"].iter().all(|step| step.recalled.is_empty()));
 }
@@ -188,4 +195,26 @@ fn mistakes_are_named() {
     let diverged = Copier::stubborn(f32::NAN);
     let message = refused(&diverged, &arms(&["temporal"]), &plan());
     assert!(message.contains("arm temporal") && message.contains("NaN"), "{message}");
+}
+
+/// The diffusion transformer itself, untaught: the same bytes with any number of threads.
+#[test]
+fn a_diffusion_transformer_is_judged_alike_by_any_number_of_threads() {
+    let (_folder, dataset) = road(&[5, 9], None);
+    let config = DitConfig { depth: 2, width: 16, heads: 2, ..DitConfig::default() };
+    let shape = dataset.tokenizer().shape();
+    let scale = ConditionScale { length: 4.0, time: 12.8 };
+    let setting = DitSetting { config, shape, scale, signals: 0 };
+    let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
+    let utility = UtilityConfig { draws: 2, candidates: 8, batch: 5, ..UtilityConfig::default() };
+    let plan = EvaluationPlan { slots: 11, sampler, utility, ..plan() };
+    let [one, three] = [1, 3].map(|threads| {
+        let device = Device::with_threads(threads);
+        let model = DitWorldModel::new(setting, AdamWConfig::default(), 7, &device).unwrap();
+        evaluate(&dataset, &*model.average().unwrap(), &all_arms(), &plan).unwrap()
+    });
+    assert!(one == three);
+    // Before it has learned anything no memory is better than another.
+    assert!(!one.0.arms["nearest-pose"].contains_key("recall_quality"));
+    assert!(one.0.arms["nearest-pose"]["psnr"].mean.is_finite());
 }

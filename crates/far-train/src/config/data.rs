@@ -1,8 +1,11 @@
 //! `[data]`: which episodes are learned from, and how examples are drawn from them.
 
-use far_data::{AnchorConfig, SamplingConfig, Split, SplitRule};
+use crate::Result;
+use far_data::{AnchorConfig, Dataset, SamplingConfig, Split, SplitRule};
+use far_model::{EncodedDataset, Tokenizer};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The dataset and the stream of training examples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +30,21 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
+    /// The episodes of one part of a dataset.
+    ///
+    /// # Errors
+    /// If the dataset has no such split.
+    pub fn episodes(&self, dataset: &Dataset, split: Split) -> Result<Vec<u32>> {
+        let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
+        Ok(dataset.select(rule, split)?)
+    }
+
+    /// A dataset with its tokenizer; latents are cached in the folder `cache` of the dataset.
+    pub fn encoded(&self, dataset: Arc<Dataset>, tokenizer: Arc<dyn Tokenizer>) -> EncodedDataset {
+        let (cache, most) = (self.folder.join("cache"), self.memory_megabytes << 20);
+        EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most)
+    }
+
     /// How the sampler of the training split is set.
     pub fn sampling(&self, seed: u64) -> SamplingConfig {
         SamplingConfig {

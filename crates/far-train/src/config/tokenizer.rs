@@ -1,11 +1,15 @@
 //! `[tokenizer]`: how frames become latents.
 
 use crate::{Error, Result};
+use far_data::Dataset;
 use far_model::{
-    ConvolutionalConfig, ConvolutionalTrainingConfig, LatentShape, PatchPcaConfig,
-    PrecomputedConfig,
+    Convolutional, ConvolutionalConfig, ConvolutionalTrainingConfig, LatentShape, PatchPca,
+    PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer,
 };
+use far_tensor::Device;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Which tokenizer is used, with the settings of each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,46 @@ pub enum TokenizerKind {
 }
 
 impl TokenizerConfig {
+    /// The tokenizer of a dataset. One that is fitted is read from the file `kept` or, if that is
+    /// not there, fitted to these episodes and written to it; `updated` hears of every update.
+    ///
+    /// # Errors
+    /// If frames or latents are missing, or the settings do not fit them.
+    pub fn open(
+        &self,
+        dataset: &Dataset,
+        episodes: &[u32],
+        kept: Option<&Path>,
+        seed: u64,
+        device: &Device,
+        updated: &mut dyn FnMut(),
+    ) -> Result<Arc<dyn Tokenizer>> {
+        let found = kept.filter(|path| path.exists());
+        Ok(match (self.kind, found) {
+            (TokenizerKind::Precomputed, _) => {
+                Arc::new(Precomputed::new(dataset, self.precomputed)?)
+            }
+            (TokenizerKind::PatchPca, Some(path)) => Arc::new(PatchPca::load(path)?),
+            (TokenizerKind::PatchPca, None) => {
+                let fitted = PatchPca::fit(dataset, episodes, self.patch_pca)?;
+                kept.map_or(Ok(()), |path| fitted.save(path))?;
+                Arc::new(fitted)
+            }
+            (TokenizerKind::Convolutional, Some(path)) => {
+                Arc::new(Convolutional::load(path, device)?)
+            }
+            (TokenizerKind::Convolutional, None) => {
+                let (config, training) = (self.convolutional.clone(), &self.convolutional_training);
+                let fitted =
+                    Convolutional::fit(dataset, episodes, config, training, seed, device, |_| {
+                        updated()
+                    })?;
+                kept.map_or(Ok(()), |path| fitted.save(path))?;
+                Arc::new(fitted)
+            }
+        })
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),

@@ -4,6 +4,8 @@ mod bench;
 mod data;
 mod demo;
 mod memory;
+mod pretrain;
+mod report;
 mod train;
 mod world;
 
@@ -16,6 +18,10 @@ pub enum Command {
     Demo(demo::Arguments),
     /// Train a world model and the recall that serves it.
     Train(train::Arguments),
+    /// Write a page that shows what was recalled, and why.
+    Report(report::Arguments),
+    /// Pretrain the encoder of what is seen.
+    Pretrain(pretrain::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -35,6 +41,8 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Pretrain(arguments) => pretrain::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),

@@ -1,0 +1,70 @@
+//! The page in a real browser, used as a person would use it; skipped with a note where there is
+//! no Chromium.
+
+use super::fixture::{replay, results};
+use super::{ReportRun, TrainingLog, report_page};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `$CHROMIUM`, or the first of the usual names on the path.
+fn chromium() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("CHROMIUM") {
+        return Some(path.into());
+    }
+    let folders = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+    std::env::split_paths(&folders)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|path| path.is_file())
+}
+
+/// The document after `#selftest` has used it, and everything that was written to the console.
+fn visit(chromium: &Path, page: &Path, profile: &Path) -> (String, Vec<String>) {
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=20000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}#selftest", page.display()))
+        .output()
+        .expect("the browser starts");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let messages = messages.lines().filter(|line| line.contains("CONSOLE"));
+    let messages = messages.map(str::to_owned).collect();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), messages)
+}
+
+#[test]
+fn the_page_works_from_a_disk_without_a_message_on_the_console() {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: there is no Chromium to open the page with");
+        return;
+    };
+    let hostile = "<img src=x onerror=alert(1)></script>";
+    let training = TrainingLog::parse("{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}");
+    let first = ReportRun {
+        name: "first".into(),
+        results: results(),
+        replays: vec![replay(), replay()],
+        training,
+        config: Some("seed = 0".into()),
+    };
+    let mut second = ReportRun { name: hostile.into(), ..first.clone() };
+    for replay in &mut second.replays {
+        let steps = replay.arms.remove("worldmem").expect("the fixture has it");
+        replay.arms.insert(hostile.into(), steps);
+    }
+    let values = second.results.arms.remove("worldmem").expect("the fixture has it");
+    second.results.arms.insert(hostile.into(), values);
+    // A run of which there is nothing but a name must not stop the others.
+    let third = ReportRun { name: "empty".into(), ..ReportRun::default() };
+
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("index.html");
+    std::fs::write(&page, report_page(&[first, second, third])).unwrap();
+    let (document, messages) = visit(&chromium, &page, &folder.path().join("profile"));
+    let (_, result) = document.split_once("data-selftest=\"").expect("the test ran to its end");
+    assert_eq!(result.split_once('"').unwrap().0, "passed");
+    assert_eq!(messages, Vec::<String>::new());
+    assert!(!document.contains("<img"), "a name became an element");
+}

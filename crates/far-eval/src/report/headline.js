@@ -1,0 +1,143 @@
+// The headline table, the paired differences and the curves along the way back.
+
+function drawSummary(run) {
+  byId("summary").replaceChildren(...run.summary.map((sentence) => element("p", {}, sentence)));
+}
+
+/** A small picture of an interval on the scale of its column. */
+function whisker(value, [low, high], name) {
+  const at = (number) => 2 + (96 * (number - low)) / (high - low || 1);
+  const svg = shape("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(shape("line", { class: "grid", x1: 0, x2: 100, y1: 4, y2: 4, "stroke-width": 1 }));
+  if (finite(value.lo) && finite(value.hi)) {
+    const bar = shape("line", { x1: at(value.lo), x2: at(value.hi), y1: 4, y2: 4, "stroke-width": 4, opacity: 0.4 });
+    bar.style.stroke = color(name);
+    svg.append(bar);
+  }
+  const dot = shape("rect", { x: at(value.mean) - 0.9, y: 0, width: 1.8, height: 8 });
+  dot.style.fill = color(name);
+  svg.append(dot);
+  return svg;
+}
+
+/** The name of an arm with its color and what it does. */
+function armName(name) {
+  const note = arms.get(name)?.note;
+  return [element("span", { class: "name" }, swatch(name), name), note ? element("small", {}, note) : null];
+}
+
+function metricHead(metric) {
+  const parts = [metric.unit, metric.higher ? "" : "lower is better"].filter(Boolean).join(", ");
+  return element("th", { scope: "col", title: metric.note }, metric.label, element("small", {}, parts || "\u00a0"));
+}
+
+function valueCell(cell, range, name) {
+  if (!cell) return element("td", {}, element("span", { class: "mean" }, "–"));
+  const known = finite(cell.value.mean);
+  return element("td", { class: cell.best ? "best" : null },
+    element("span", { class: "mean" }, cell.text),
+    known ? element("span", { class: "interval" }, cell.interval) : null,
+    known && cell.value.mean >= range[0] && cell.value.mean <= range[1] ? whisker(cell.value, range, name) : null);
+}
+
+function drawHeadline(run) {
+  const { metrics, rows, learned } = run.headline;
+  if (rows.length === 0) {
+    byId("headline").replaceChildren(element("p", { class: "empty" }, "No arm was evaluated."));
+    return;
+  }
+  const ranges = metrics.map((_, column) => {
+    // The ceiling is far from everything else and would squeeze it.
+    const near = rows.filter((row) => row.arm !== "tokenizer" || rows.length === 1);
+    const known = near.map((row) => row.cells[column]?.value).filter((value) => value && finite(value.mean));
+    return extent(known.flatMap((value) => [value.lo, value.hi, value.mean]));
+  });
+  const head = element("tr", {}, element("th", { scope: "col" }, "Arm"), ...metrics.map(metricHead));
+  const body = rows.map((row) => element("tr", { class: row.arm === learned ? "focus" : isControl(row.arm) ? "control" : null },
+    element("th", { scope: "row" }, ...armName(row.arm).filter(Boolean)),
+    ...row.cells.map((cell, column) => valueCell(cell, ranges[column], row.arm))));
+  const first = rows.findIndex((row) => isControl(row.arm));
+  if (first >= 0) {
+    const title = element("th", { colspan: metrics.length + 1, scope: "rowgroup" }, "Controls");
+    body.splice(first, 0, element("tr", { class: "divider" }, title));
+  }
+  byId("headline").replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+}
+
+const VERDICTS = { ahead: "▲ ahead", behind: "▼ behind", undecided: "● no clear difference" };
+
+function forestRow(row, cell, metric, [low, high]) {
+  const at = (value) => 4 + (292 * (value - low)) / (high - low || 1);
+  const svg = shape("svg", { viewBox: "0 0 300 37", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(shape("line", { class: "zero", x1: at(0), x2: at(0), y1: 0, y2: 37, "vector-effect": "non-scaling-stroke" }));
+  if (finite(cell.value.lo) && finite(cell.value.hi)) {
+    const bar = shape("rect", { x: at(cell.value.lo), width: Math.max(1, at(cell.value.hi) - at(cell.value.lo)), y: 15, height: 7, opacity: 0.4 });
+    bar.style.fill = color(row.arm);
+    svg.append(bar);
+  }
+  const dot = shape("line", { x1: at(cell.value.mean), x2: at(cell.value.mean), y1: 10, y2: 27, "stroke-width": 3, "vector-effect": "non-scaling-stroke" });
+  dot.style.stroke = color(row.arm);
+  svg.append(dot);
+  return element("div", { class: "row" },
+    element("div", { class: "name" }, swatch(row.arm), row.arm, isControl(row.arm) ? element("small", {}, "control") : null),
+    element("div", { class: "plot" }, svg),
+    element("div", { class: "value" }, element("span", {}, `${cell.text} ${metric.unit}`), element("small", {}, cell.interval)),
+    element("div", { class: "verdict" }, element("span", { class: `badge ${cell.verdict}` }, VERDICTS[cell.verdict])));
+}
+
+function drawPaired(run) {
+  const { metrics, paired, learned } = run.headline;
+  const columns = metrics.map((_, column) => column)
+    .filter((column) => paired.some((row) => row.cells[column] && finite(row.cells[column].value.mean)));
+  byId("paired-section").hidden = columns.length === 0;
+  if (columns.length === 0) return;
+  byId("paired-title").textContent = `${learned} against each other arm`;
+  const draw = (column) => {
+    const metric = metrics[column];
+    const rows = paired.filter((row) => finite(row.cells[column]?.value.mean));
+    const range = extent([0, ...rows.flatMap((row) => [row.cells[column].value.lo, row.cells[column].value.hi])]);
+    const axis = element("div", { class: "row axis" }, element("div", { class: "plot" }, direction(metric, learned)));
+    const drawn = rows.map((row) => forestRow(row, row.cells[column], metric, range));
+    byId("paired").replaceChildren(element("div", { class: "forest" }, ...drawn, axis));
+  };
+  const start = columns.find((column) => metrics[column].id === "psnr") ?? columns[0];
+  choice(byId("paired-metrics"), columns.map((column) => [column, metrics[column].label, metrics[column].note]), start, draw);
+  draw(start);
+}
+
+function direction(metric, learned) {
+  return metric.higher ? `right of the line: ${learned} is better` : `left of the line: ${learned} is better`;
+}
+
+function drawCurves(run) {
+  byId("curve-section").hidden = run.curves.length === 0;
+  if (run.curves.length === 0) return;
+  let chosen = run.curves.find((group) => group.metric.id === (state.curve ?? "psnr")) ?? run.curves[0];
+  const draw = () => {
+    const shown = data.arms.filter((arm) => state.shown.has(arm.name) && chosen.arms[arm.name]);
+    const series = shown.map(({ name, role }) => {
+      const { time, values } = chosen.arms[name];
+      return {
+        name, text: name, color: color(name), dash: dash(name), width: role === "learned" ? 3 : 2,
+        points: time.map((at, index) => [at, values[index]?.[0]]),
+        bandOpacity: shown.length <= 3 || role === "learned" ? 0.16 : 0.07,
+        band: time.map((at, index) => [at, values[index]?.[1], values[index]?.[2]]),
+      };
+    });
+    if (series.length === 0) {
+      byId("curve").observer?.disconnect();
+      byId("curve").replaceChildren(element("p", { class: "empty" }, "No arm is shown: choose some above."));
+      return;
+    }
+    const { label, unit, digits } = chosen.metric;
+    byId("curve-title").textContent = `${label}${unit ? ` in ${unit}` : ""} along the way back`;
+    lineChart(byId("curve"), { series, label: `${label} over the way back`, height: 320, digits, unit, x: [0, 1], xText: (at) => `${Math.round(at * 100)} %` });
+  };
+  const options = run.curves.map((group) => [group.metric.id, group.metric.unit ? `${group.metric.label} (${group.metric.unit})` : group.metric.label, group.metric.note]);
+  choice(byId("curve-metrics"), options, chosen.metric.id, (id) => {
+    state.curve = id;
+    chosen = run.curves.find((group) => group.metric.id === id);
+    draw();
+  });
+  draw();
+}

@@ -1,0 +1,260 @@
+//! The headline table: arms by metrics, and the learned arm against each of the others.
+
+use super::metric::Metric;
+use super::shown_arm::{self, Role, ShownArm};
+use crate::{Interval, Results};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The values of all arms and the paired differences, ready to be shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Headline {
+    /// The learned arm that the differences are about.
+    pub learned: Option<String>,
+    /// The columns.
+    pub metrics: Vec<Metric>,
+    /// One row per arm: the best rule first, controls last.
+    pub rows: Vec<Row>,
+    /// The learned arm minus each other arm, in the order of the rows.
+    pub paired: Vec<PairedRow>,
+}
+
+/// The values of one arm.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The arm.
+    pub arm: String,
+    /// One value per metric; `None` where it was not measured.
+    pub cells: Vec<Option<Cell>>,
+}
+
+/// One value with its interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The numbers.
+    pub value: Interval,
+    /// The mean for people, without its unit.
+    pub text: String,
+    /// The interval for people.
+    pub interval: String,
+    /// Whether no other arm is better; controls do not compete.
+    pub best: bool,
+}
+
+/// The learned arm minus another arm.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairedRow {
+    /// The other arm.
+    pub arm: String,
+    /// One difference per metric.
+    pub cells: Vec<Option<PairedCell>>,
+}
+
+/// One difference with its interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairedCell {
+    /// The numbers.
+    pub value: Interval,
+    /// The mean for people, with its sign, without its unit.
+    pub text: String,
+    /// The interval for people.
+    pub interval: String,
+    /// What it says.
+    pub verdict: Verdict,
+}
+
+/// What a paired difference says of the learned arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Better, and the interval excludes zero.
+    Ahead,
+    /// Worse, and the interval excludes zero.
+    Behind,
+    /// The interval includes zero.
+    Undecided,
+}
+
+impl Headline {
+    /// The table of some results.
+    pub fn of(results: &Results) -> Self {
+        let metrics = metrics(results);
+        let arms = sorted(results, &metrics);
+        let mut rows: Vec<Row> = arms
+            .iter()
+            .map(|arm| Row {
+                arm: arm.name.clone(),
+                cells: metrics.iter().map(|metric| cell(results, &arm.name, metric)).collect(),
+            })
+            .collect();
+        for (column, metric) in metrics.iter().enumerate() {
+            mark_best(&mut rows, column, metric);
+        }
+        let learned =
+            shown_arm::learned(results.arms.keys().map(String::as_str)).map(str::to_owned);
+        let paired = learned.as_deref().map_or(Vec::new(), |learned| {
+            let others = arms.iter().filter(|arm| arm.name != learned);
+            others.map(|arm| paired_row(results, learned, &arm.name, &metrics)).collect()
+        });
+        Self { learned, metrics, rows, paired }
+    }
+
+    /// The column of a metric.
+    pub fn column(&self, id: &str) -> Option<usize> {
+        self.metrics.iter().position(|metric| metric.id == id)
+    }
+
+    /// The value of an arm.
+    pub fn cell(&self, arm: &str, column: usize) -> Option<&Cell> {
+        self.rows.iter().find(|row| row.arm == arm)?.cells[column].as_ref()
+    }
+}
+
+fn metrics(results: &Results) -> Vec<Metric> {
+    let ids: BTreeSet<&String> = results.arms.values().flat_map(|arm| arm.keys()).collect();
+    let mut metrics: Vec<Metric> = ids.into_iter().map(|id| Metric::of(id)).collect();
+    metrics.sort_by(|a, b| a.place().cmp(&b.place()));
+    metrics
+}
+
+/// Arms by kind; within learned arms and rules together the best by the first metric comes first.
+fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
+    let mut arms = ShownArm::all(results.arms.keys().map(String::as_str));
+    let value = |arm: &ShownArm| {
+        let metric = metrics.first()?;
+        let mean = results.arms.get(&arm.name)?.get(&metric.id)?.mean;
+        mean.is_finite().then_some(if metric.higher { mean } else { -mean })
+    };
+    arms.sort_by(|a, b| {
+        let controls = (a.role == Role::Control).cmp(&(b.role == Role::Control));
+        let (first, second) = (value(a), value(b));
+        let values = match (first, second) {
+            _ if a.role == Role::Control => std::cmp::Ordering::Equal,
+            (Some(first), Some(second)) => second.total_cmp(&first),
+            _ => second.is_some().cmp(&first.is_some()),
+        };
+        controls.then(values)
+    });
+    arms
+}
+
+fn cell(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
+    let value = *results.arms.get(arm)?.get(&metric.id)?;
+    let interval = interval_text(value, |bound| metric.text(bound));
+    Some(Cell { value, text: metric.text(value.mean), interval, best: false })
+}
+
+fn interval_text(value: Interval, text: impl Fn(f64) -> String) -> String {
+    if value.lo.is_nan() || value.hi.is_nan() {
+        return "–".to_owned();
+    }
+    format!("{} to {}", text(value.lo), text(value.hi))
+}
+
+/// Marks the best among arms that compete; equal texts are equally good.
+fn mark_best(rows: &mut [Row], column: usize, metric: &Metric) {
+    let competes = |row: &Row| Role::of(&row.arm) != Role::Control;
+    let means =
+        rows.iter().filter(|row| competes(row)).filter_map(|row| row.cells[column].as_ref());
+    let means = means.map(|cell| cell.value.mean).filter(|mean| mean.is_finite());
+    let best = if metric.higher { means.reduce(f64::max) } else { means.reduce(f64::min) };
+    let Some(best) = best.map(|best| metric.text(best)) else { return };
+    for row in rows.iter_mut().filter(|row| competes(row)) {
+        if let Some(cell) = &mut row.cells[column] {
+            cell.best = cell.text == best;
+        }
+    }
+}
+
+fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric]) -> PairedRow {
+    let cells = metrics.iter().map(|metric| {
+        let value = difference(results, learned, other, &metric.id)?;
+        let verdict = match value.excludes_zero() {
+            false => Verdict::Undecided,
+            true if (value.mean > 0.0) == metric.higher => Verdict::Ahead,
+            true => Verdict::Behind,
+        };
+        let interval = interval_text(value, |bound| metric.signed(bound));
+        Some(PairedCell { value, text: metric.signed(value.mean), interval, verdict })
+    });
+    PairedRow { arm: other.to_owned(), cells: cells.collect() }
+}
+
+/// First minus second, whichever way round it was stored.
+fn difference(results: &Results, first: &str, second: &str, metric: &str) -> Option<Interval> {
+    let stored = |a: &str, b: &str| results.paired.get(a)?.get(b)?.get(metric).copied();
+    stored(first, second).or_else(|| {
+        let Interval { mean, lo, hi } = stored(second, first)?;
+        Some(Interval { mean: -mean, lo: -hi, hi: -lo })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::{interval, results};
+
+    #[test]
+    fn the_best_rule_is_first_and_bold_and_controls_do_not_compete() {
+        let headline = Headline::of(&results());
+        let order: Vec<&str> = headline.rows.iter().map(|row| row.arm.as_str()).collect();
+        assert_eq!(order, ["far-multi", "worldmem", "temporal", "none", "oracle"]);
+        let psnr = headline.column("psnr").unwrap();
+        let best: Vec<&str> = headline
+            .rows
+            .iter()
+            .filter(|row| row.cells[psnr].as_ref().is_some_and(|cell| cell.best))
+            .map(|row| row.arm.as_str())
+            .collect();
+        assert_eq!(best, ["far-multi"], "the oracle is better but a control");
+    }
+
+    #[test]
+    fn differences_say_who_is_ahead_also_when_less_is_better() {
+        let mut results = results();
+        results.arms.get_mut("far-multi").unwrap().insert("lpips".into(), interval(0.2, 0.01));
+        let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("lpips".into(), interval(-0.1, 0.02));
+        let headline = Headline::of(&results);
+        let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
+        let verdict = |id| row.cells[headline.column(id).unwrap()].as_ref().unwrap().verdict;
+        assert_eq!(verdict("psnr"), Verdict::Ahead);
+        assert_eq!(verdict("lpips"), Verdict::Ahead);
+        assert_eq!(row.cells[headline.column("psnr").unwrap()].as_ref().unwrap().text, "+1.10");
+    }
+
+    #[test]
+    fn a_difference_stored_the_other_way_round_is_turned() {
+        let mut results = results();
+        let pairs = results.paired.remove("far-multi").unwrap();
+        let turned =
+            std::collections::BTreeMap::from([("far-multi".to_owned(), pairs["worldmem"].clone())]);
+        results.paired.insert("worldmem".into(), turned);
+        let headline = Headline::of(&results);
+        let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
+        let cell = row.cells[headline.column("psnr").unwrap()].as_ref().unwrap();
+        assert_eq!((cell.text.as_str(), cell.verdict), ("−1.10", Verdict::Behind));
+        assert!(cell.value.lo <= cell.value.mean && cell.value.mean <= cell.value.hi);
+    }
+
+    #[test]
+    fn values_that_are_missing_or_not_numbers_are_dashes() {
+        let mut results = results();
+        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
+        results.arms.get_mut("worldmem").unwrap().insert("psnr".into(), nothing);
+        results.arms.get_mut("temporal").unwrap().remove("psnr");
+        let headline = Headline::of(&results);
+        let psnr = headline.column("psnr").unwrap();
+        let cell = headline.cell("worldmem", psnr).unwrap();
+        assert_eq!((cell.text.as_str(), cell.interval.as_str()), ("–", "–"));
+        assert!(headline.cell("temporal", psnr).is_none());
+        assert!(headline.cell("far-multi", psnr).unwrap().best);
+    }
+
+    #[test]
+    fn no_results_make_an_empty_table() {
+        let headline = Headline::of(&Results::default());
+        assert!(headline.rows.is_empty() && headline.paired.is_empty());
+        assert_eq!(headline.learned, None);
+    }
+}

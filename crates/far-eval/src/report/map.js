@@ -1,0 +1,120 @@
+// The map: the way out and back, where the predicted view is, and what each arm recalled.
+
+/** How a memory lies relative to a view of the same path. */
+function relation(replay, memory, goal) {
+  const [east, north, heading] = replay.path[memory];
+  const [goalEast, goalNorth, goalHeading] = replay.path[goal];
+  const turn = ((heading - goalHeading) * 180) / Math.PI;
+  return {
+    distance: Math.hypot(east - goalEast, north - goalNorth),
+    turn: ((((turn + 180) % 360) + 360) % 360) - 180,
+    ago: goal - memory,
+  };
+}
+
+/** A relation in words: where from, and where it looks. */
+function relationText({ distance, turn, ago }) {
+  const degrees = Math.round(Math.abs(turn));
+  const side = degrees < 3 ? "same heading" : `turned ${degrees}° ${turn > 0 ? "left" : "right"}`;
+  const when = ago >= 0 ? `${ago} frames ago` : `${-ago} frames ahead`;
+  return `${when} · ${number(distance, 1)} m away · ${side}`;
+}
+
+/** A map of fixed scale around a clip's path; east is right, north is up. */
+class PathMap {
+  constructor(container, replay, width) {
+    this.replay = replay;
+    const easts = replay.path.map((pose) => pose[0]);
+    const norths = replay.path.map((pose) => pose[1]);
+    const [west, east] = [Math.min(...easts), Math.max(...easts)];
+    const [south, north] = [Math.min(...norths), Math.max(...norths)];
+    const margin = 30;
+    const height = Math.round(Math.min(width * 1.05, Math.max(width * 0.5, (width * (north - south + 1)) / (east - west + 1))));
+    const scale = Math.min((width - 2 * margin) / (east - west || 1), (height - 2 * margin) / (north - south || 1), 200);
+    this.x = (value) => width / 2 + (value - (west + east) / 2) * scale;
+    this.y = (value) => height / 2 - (value - (south + north) / 2) * scale;
+    this.svg = drawing(width, height, "Map of the way out, the way back and the recalled memories");
+    this.svg.setAttribute("role", "group");
+    const line = (from, to) => replay.path.slice(from, to).map(([e, n]) => `${this.x(e).toFixed(1)},${this.y(n).toFixed(1)}`).join(" ");
+    this.svg.append(
+      shape("polyline", { class: "out", points: line(0, replay.boundary) }),
+      shape("polyline", { class: "back", points: line(Math.max(0, replay.boundary - 1)) }),
+      shape("text", { x: this.x(replay.path[0][0]), y: this.y(replay.path[0][1]) + 24, "text-anchor": "middle" }, "start"),
+      ...this.scaleBar(scale, height));
+    this.marks = shape("g", {});
+    this.svg.append(this.marks);
+    container.replaceChildren(this.svg);
+  }
+
+  /** A bar of a round number of meters. */
+  scaleBar(scale, height) {
+    const meters = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((size) => size * scale >= 40) ?? 1000;
+    const [x, y] = [14, height - 14];
+    return [
+      shape("line", { class: "zero", x1: x, x2: x + meters * scale, y1: y, y2: y, "stroke-width": 2 }),
+      shape("text", { x: x + meters * scale + 6, y: y + 4 }, `${meters} m`),
+    ];
+  }
+
+  /** A fan that opens to where a pose looks. */
+  fan(pose, length, spread) {
+    const [east, north, heading] = pose;
+    const [x, y] = [this.x(east), this.y(north)];
+    const corner = (angle) => `${(x + length * Math.cos(angle)).toFixed(1)},${(y - length * Math.sin(angle)).toFixed(1)}`;
+    return `M${x.toFixed(1)},${y.toFixed(1)}L${corner(heading + spread)}A${length},${length} 0 0 1 ${corner(heading - spread)}Z`;
+  }
+
+  /** Marks the predicted view and the memories of the arms, those of the focused arm on top. */
+  update(step, focused, shown, choose) {
+    const { replay } = this;
+    const goal = replay.frames[step];
+    this.marks.replaceChildren();
+    for (const name of shown.filter((arm) => arm !== focused)) {
+      for (const recalled of replay.arms[name]?.[step]?.recalled ?? []) this.marks.append(this.memory(name, recalled, goal, null, choose));
+    }
+    const [x, y] = [this.x(replay.path[goal][0]), this.y(replay.path[goal][1])];
+    const own = replay.arms[focused]?.[step]?.recalled ?? [];
+    for (const recalled of own) {
+      const [east, north] = replay.path[recalled.frame];
+      const link = shape("line", { x1: x, y1: y, x2: this.x(east), y2: this.y(north), "stroke-width": 1, "stroke-dasharray": "2 3" });
+      link.style.stroke = color(focused);
+      this.marks.append(link);
+    }
+    const view = shape("path", { d: this.fan(replay.path[goal], 26, 0.5), opacity: 0.28 });
+    view.style.fill = "var(--ink)";
+    this.marks.append(view, shape("circle", { class: "here", cx: x, cy: y, r: 6 }));
+    own.map((recalled, rank) => this.memory(focused, recalled, goal, rank, choose)).reverse().forEach((mark) => this.marks.append(mark));
+  }
+
+  memory(name, recalled, goal, rank, choose) {
+    const { replay } = this;
+    const pose = replay.path[recalled.frame];
+    const [x, y] = [this.x(pose[0]), this.y(pose[1])];
+    const text = relationText(relation(replay, recalled.frame, goal));
+    const own = rank !== null;
+    const label = `${name} recalled frame ${recalled.frame}: ${text}`;
+    const mark = shape("g", { class: "memory", tabindex: own ? "0" : null, role: own ? "button" : null, "aria-label": label });
+    const fan = shape("path", { d: this.fan(pose, own ? 22 : 13, 0.45), opacity: own ? 0.4 : 0.3 });
+    const dot = shape("circle", { cx: x, cy: y, r: own ? 8 : 4, "stroke-width": 1.5 });
+    fan.style.fill = color(name);
+    dot.style.fill = color(name);
+    dot.style.stroke = "var(--panel)";
+    mark.append(fan, dot);
+    if (own) mark.append(shape("text", { class: "rank", x, y: y + 3.5 }, String(rank + 1)));
+    const show = () => {
+      const box = dot.getBoundingClientRect();
+      const canvas = frame(replay, label);
+      paint(canvas, replay.memories[recalled.frame]);
+      showTip(box.right, box.top, canvas, element("div", { class: "row" }, swatch(name), name, element("b", {}, `frame ${recalled.frame}`)), element("div", { class: "muted" }, text));
+    };
+    mark.addEventListener("pointerenter", show);
+    mark.addEventListener("pointerleave", hideTip);
+    mark.addEventListener("focus", show);
+    mark.addEventListener("blur", hideTip);
+    mark.addEventListener("click", () => choose(name, recalled.frame));
+    mark.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") choose(name, recalled.frame);
+    });
+    return mark;
+  }
+}

@@ -1,0 +1,29 @@
+//! The report: one self-contained page on which a person sees what was recalled, and why.
+//!
+//! [`ReportRun`] reads a run's folder, [`report_page`] makes the page. What is counted, compared and
+//! put into words is done here; the scripts beside this file only draw it. All of them are
+//! inlined, so that the page works from a disk and without a network.
+
+#[cfg(test)]
+mod browser_test;
+#[cfg(test)]
+mod fixture;
+mod headline;
+mod metric;
+mod page_data;
+mod picture_pack;
+mod replay_file;
+mod replay_view;
+mod run;
+mod run_file;
+mod shown_arm;
+mod summary;
+mod training_log;
+
+pub use headline::{Cell, Headline, PairedCell, PairedRow, Row, Verdict};
+pub use metric::Metric;
+pub use page_data::report_page;
+pub use run::ReportRun;
+pub use shown_arm::{Role, ShownArm};
+pub use summary::summary;
+pub use training_log::{Series, TrainingLog};

@@ -1,0 +1,283 @@
+//! The page and the data inlined in it.
+
+use super::headline::Headline;
+use super::metric::Metric;
+use super::picture_pack::PicturePack;
+use super::replay_view::ReplayView;
+use super::run::ReportRun;
+use super::shown_arm::ShownArm;
+use super::summary::summary;
+use super::training_log::TrainingLog;
+use crate::Results;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Characters of pictures per run: with everything else a page stays below six megabytes.
+const PICTURE_BUDGET: usize = 5_200_000;
+
+/// The scripts in the order in which the page runs them.
+const SCRIPTS: [&str; 9] = [
+    include_str!("element.js"),
+    include_str!("chart.js"),
+    include_str!("headline.js"),
+    include_str!("picture.js"),
+    include_str!("map.js"),
+    include_str!("reason.js"),
+    include_str!("replay.js"),
+    include_str!("report.js"),
+    include_str!("selftest.js"),
+];
+
+#[derive(Serialize)]
+struct PageData<'a> {
+    title: &'a str,
+    version: &'static str,
+    arms: Vec<ShownArm>,
+    runs: Vec<RunData<'a>>,
+    pictures: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct RunData<'a> {
+    name: &'a str,
+    facts: Vec<(&'static str, String)>,
+    summary: Vec<String>,
+    headline: Headline,
+    curves: Vec<CurveGroup<'a>>,
+    replays: Vec<ReplayView<'a>>,
+    training: &'a TrainingLog,
+    config: Option<&'a str>,
+}
+
+/// One metric over normalized time, by arm.
+#[derive(Serialize)]
+struct CurveGroup<'a> {
+    metric: Metric,
+    arms: BTreeMap<&'a str, CurveView<'a>>,
+}
+
+#[derive(Serialize)]
+struct CurveView<'a> {
+    time: &'a [f64],
+    /// [mean, lo, hi] at each time; `null` where it is not a number.
+    values: Vec<[f64; 3]>,
+}
+
+/// The self-contained page of some runs.
+///
+/// ```
+/// use far_eval::{ReportRun, Results, report_page};
+///
+/// let results = Results { corpus: "village".into(), clips: 24, ..Results::default() };
+/// let run = ReportRun { name: "demo".into(), results, ..ReportRun::default() };
+/// let page = report_page(&[run]);
+/// assert!(page.starts_with("<!doctype html>") && page.contains("village"));
+/// ```
+pub fn report_page(runs: &[ReportRun]) -> String {
+    let title = title(runs);
+    let mut pack = PicturePack::default();
+    let data: Vec<RunData> = runs.iter().map(|run| run_data(run, &mut pack)).collect();
+    let names = runs.iter().flat_map(|run| {
+        let replayed = run.replays.iter().flat_map(|replay| replay.arms.keys());
+        run.results.arms.keys().chain(replayed).map(String::as_str)
+    });
+    let data = PageData {
+        title: &title,
+        version: env!("CARGO_PKG_VERSION"),
+        arms: ShownArm::all(names),
+        runs: data,
+        pictures: pack.encode(PICTURE_BUDGET * runs.len().max(1)),
+    };
+    let json = serde_json::to_string(&data).expect("the page's data has only text keys");
+    assemble(&title, &json)
+}
+
+/// Puts the parts into the page, each at its one mark, so that nothing in the data can be taken
+/// for a mark.
+fn assemble(title: &str, json: &str) -> String {
+    let scripts = SCRIPTS.join("\n");
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    // A closing tag or a comment inside a text would end or change the script; "<" stands only in
+    // texts.
+    let json = json.replace('<', "\\u003c");
+    let parts = [
+        ("{{title}}", title.as_str()),
+        ("{{style}}", include_str!("report.css")),
+        ("{{data}}", json.as_str()),
+        ("{{script}}", scripts.as_str()),
+    ];
+    let mut rest = include_str!("report.html");
+    let mut page = String::with_capacity(json.len() + (1 << 17));
+    for (mark, part) in parts {
+        let (before, after) = rest.split_once(mark).expect("the template has every mark in order");
+        page.push_str(before);
+        page.push_str(part);
+        rest = after;
+    }
+    page + rest
+}
+
+fn title(runs: &[ReportRun]) -> String {
+    let corpora: BTreeSet<&str> = runs.iter().map(|run| run.results.corpus.as_str()).collect();
+    let corpora: Vec<&str> = corpora.into_iter().filter(|corpus| !corpus.is_empty()).collect();
+    match corpora.as_slice() {
+        [] => "What was recalled, and why".to_owned(),
+        corpora => format!("What was recalled in the {}, and why", corpora.join(" and the ")),
+    }
+}
+
+fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
+    RunData {
+        name: &run.name,
+        facts: facts(&run.results),
+        summary: summary(&run.results),
+        headline: Headline::of(&run.results),
+        curves: curves(&run.results),
+        replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
+        training: &run.training,
+        config: run.config.as_deref(),
+    }
+}
+
+fn facts(results: &Results) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("Corpus", results.corpus.clone()),
+        ("Clips", results.clips.to_string()),
+        (
+            "Memories per recall",
+            if results.slots == 0 { String::new() } else { results.slots.to_string() },
+        ),
+        ("Judged by", judge(&results.judge)),
+        ("Seed", results.seed.to_string()),
+        ("Device", results.device.clone()),
+    ];
+    facts.extend(results.train_seconds.map(|seconds| ("Training", duration(seconds))));
+    facts.retain(|(_, value)| !value.is_empty());
+    facts
+}
+
+fn judge(judge: &str) -> String {
+    match judge {
+        "common" => "one world model for all arms".to_owned(),
+        "own" => "each arm's own world model".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    if seconds < 120.0 {
+        return format!("{seconds:.0} s");
+    }
+    let minutes = (seconds / 60.0).round() as u64;
+    if minutes < 120 {
+        format!("{minutes} min")
+    } else {
+        format!("{} h {} min", minutes / 60, minutes % 60)
+    }
+}
+
+fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
+    let ids: BTreeSet<&String> = results.curves.values().flat_map(|arm| arm.keys()).collect();
+    let mut groups: Vec<CurveGroup> = ids
+        .into_iter()
+        .map(|id| CurveGroup {
+            metric: Metric::of(id),
+            arms: results
+                .curves
+                .iter()
+                .filter_map(|(arm, curves)| Some((arm.as_str(), curves.get(id)?)))
+                .map(|(arm, curve)| {
+                    let values = curve.values.iter().map(|value| [value.mean, value.lo, value.hi]);
+                    (arm, CurveView { time: &curve.time, values: values.collect() })
+                })
+                .collect(),
+        })
+        .collect();
+    groups.sort_by(|a, b| a.metric.place().cmp(&b.metric.place()));
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::{replay, results};
+    use serde_json::Value;
+
+    fn run() -> ReportRun {
+        let training = TrainingLog::parse("{\"step\":1,\"loss\":2}");
+        let config = Some("seed = 0".into());
+        ReportRun {
+            name: "demo".into(),
+            results: results(),
+            replays: vec![replay()],
+            training,
+            config,
+        }
+    }
+
+    /// The data as the page's script reads it.
+    fn data(page: &str) -> Value {
+        let (_, rest) = page.split_once("<script id=\"data\" type=\"application/json\">").unwrap();
+        serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    #[test]
+    fn the_page_holds_everything_and_asks_for_nothing() {
+        let page = report_page(&[run()]);
+        for mark in ["{{", "http://", "https://", " src=", "@import", "url("] {
+            let found = page.split(mark).count() - 1;
+            let allowed = page.matches("http://www.w3.org/2000/svg").count();
+            assert!(
+                found <= if mark == "http://" { allowed } else { 0 },
+                "{mark} stands in the page"
+            );
+        }
+        let data = data(&page);
+        assert_eq!(data["runs"][0]["headline"]["rows"][0]["arm"], "far-multi");
+        assert_eq!(data["runs"][0]["curves"][0]["metric"]["id"], "psnr");
+        assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
+        assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 15);
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_the_data() {
+        let mut hostile = run();
+        hostile.name = "</script><script>alert(1)</script><!-- {{script}}".into();
+        hostile.results.corpus = "<b>&{{data}}".into();
+        let page = report_page(&[hostile.clone()]);
+        assert!(!page.contains("</script><script>alert"));
+        assert!(page.contains("<title>What was recalled in the &lt;b>&amp;"));
+        assert_eq!(data(&page)["runs"][0]["name"], hostile.name.as_str());
+    }
+
+    #[test]
+    fn values_that_are_not_numbers_become_null() {
+        let mut odd = run();
+        let curve = odd.results.curves.get_mut("far-multi").unwrap().get_mut("psnr").unwrap();
+        curve.values[0].lo = f64::NAN;
+        odd.replays[0].arms.get_mut("worldmem").unwrap()[0].psnr = f64::INFINITY;
+        let data = data(&report_page(&[odd]));
+        assert_eq!(data["runs"][0]["curves"][0]["arms"]["far-multi"]["values"][0][1], Value::Null);
+        assert_eq!(data["runs"][0]["replays"][0]["arms"]["worldmem"][0]["psnr"], Value::Null);
+    }
+
+    #[test]
+    fn an_arm_has_one_color_in_all_runs() {
+        let mut second = run();
+        second.results.arms.insert("vrag".into(), Default::default());
+        let data = data(&report_page(&[run(), second]));
+        let arms = data["arms"].as_array().unwrap();
+        assert_eq!(arms.len(), 6);
+        assert_eq!(data["runs"].as_array().unwrap().len(), 2);
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 15, "pictures are shared");
+    }
+
+    #[test]
+    fn facts_are_told_in_words() {
+        let labels = facts(&Results { train_seconds: Some(7500.0), ..results() });
+        assert!(labels.contains(&("Training", "2 h 5 min".to_owned())));
+        assert!(labels.contains(&("Judged by", "one world model for all arms".to_owned())));
+        assert!(!facts(&Results::default()).iter().any(|(label, _)| *label == "Device"));
+    }
+}

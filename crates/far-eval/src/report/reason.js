@@ -1,0 +1,86 @@
+// Why a memory was recalled: its cues, weights, score and measured utility.
+
+/** One cue: standardized score times weight as a bar from zero. */
+function cueRow(cue, weight, [raw, standardized], reach) {
+  const product = finite(standardized) && finite(weight) ? standardized * weight : null;
+  const svg = shape("svg", { viewBox: "-100 0 200 12", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(shape("line", { class: "zero", x1: 0, x2: 0, y1: 0, y2: 12, "vector-effect": "non-scaling-stroke" }));
+  if (product !== null) {
+    const length = (100 * Math.abs(product)) / (reach || 1);
+    const bar = shape("rect", { x: product < 0 ? -length : 0, y: 2, width: length, height: 8, rx: 1 });
+    bar.style.fill = product < 0 ? "var(--bad)" : "var(--accent)";
+    svg.append(bar);
+  }
+  const title = `raw score ${brief(raw)}, standardized ${number(standardized, 2)}, weight ${number(weight, 2)}`;
+  const score = raw === standardized ? signed(standardized, 2) : `${signed(standardized, 1)}σ`;
+  const sum = product === null ? "no score" : `${score} × ${number(weight, 2)} = ${signed(product, 2)}`;
+  return element("div", { class: "cue", title }, element("span", {}, cue), svg, element("span", { class: "sum" }, sum));
+}
+
+function products(step) {
+  return step.recalled.flatMap((recalled) => recalled.cues.map(([, standardized], index) => Math.abs(standardized * (step.weights[index]?.[1] ?? 0)))).filter(finite);
+}
+
+/** A recalled frame with its reasons. */
+function reasonCard(replay, step, recalled, rank, goal, reach, marked) {
+  const canvas = frame(replay, `Recalled frame ${recalled.frame}`);
+  paint(canvas, replay.memories[recalled.frame]);
+  const facts = [finite(recalled.score) ? `score ${brief(recalled.score)}` : null, finite(recalled.utility) ? `utility ${signed(recalled.utility, Math.abs(recalled.utility) < 0.1 ? 3 : 2)} nats` : null];
+  const cues = recalled.cues.map((scores, index) => cueRow(step.weights[index]?.[0] ?? `cue ${index + 1}`, step.weights[index]?.[1], scores, reach));
+  return element("div", { class: marked ? "card marked" : "card", "data-frame": recalled.frame }, canvas,
+    element("div", {},
+      element("h4", {}, element("span", {}, `${rank + 1}. Frame ${recalled.frame}`), element("span", { class: "muted" }, facts.filter(Boolean).join(" · "))),
+      element("p", {}, relationText(relation(replay, recalled.frame, goal))),
+      ...cues));
+}
+
+/** All memories that the focused arm recalled at a step. */
+function drawReasons(replay, name, stepIndex, marked) {
+  const goal = replay.frames[stepIndex];
+  byId("recall-title").textContent = `What ${name} recalled to predict frame ${goal}`;
+  const step = replay.arms[name]?.[stepIndex];
+  if (!step || step.recalled.length === 0) {
+    const note = arms.get(name)?.note;
+    byId("recalled").replaceChildren(element("p", { class: "empty" }, note ? `Nothing was recalled: ${note}.` : "Nothing was recalled."));
+    return;
+  }
+  const reach = Math.max(...products(step), 0.5);
+  const cards = step.recalled.map((recalled, rank) => reasonCard(replay, step, recalled, rank, goal, reach, recalled.frame === marked));
+  const pairs = step.recalled.flatMap((recalled) => recalled.cues);
+  const kind = pairs.every(([raw, standardized]) => raw === standardized) ? "score" : "standardized score (σ from the mean of the pool)";
+  const note = pairs.length > 0 ? element("p", { class: "note" }, `Bars: ${kind} × the weight λ of its cue; together they make the score.`) : null;
+  byId("recalled").replaceChildren(...cards, ...(note ? [note] : []));
+}
+
+/** Colors of cues; not those of arms, which they are not. */
+const CUE_COLORS = ["var(--accent)", "var(--c3)", "var(--c4)", "var(--c2)", "var(--c7)"];
+
+/** Weights and scores over the steps of a clip; returns their charts. */
+function drawTimelines(replay, name, seek) {
+  const steps = replay.arms[name] ?? [];
+  const cues = [...new Set(steps.flatMap((step) => step.weights.map(([cue]) => cue)))];
+  const ranks = Math.max(0, ...steps.map((step) => step.recalled.length));
+  const x = [0, Math.max(1, steps.length - 1)];
+  const xText = (at) => `step ${Math.round(at) + 1}`;
+  const common = { height: 170, x, xText, xTicks: false, seek };
+  const weights = cues.map((cue, index) => ({
+    name: cue, text: cue, color: CUE_COLORS[index % CUE_COLORS.length],
+    points: steps.map((step, at) => [at, step.weights.find(([each]) => each === cue)?.[1]]),
+  }));
+  const scores = Array.from({ length: ranks }, (_, rank) => ({
+    name: String(rank), text: `${rank + 1}.`, color: color(name), width: rank === 0 ? 2.5 : 1.25, dash: rank === 0 ? null : "4 3",
+    points: steps.map((step, at) => [at, step.recalled[rank]?.score]),
+  })).filter((one) => one.points.some(([, value]) => finite(value)));
+  const draw = (id, series, options, missing) => {
+    if (series.length > 0) return lineChart(byId(id), { ...common, series, ...options });
+    byId(id).observer?.disconnect();
+    byId(id).replaceChildren(element("p", { class: "empty" }, missing));
+    return null;
+  };
+  const known = weights.flatMap((one) => one.points.map((point) => point[1]).filter(finite));
+  const range = [Math.min(0, ...known), Math.max(1, ...known)];
+  return [
+    draw("weights", weights, { range, label: `Weight of each cue for ${name}` }, `${name} weighs no cues.`),
+    draw("scores", scores, { label: `Scores of recalled memories for ${name}`, format: brief }, `${name} has no scores.`),
+  ].filter(Boolean);
+}

@@ -1,0 +1,333 @@
+//! Replays on disk: one JSON file per clip under `replays/`, pictures as base64 PNG.
+//!
+//! Each distinct picture is stored once, losslessly; everything else names it by its number.
+//! JSON has no NaN and no infinity: a PSNR or weight that is not finite is `null`, and NaN when
+//! it is read back.
+
+use super::picture_pack::PicturePack;
+use super::run_file;
+use crate::{Error, RecalledFrame, Replay, ReplayStep, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use far_data::Picture;
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The version this crate reads and writes.
+const VERSION: u32 = 1;
+/// Bytes of pixels that one replay may have: a hostile file cannot ask for more memory.
+const MAX_PIXELS: u64 = 1 << 30;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredReplay {
+    version: u32,
+    episode: u32,
+    boundary: usize,
+    path: Vec<[f32; 3]>,
+    frames: Vec<usize>,
+    pictures: Vec<StoredPicture>,
+    truth: Vec<usize>,
+    decoded: Vec<usize>,
+    memories: BTreeMap<usize, usize>,
+    arms: BTreeMap<String, Vec<StoredStep>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPicture {
+    size: [u32; 2],
+    png: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredStep {
+    picture: usize,
+    psnr: Option<f64>,
+    recalled: Vec<RecalledFrame>,
+    weights: Vec<(String, Option<f32>)>,
+}
+
+impl Replay {
+    /// Writes the clip into `replays/` of a run's folder and says where.
+    ///
+    /// # Errors
+    /// If the folder or the file cannot be written.
+    pub fn write(&self, run: &Path) -> Result<PathBuf> {
+        let folder = run.join("replays");
+        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+        let path = folder.join(format!("{:06}.json", self.episode));
+        run_file::write(&path, &self.to_json())?;
+        Ok(path)
+    }
+
+    /// All clips of a run's folder, by the names of their files; none if there is no `replays/`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not a replay.
+    pub fn read_all(run: &Path) -> Result<Vec<Self>> {
+        let folder = run.join("replays");
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(Error::file("read", &folder))?,
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(Error::file("read", &folder))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        paths.iter().map(|path| Self::read(path)).collect()
+    }
+
+    /// Reads one clip.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a replay.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+        Self::from_json(&bytes).map_err(|reason| Error::malformed(path, reason))
+    }
+
+    /// The clip as the text of its file.
+    pub fn to_json(&self) -> String {
+        let mut pack = PicturePack::default();
+        let mut add = |picture| pack.add(picture);
+        let stored = StoredReplay {
+            version: VERSION,
+            episode: self.episode,
+            boundary: self.boundary,
+            path: self.path.clone(),
+            frames: self.frames.clone(),
+            truth: self.truth.iter().map(&mut add).collect(),
+            decoded: self.decoded.iter().map(&mut add).collect(),
+            memories: self.memories.iter().map(|(frame, picture)| (*frame, add(picture))).collect(),
+            arms: self
+                .arms
+                .iter()
+                .map(|(name, steps)| {
+                    let steps = steps.iter().map(|step| store_step(step, add(&step.picture)));
+                    (name.clone(), steps.collect())
+                })
+                .collect(),
+            pictures: pack.pictures().iter().map(|picture| store_picture(picture)).collect(),
+        };
+        serde_json::to_string(&stored).expect("a replay has only text keys")
+    }
+
+    /// Understands the text of a replay's file.
+    ///
+    /// # Errors
+    /// Why it is not a replay: not JSON, another version, a picture that does not decode, or parts
+    /// that do not fit together.
+    pub fn from_json(bytes: &[u8]) -> std::result::Result<Self, String> {
+        let stored: StoredReplay =
+            serde_json::from_slice(bytes).map_err(|error| format!("not a replay: {error}"))?;
+        if stored.version != VERSION {
+            let found = stored.version;
+            return Err(format!("replay version {found}, this program reads version {VERSION}"));
+        }
+        let pictures = Pictures::decode(&stored.pictures)?;
+        let picture = |index: usize| pictures.take(index);
+        let many = |indices: &[usize]| -> std::result::Result<Vec<Picture>, String> {
+            indices.iter().map(|index| picture(*index)).collect()
+        };
+        let mut arms = BTreeMap::new();
+        for (name, steps) in stored.arms {
+            let steps = steps.into_iter().map(|step| {
+                Ok(ReplayStep {
+                    picture: picture(step.picture)?,
+                    psnr: step.psnr.unwrap_or(f64::NAN),
+                    recalled: step.recalled,
+                    weights: step
+                        .weights
+                        .into_iter()
+                        .map(|(cue, weight)| (cue, weight.unwrap_or(f32::NAN)))
+                        .collect(),
+                })
+            });
+            arms.insert(name, steps.collect::<std::result::Result<_, String>>()?);
+        }
+        let memories = stored.memories.iter().map(|(frame, index)| Ok((*frame, picture(*index)?)));
+        let replay = Self {
+            episode: stored.episode,
+            boundary: stored.boundary,
+            truth: many(&stored.truth)?,
+            decoded: many(&stored.decoded)?,
+            memories: memories.collect::<std::result::Result<_, String>>()?,
+            path: stored.path,
+            frames: stored.frames,
+            arms,
+        };
+        check(&replay)?;
+        Ok(replay)
+    }
+}
+
+fn store_picture(picture: &Picture) -> StoredPicture {
+    let size = [picture.width, picture.height];
+    StoredPicture { size, png: BASE64.encode(picture.to_png()) }
+}
+
+fn store_step(step: &ReplayStep, picture: usize) -> StoredStep {
+    let weights = step.weights.iter().map(|(cue, weight)| (cue.clone(), Some(*weight)));
+    StoredStep {
+        picture,
+        psnr: Some(step.psnr),
+        recalled: step.recalled.clone(),
+        weights: weights.collect(),
+    }
+}
+
+/// Decoded pictures by number, and how many bytes of pixels may still be made.
+struct Pictures {
+    pictures: Vec<Picture>,
+    left: Cell<u64>,
+}
+
+impl Pictures {
+    fn decode(stored: &[StoredPicture]) -> std::result::Result<Self, String> {
+        let mut pictures = Self { pictures: Vec::new(), left: Cell::new(MAX_PIXELS) };
+        for (index, StoredPicture { size, png }) in stored.iter().enumerate() {
+            let wrong = |reason: String| format!("picture {index}: {reason}");
+            pictures.reserve(*size).map_err(wrong)?;
+            let bytes = BASE64.decode(png).map_err(|error| wrong(error.to_string()))?;
+            pictures.pictures.push(Picture::from_png(&bytes, *size).map_err(wrong)?);
+        }
+        Ok(pictures)
+    }
+
+    /// A copy of a picture.
+    fn take(&self, index: usize) -> std::result::Result<Picture, String> {
+        let count = self.pictures.len();
+        let picture = self.pictures.get(index);
+        let picture = picture.ok_or_else(|| format!("picture {index} of {count} is named"))?;
+        self.reserve([picture.width, picture.height])?;
+        Ok(picture.clone())
+    }
+
+    fn reserve(&self, [width, height]: [u32; 2]) -> std::result::Result<(), String> {
+        let bytes = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(3);
+        let left = self.left.get().checked_sub(bytes);
+        self.left.set(left.ok_or("more than a gigabyte of pixels")?);
+        Ok(())
+    }
+}
+
+/// Whether the parts of a replay fit together.
+fn check(replay: &Replay) -> std::result::Result<(), String> {
+    let steps = replay.frames.len();
+    for (part, length) in [("truth", replay.truth.len()), ("decoded", replay.decoded.len())] {
+        if length != steps {
+            return Err(format!("{length} pictures of `{part}` for {steps} frames"));
+        }
+    }
+    let frames = replay.path.len();
+    if let Some(frame) = replay.frames.iter().find(|frame| **frame >= frames) {
+        return Err(format!("frame {frame} was generated on a path of {frames} frames"));
+    }
+    if let Some(frame) = replay.memories.keys().find(|frame| **frame >= frames) {
+        return Err(format!("frame {frame} is remembered on a path of {frames} frames"));
+    }
+    for (name, arm) in &replay.arms {
+        if arm.len() != steps {
+            return Err(format!("{} steps of `{name}` for {steps} frames", arm.len()));
+        }
+        for (index, step) in arm.iter().enumerate() {
+            for recalled in &step.recalled {
+                let frame = recalled.frame;
+                if !replay.memories.contains_key(&frame) {
+                    return Err(format!(
+                        "step {index} of `{name}` recalls frame {frame}, no memory"
+                    ));
+                }
+                if !recalled.cues.is_empty() && recalled.cues.len() != step.weights.len() {
+                    let (cues, weights) = (recalled.cues.len(), step.weights.len());
+                    let reason = format!("scores of {cues} cues but {weights} weights");
+                    return Err(format!("step {index} of `{name}`, frame {frame}: {reason}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::replay;
+
+    #[test]
+    fn a_replay_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Replay::read_all(folder.path()).unwrap(), []);
+        let path = replay().write(folder.path()).unwrap();
+        assert!(path.ends_with("replays/000007.json"));
+        std::fs::write(folder.path().join("replays/notes.txt"), "not a replay").unwrap();
+        assert_eq!(Replay::read_all(folder.path()).unwrap(), [replay()]);
+    }
+
+    #[test]
+    fn equal_pictures_are_stored_once() {
+        let mut replay = replay();
+        let distinct = serde_json::from_str::<StoredReplay>(&replay.to_json()).unwrap();
+        replay.decoded = replay.truth.clone();
+        let fewer = serde_json::from_str::<StoredReplay>(&replay.to_json()).unwrap();
+        assert_eq!(fewer.pictures.len() + 3, distinct.pictures.len());
+        assert_eq!(Replay::from_json(replay.to_json().as_bytes()), Ok(replay));
+    }
+
+    #[test]
+    fn values_that_are_not_finite_come_back_as_nan() {
+        let mut replay = replay();
+        let step = &mut replay.arms.get_mut("far-multi").unwrap()[0];
+        step.psnr = f64::INFINITY;
+        step.weights[0].1 = f32::NAN;
+        let back = Replay::from_json(replay.to_json().as_bytes()).unwrap();
+        let step = &back.arms["far-multi"][0];
+        assert!(step.psnr.is_nan() && step.weights[0].1.is_nan());
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_named() {
+        let changed = |change: fn(&mut Replay)| {
+            let mut replay = replay();
+            change(&mut replay);
+            Replay::from_json(replay.to_json().as_bytes()).unwrap_err()
+        };
+        assert_eq!(changed(|r| drop(r.truth.pop())), "2 pictures of `truth` for 3 frames");
+        assert!(changed(|r| r.frames[2] = 99).contains("frame 99 was generated on a path of 8"));
+        assert!(changed(|r| drop(r.memories.remove(&3))).contains("`worldmem` recalls frame 3"));
+        let weights = |r: &mut Replay| drop(r.arms.get_mut("far-multi").unwrap()[1].weights.pop());
+        assert!(
+            changed(weights).contains("step 1 of `far-multi`, frame 1: scores of 2 cues but 1")
+        );
+        let steps = |r: &mut Replay| drop(r.arms.get_mut("worldmem").unwrap().pop());
+        assert_eq!(changed(steps), "2 steps of `worldmem` for 3 frames");
+    }
+
+    #[test]
+    fn bad_files_are_errors_with_their_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("replays/000001.json");
+        std::fs::create_dir(folder.path().join("replays")).unwrap();
+        let fails = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let message = Replay::read_all(folder.path()).unwrap_err().to_string();
+            assert!(message.contains("000001.json"), "{message}");
+            message
+        };
+        let good = replay().to_json();
+        assert!(fails(&good[..good.len() / 2]).contains("not a replay"));
+        assert!(fails(&good.replacen("\"version\":1", "\"version\":9", 1)).contains("version 9"));
+        assert!(fails(&good.replacen("[0.0,1.0,", "[1e39,1.0,", 1)).contains("out of range"));
+        assert!(fails(&good.replacen("[8,6]", "[9,6]", 1)).contains("picture 0"));
+        assert!(fails(&good.replacen("[8,6]", "[4294967295,4294967295]", 1)).contains("gigabyte"));
+        assert!(fails(&good.replacen("\"picture\":9", "\"picture\":600", 1)).contains("600 of"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What a report needs of one run's folder.
+
+use super::run_file;
+use super::training_log::TrainingLog;
+use crate::{Replay, Result, Results};
+use std::path::Path;
+
+/// One run, read from its folder: `results.json` must be there; `replays/`, `metrics.jsonl` and
+/// `config.toml` are shown when they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReportRun {
+    /// What the run is called on the page: the name of its folder.
+    pub name: String,
+    /// What the evaluation found.
+    pub results: Results,
+    /// Clips to look at.
+    pub replays: Vec<Replay>,
+    /// How training went.
+    pub training: TrainingLog,
+    /// The resolved configuration, as it stands in the folder.
+    pub config: Option<String>,
+}
+
+impl ReportRun {
+    /// Reads a run's folder.
+    ///
+    /// # Errors
+    /// If there are no results, or if a file is there but cannot be understood.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let results = Results::read(folder)?;
+        let replays = Replay::read_all(folder)?;
+        let metrics = run_file::read(&folder.join("metrics.jsonl"))?;
+        let training = TrainingLog::parse(metrics.as_deref().unwrap_or_default());
+        let config = run_file::read(&folder.join("config.toml"))?;
+        Ok(Self { name: name(folder), results, replays, training, config })
+    }
+}
+
+/// The last part of the path, also of `.` and `runs/demo/`.
+fn name(folder: &Path) -> String {
+    let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let name = whole.file_name().unwrap_or(folder.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+    use crate::report::fixture::{replay, results};
+
+    #[test]
+    fn only_results_are_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("first");
+        std::fs::create_dir(&run).unwrap();
+        assert!(matches!(ReportRun::read(&run), Err(Error::MissingFile { .. })));
+        results().write(&run).unwrap();
+        let bare = ReportRun::read(&run.join(".")).unwrap();
+        assert_eq!((bare.name.as_str(), bare.replays.len(), bare.config), ("first", 0, None));
+        replay().write(&run).unwrap();
+        std::fs::write(run.join("metrics.jsonl"), "{\"step\":1,\"loss\":2}\n").unwrap();
+        std::fs::write(run.join("config.toml"), "seed = 1\n").unwrap();
+        let full = ReportRun::read(&run).unwrap();
+        assert_eq!(full.replays, [replay()]);
+        assert_eq!(full.training.series["loss"].value, [Some(2.0)]);
+        assert_eq!(full.config.as_deref(), Some("seed = 1\n"));
+    }
+}

@@ -1,0 +1,215 @@
+//! `far pretrain`: an encoder whose keys say what was seen where an action leads.
+
+use crate::hint::Hint;
+use crate::progress;
+use anyhow::Context;
+use clap::Args;
+use far_data::{ContrastiveConfig, Dataset, Split};
+use far_model::{CueEncoder, EncodedDataset};
+use far_tensor::Device;
+use far_train::{Contrastive, Retrieval, TrainConfig, retrieval};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the state is written, so that an interrupted run loses little.
+const SAVE_EVERY: Duration = Duration::from_secs(10);
+/// Updates that the loss and the accuracy shown are averaged over.
+const SHOWN: f32 = 25.0;
+/// Steps of held-out queries that the encoder is judged by.
+const JUDGED: u64 = 16;
+
+/// What to learn from and where to put the encoder.
+#[derive(Args)]
+#[command(
+    after_help = "Example: far pretrain --data data/village --config quick --out encoder.safetensors\n\n\
+    The same command again goes on where an interrupted one stopped."
+)]
+pub struct Arguments {
+    /// Folder of the dataset; the configuration's data.folder unless told.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// The file that is written.
+    #[arg(long)]
+    out: PathBuf,
+    /// A preset or a file; its sections data, tokenizer and encoder count here.
+    #[arg(long, default_value = "default")]
+    config: String,
+    /// Change a setting: --set encoder.width=128. Can be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Updates; the configuration's encoder.pretraining.steps unless told.
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Seed of weights and draws; the configuration's training.seed unless told.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Throw away what an earlier command left in --out.
+    #[arg(long)]
+    fresh: bool,
+    /// Print one JSON object instead of sentences.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Trains an encoder.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let config = configuration(arguments).map_err(explain)?;
+    let state = state_path(&arguments.out);
+    clear(arguments, &state)?;
+    let device = Device::cpu();
+    let encoded = open(&config, &device).map_err(explain)?;
+    encode(&encoded)?;
+
+    let seed = config.training.seed;
+    let sampling = config.encoder.sampling(&config.data, seed);
+    let (network, training) = (config.encoder.network(), config.encoder.training(seed));
+    let mut contrastive = Contrastive::new(&encoded, sampling.clone(), network, training, &device)
+        .map_err(explain)?;
+    if state.exists() {
+        contrastive.resume(&state).map_err(explain)?;
+        eprintln!("going on from update {}", contrastive.done());
+    }
+    let (updates, start) = (contrastive.done(), Instant::now());
+    train(&mut contrastive, &state).map_err(explain)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let updates = contrastive.done() - updates;
+
+    let encoder = contrastive.encoder().map_err(explain)?;
+    let held_out = ContrastiveConfig { split: Split::Test, ..sampling };
+    // A dataset without a test split can be learned from all the same.
+    let found = retrieval(&encoded, &encoder, &held_out, JUDGED).ok();
+    encoder.save(&arguments.out).map_err(|error| explain(error.into()))?;
+    remove(&state)?;
+    let milliseconds = 1e3 * seconds / updates.max(1) as f64;
+    if arguments.json {
+        let json = serde_json::json!({
+            "out": arguments.out, "steps": contrastive.done(), "seconds": seconds,
+            "milliseconds_per_step": milliseconds, "key": encoder.dimension(), "held_out": found,
+        });
+        println!("{json}");
+    } else {
+        println!(
+            "wrote {} after {} updates ({updates} now, {milliseconds:.1} ms each)",
+            arguments.out.display(),
+            contrastive.done()
+        );
+        println!("{}", describe(found, &held_out));
+    }
+    Ok(())
+}
+
+fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
+    let mut sets = arguments.sets.clone();
+    let given = [("encoder.pretraining.steps", arguments.steps), ("training.seed", arguments.seed)];
+    for (key, value) in given {
+        sets.extend(value.map(|value| format!("{key}={value}")));
+    }
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    let mut config = TrainConfig::resolve(&arguments.config, &sets)?;
+    if let Some(folder) = &arguments.data {
+        config.data.folder.clone_from(folder);
+    }
+    Ok(config)
+}
+
+/// Opens the dataset and fits the tokenizer to its training split.
+fn open(config: &TrainConfig, device: &Device) -> far_train::Result<EncodedDataset> {
+    let dataset = Arc::new(Dataset::open(&config.data.folder)?);
+    let episodes = config.data.episodes(&dataset, Split::Train)?;
+    let bar = progress::bar(config.tokenizer.convolutional_training.steps, "updates");
+    bar.set_message("fitting the tokenizer");
+    let seed = config.training.seed;
+    let updated = &mut || bar.inc(1);
+    let tokenizer = config.tokenizer.open(&dataset, &episodes, None, seed, device, updated)?;
+    bar.finish_and_clear();
+    Ok(config.data.encoded(dataset, tokenizer))
+}
+
+/// The file that holds an unfinished training.
+fn state_path(out: &Path) -> PathBuf {
+    let mut name = out.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    out.with_file_name(name)
+}
+
+/// Makes room for the result, or says what is in its place.
+fn clear(arguments: &Arguments, state: &Path) -> anyhow::Result<()> {
+    if arguments.fresh {
+        return remove(state);
+    }
+    if arguments.out.exists() && !state.exists() {
+        return Err(Hint::error(
+            format!("{} is already there", arguments.out.display()),
+            "give another --out, or --fresh to train it again",
+        ));
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn encode(encoded: &EncodedDataset) -> anyhow::Result<()> {
+    let episodes: Vec<u32> = encoded.dataset().ids().collect();
+    let bar = progress::bar(episodes.len() as u64, "episodes");
+    bar.set_message("encoding frames");
+    encoded.prepare(&episodes, || bar.inc(1)).map_err(|error| explain(error.into()))?;
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Makes the updates that are left.
+fn train(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<()> {
+    let steps = contrastive.config().steps;
+    let bar = progress::bar(steps, "updates");
+    bar.set_position(contrastive.done());
+    bar.reset_eta();
+    let (mut loss, mut accuracy, mut saved) = (None, None, Instant::now());
+    while contrastive.done() < steps {
+        let step = contrastive.step()?;
+        let follow =
+            |mean: Option<f32>, new: f32| mean.map_or(new, |mean| mean + (new - mean) / SHOWN);
+        let shown = [follow(loss, step.loss), follow(accuracy, step.accuracy)];
+        [loss, accuracy] = shown.map(Some);
+        bar.set_message(format!("loss {:.3}, {:.0} % right", shown[0], 100.0 * shown[1]));
+        bar.inc(1);
+        if saved.elapsed() > SAVE_EVERY {
+            contrastive.save(state)?;
+            saved = Instant::now();
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// What the encoder is worth, in a sentence.
+fn describe(found: Option<Retrieval>, held_out: &ContrastiveConfig) -> String {
+    let Some(found) = found else {
+        return "the dataset has no held-out episodes to judge it by".into();
+    };
+    let percent = |share: f64| 100.0 * share;
+    format!(
+        "on {} held-out queries, {:.0} % of the three best memories lie within {} m of the goal; \
+         at random {:.0} % would",
+        found.queries,
+        percent(found.top_three),
+        held_out.radius,
+        percent(found.chance)
+    )
+}
+
+/// A training error as the program prints it: the error, its cause, then what to do.
+fn explain(error: far_train::Error) -> anyhow::Error {
+    let message = match std::error::Error::source(&error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    Hint::error(message, error.hint())
+}

@@ -1,0 +1,70 @@
+//! `far report`: one self-contained page on which a person sees what was recalled, and why.
+
+use crate::hint::Hint;
+use anyhow::Context;
+use clap::Args;
+use far_eval::{Error, ReportRun, report_page, summary};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Which runs, and where the page goes.
+#[derive(Args)]
+#[command(after_help = "Example: far report runs/demo
+Several runs on one page: far report runs/separate/* --out comparison.html")]
+pub struct Arguments {
+    /// Folders of runs that `far eval` has judged.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// The page to write; report/index.html in the first run's folder unless told.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print what was written as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes the page.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { runs, out, json } = arguments;
+    let read = runs.iter().map(|folder| read(folder));
+    let read = read.collect::<anyhow::Result<Vec<ReportRun>>>()?;
+    for (folder, run) in runs.iter().zip(&read) {
+        if run.replays.is_empty() {
+            eprintln!("note: {} has no replays: the page shows no pictures", folder.display());
+        }
+    }
+    let path = out.clone().unwrap_or_else(|| runs[0].join("report").join("index.html"));
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    let page = report_page(&read);
+    std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
+    if *json {
+        let summaries: Vec<_> = read.iter().map(|run| summary(&run.results)).collect();
+        println!("{}", json!({ "page": path, "bytes": page.len(), "summaries": summaries }));
+    } else {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+fn read(folder: &Path) -> anyhow::Result<ReportRun> {
+    if !folder.is_dir() {
+        return Err(Hint::error(
+            format!("there is no run in {}", folder.display()),
+            "give the folder that `far demo` or `far train` made",
+        ));
+    }
+    ReportRun::read(folder).map_err(|error| match error {
+        Error::MissingFile { .. } => {
+            let hint = format!("run `far eval {}` first", folder.display());
+            Hint::error(error.to_string(), hint)
+        }
+        Error::MalformedFile { .. } => {
+            let hint = format!("run `far eval {}` again to write it anew", folder.display());
+            Hint::error(error.to_string(), hint)
+        }
+        error => error.into(),
+    })
+}
