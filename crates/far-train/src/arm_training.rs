@@ -1,10 +1,10 @@
 //! One arm with a world model of its own, from a configuration: the joint loop as a run drives it.
 
-use crate::config::{Arm, TrainingContext};
+use crate::config::{Arm, ArmConfig, FarArm, TrainingContext};
 use crate::run::{StepReport, TrainingLoop};
 use crate::{
-    ContextSource, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result, RetrieverRecord,
-    StepRecord, Workshop,
+    ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result,
+    RetrieverRecord, StepRecord, Workshop,
 };
 use far_eval::Evaluation;
 use far_memory::policy::PolicyConfig;
@@ -39,6 +39,15 @@ impl<'a> ArmTraining<'a> {
     /// # Errors
     /// If the settings do not make a network or a policy.
     pub fn new(workshop: &'a Workshop) -> Result<Self> {
+        Self::with_companions(workshop, &[])
+    }
+
+    /// The same with the retrievers of other learned arms, which learn beside the arm's own from the
+    /// credit of the same world model.
+    ///
+    /// # Errors
+    /// As [`ArmTraining::new`]; also if a companion is no learned arm.
+    pub fn with_companions(workshop: &'a Workshop, companions: &[&str]) -> Result<Self> {
         let config = workshop.config();
         let (training, seed) = (&config.training, config.training.seed);
         let (device, scale) = (workshop.device(), workshop.scale());
@@ -47,19 +56,9 @@ impl<'a> ArmTraining<'a> {
         let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
         let mut retrievers = Vec::new();
         let recall = match workshop.arm() {
-            Arm::Rule(rule) => Recall::Rule(workshop.rule(rule)?),
+            Arm::Rule(rule) => Recall::Rule(workshop.rule(rule.rule.id())?),
             Arm::Far(arm) => {
-                let retriever = LearnedRetriever::new(
-                    &config.arm.id,
-                    config.retriever.config(arm, workshop.key_dimension(), scale.time),
-                    RetrieverTrainingConfig {
-                        weighting: arm.weights,
-                        gate_rate: config.retriever.gate_rate_factor,
-                        ..RetrieverTrainingConfig::default()
-                    },
-                    training.retriever_optimizer(&config.retriever),
-                    seed,
-                )?;
+                let retriever = learned(workshop, &config.arm.id, arm)?;
                 if arm.learns() {
                     retrievers.push(retriever);
                     Recall::Learned
@@ -68,6 +67,15 @@ impl<'a> ArmTraining<'a> {
                 }
             }
         };
+        for id in companions {
+            let named = ArmConfig { id: (*id).to_owned(), ..config.arm.clone() };
+            match named.arm()? {
+                Arm::Far(arm) => retrievers.push(learned(workshop, id, &arm)?),
+                Arm::Rule(_) => {
+                    return Err(Error::setting("arm.id", format!("`{id}` does not learn")));
+                }
+            }
+        }
         let source = match (training.context, &recall) {
             (TrainingContext::Mixed, _) => ContextSource::mixed()?,
             (_, Recall::Learned) => ContextSource::Learned,
@@ -90,6 +98,11 @@ impl<'a> ArmTraining<'a> {
         self.joint.model().parameter_count()
     }
 
+    /// What it was made from.
+    pub fn workshop(&self) -> &'a Workshop {
+        self.workshop
+    }
+
     /// The loop.
     pub fn joint(&self) -> &Joint<'a> {
         &self.joint
@@ -107,6 +120,23 @@ impl<'a> ArmTraining<'a> {
             (Recall::Learned, None) => unreachable!("a learned arm has a retriever"),
         })
     }
+}
+
+/// A fresh retriever of a learned arm.
+fn learned(workshop: &Workshop, id: &str, arm: &FarArm) -> Result<LearnedRetriever> {
+    let config = workshop.config();
+    let dimension = arm.key.map_or(0, |cue| workshop.key_dimension(cue));
+    LearnedRetriever::new(
+        id,
+        config.retriever.config(arm, dimension, workshop.scale().time),
+        RetrieverTrainingConfig {
+            weighting: arm.weights,
+            gate_rate: config.retriever.gate_rate_factor,
+            ..RetrieverTrainingConfig::default()
+        },
+        config.training.retriever_optimizer(&config.retriever),
+        config.training.seed,
+    )
 }
 
 impl TrainingLoop for ArmTraining<'_> {

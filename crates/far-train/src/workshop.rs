@@ -9,11 +9,13 @@ use crate::contrastive::Contrastive;
 use crate::requirement::check_dataset;
 use crate::{Error, Result};
 use far_data::{Dataset, Split};
-use far_memory::policy::PolicyConfig;
+use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    ConditionScale, CueEncoder, EncodedDataset, LongLiveEncoder, Tokenizer, VisionEncoder,
+    ConditionScale, CueEncoder, EncodedDataset, LONGLIVE_CUE, LongLiveEncoder, Tokenizer,
+    VisionEncoder,
 };
 use far_tensor::Device;
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,18 +60,37 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
+        Self::open_for(config, &[], folder, device, progress)
+    }
+
+    /// The same with the encoders of other arms as well, so that they can be compared with the
+    /// configuration's.
+    ///
+    /// # Errors
+    /// As [`Workshop::open`].
+    pub fn open_for(
+        config: &TrainConfig,
+        others: &[Arm],
+        folder: &Path,
+        device: &Device,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data.folder)?);
         check_dataset(config, &dataset)?;
-        let learned = config.data.episodes(&dataset, Split::Train)?;
-        let judged = config.data.episodes(&dataset, config.evaluation.split)?;
+        let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
+        let learned = dataset.select(rule, Split::Train)?;
+        let judged = dataset.select(rule, config.evaluation.split)?;
         let scale = ConditionScale::of_dataset(&dataset, &learned)?;
         let maker = Maker { config, folder, device, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
-        let data = config.data.encoded(dataset.clone(), tokenizer);
+        let most_bytes = config.data.memory_megabytes << 20;
+        let cache = config.data.folder.join("cache");
+        let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes);
         let all: Vec<u32> = learned.iter().chain(&judged).copied().collect();
         encode(&data, &all, "episodes encoded", progress)?;
         let arm = config.arm.arm()?;
-        let encoders = maker.encoders(&arm, &data, progress)?;
+        let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
+        let encoders = maker.encoders(&arms, &data, progress)?;
         let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
@@ -108,20 +129,26 @@ impl Workshop {
         &self.judged
     }
 
-    /// Numbers of a key of the encoder, 0 without one.
-    pub fn key_dimension(&self) -> usize {
-        self.data.encoders().first().map_or(0, |encoder| encoder.dimension())
+    /// Numbers of a key of a cue, 0 without an encoder of it.
+    pub fn key_dimension(&self, cue: KeyCue) -> usize {
+        let found = self.data.encoders().iter().find(|encoder| encoder.cue() == cue.name());
+        found.map_or(0, |encoder| encoder.dimension())
     }
 
-    /// A rule with the corpus's camera, under the settings that the configuration gives it.
+    /// A rule by its id with the corpus's camera, and the keys that were made for it, under the
+    /// settings that the configuration gives.
     ///
     /// # Errors
-    /// If a setting does not belong to the rule.
-    pub fn rule(&self, rule: &PolicyConfig) -> Result<PolicyConfig> {
+    /// If there is no such rule, or a setting does not belong to it.
+    pub fn rule(&self, id: &str) -> Result<PolicyConfig> {
         let description = self.data.dataset().description();
-        let seen = PolicyConfig::from_id(rule.rule.id())?
+        let mut rule = PolicyConfig::from_id(id)?
             .with_camera(&description.camera(), description.overlap_radius);
-        self.config.arm.with_settings(seen)
+        if let RuleConfig::LongLiveRag(settings) = &mut rule.rule {
+            let own = self.data.encoders().iter().find(|encoder| encoder.cue() == LONGLIVE_CUE);
+            settings.cue = own.map(|encoder| encoder.cue().to_owned());
+        }
+        self.config.arm.with_settings(rule)
     }
 }
 
@@ -143,35 +170,49 @@ impl Maker<'_> {
 
     fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
-        let (path, _) = self.artifact(TOKENIZER);
-        let steps = settings.convolutional_training.steps;
-        let updated = &mut counter("updates of the tokenizer", steps, progress);
+        let (path, exists) = self.artifact(TOKENIZER);
+        if exists && let Some(fitted) = settings.load(&path, self.device)? {
+            return Ok(fitted);
+        }
+        let report = counter("updates of the tokenizer", settings.updates(), progress);
         let seed = self.config.training.seed;
-        settings.open(self.dataset, self.learned, Some(&path), seed, self.device, updated)
+        let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
+        fitted.save(&path)?;
+        Ok(fitted)
     }
 
-    /// The encoders that the arm's cues need: none, or one.
+    /// The encoders that the cues of these arms need, each once.
     fn encoders(
         &self,
-        arm: &Arm,
+        arms: &[&Arm],
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Vec<Arc<dyn CueEncoder>>> {
-        match arm {
-            Arm::Far(FarArm { key: None, .. }) => Ok(Vec::new()),
-            Arm::Far(FarArm { key: Some(KeyCue::Vision), .. }) => {
-                Ok(vec![self.vision(data, progress)?])
+        let (mut vision, mut longlive) = (false, false);
+        for arm in arms {
+            match arm {
+                Arm::Far(FarArm { key: None, .. }) => {}
+                Arm::Far(FarArm { key: Some(KeyCue::Vision), .. }) => vision = true,
+                Arm::Far(FarArm { key: Some(other), .. }) => {
+                    let name = other.name();
+                    let reason = format!("there is no encoder of `{name}`; `vision` has one");
+                    return Err(Error::setting("arm.cue", reason));
+                }
+                Arm::Rule(rule) => match rule.rule.id() {
+                    "longlive-rag" => longlive = true,
+                    "mixture-of-contexts" => vision = true,
+                    _ => {}
+                },
             }
-            Arm::Far(FarArm { key: Some(other), .. }) => {
-                let reason = format!("there is no encoder of `{}`; `vision` has one", other.name());
-                Err(Error::setting("arm.cue", reason))
-            }
-            Arm::Rule(rule) => match rule.rule.id() {
-                "longlive-rag" => Ok(vec![self.longlive(data, progress)?]),
-                "mixture-of-contexts" => Ok(vec![self.vision(data, progress)?]),
-                _ => Ok(Vec::new()),
-            },
         }
+        let mut encoders = Vec::new();
+        if vision {
+            encoders.push(self.vision(data, progress)?);
+        }
+        if longlive {
+            encoders.push(self.longlive(data, progress)?);
+        }
+        Ok(encoders)
     }
 
     fn vision(
@@ -230,11 +271,12 @@ fn encode(
     unit: &'static str,
     progress: &mut dyn FnMut(Stage),
 ) -> Result<()> {
+    let total = episodes.len() as u64;
     let mut done = 0;
     for some in episodes.chunks(EPISODES_AT_A_TIME) {
-        data.prepare(some, || {})?;
+        some.par_iter().try_for_each(|id| data.episode(*id).map(drop))?;
         done += some.len() as u64;
-        progress(Stage { unit, done, total: episodes.len() as u64 });
+        progress(Stage { unit, done, total });
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! `[data]`: which episodes are learned from, and how examples are drawn from them.
 
+use super::TokenizerConfig;
 use crate::Result;
 use far_data::{AnchorConfig, Dataset, SamplingConfig, Split, SplitRule};
-use far_model::{EncodedDataset, Tokenizer};
+use far_model::EncodedDataset;
+use far_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,19 +32,24 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
-    /// The episodes of one part of a dataset.
+    /// Opens the dataset and fits the tokenizer to its training split; latents are cached in the
+    /// folder `cache` of the dataset. `progress` hears of every update of a tokenizer that is trained.
     ///
     /// # Errors
-    /// If the dataset has no such split.
-    pub fn episodes(&self, dataset: &Dataset, split: Split) -> Result<Vec<u32>> {
+    /// If the dataset cannot be read, or does not fit the tokenizer.
+    pub fn open(
+        &self,
+        tokenizer: &TokenizerConfig,
+        seed: u64,
+        device: &Device,
+        progress: impl FnMut(),
+    ) -> Result<EncodedDataset> {
+        let dataset = Arc::new(Dataset::open(&self.folder)?);
         let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
-        Ok(dataset.select(rule, split)?)
-    }
-
-    /// A dataset with its tokenizer; latents are cached in the folder `cache` of the dataset.
-    pub fn encoded(&self, dataset: Arc<Dataset>, tokenizer: Arc<dyn Tokenizer>) -> EncodedDataset {
+        let episodes = dataset.select(rule, Split::Train)?;
+        let tokenizer = tokenizer.build(&dataset, &episodes, seed, device, progress)?;
         let (cache, most) = (self.folder.join("cache"), self.memory_megabytes << 20);
-        EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most)
+        Ok(EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most))
     }
 
     /// How the sampler of the training split is set.

@@ -40,44 +40,52 @@ pub enum TokenizerKind {
 }
 
 impl TokenizerConfig {
-    /// The tokenizer of a dataset. One that is fitted is read from the file `kept` or, if that is
-    /// not there, fitted to these episodes and written to it; `updated` hears of every update.
+    /// The tokenizer of a dataset, fitted to these episodes where it is one that is fitted;
+    /// `progress` hears of every update where it is one that is trained.
     ///
     /// # Errors
     /// If frames or latents are missing, or the settings do not fit them.
-    pub fn open(
+    pub fn build(
         &self,
         dataset: &Dataset,
         episodes: &[u32],
-        kept: Option<&Path>,
         seed: u64,
         device: &Device,
-        updated: &mut dyn FnMut(),
+        mut progress: impl FnMut(),
     ) -> Result<Arc<dyn Tokenizer>> {
-        let found = kept.filter(|path| path.exists());
-        Ok(match (self.kind, found) {
-            (TokenizerKind::Precomputed, _) => {
-                Arc::new(Precomputed::new(dataset, self.precomputed)?)
-            }
-            (TokenizerKind::PatchPca, Some(path)) => Arc::new(PatchPca::load(path)?),
-            (TokenizerKind::PatchPca, None) => {
-                let fitted = PatchPca::fit(dataset, episodes, self.patch_pca)?;
-                kept.map_or(Ok(()), |path| fitted.save(path))?;
-                Arc::new(fitted)
-            }
-            (TokenizerKind::Convolutional, Some(path)) => {
-                Arc::new(Convolutional::load(path, device)?)
-            }
-            (TokenizerKind::Convolutional, None) => {
-                let (config, training) = (self.convolutional.clone(), &self.convolutional_training);
-                let fitted =
-                    Convolutional::fit(dataset, episodes, config, training, seed, device, |_| {
-                        updated()
-                    })?;
-                kept.map_or(Ok(()), |path| fitted.save(path))?;
-                Arc::new(fitted)
-            }
+        Ok(match self.kind {
+            TokenizerKind::PatchPca => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
+            TokenizerKind::Convolutional => Arc::new(Convolutional::fit(
+                dataset,
+                episodes,
+                self.convolutional.clone(),
+                &self.convolutional_training,
+                seed,
+                device,
+                |_| progress(),
+            )?),
+            TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
         })
+    }
+
+    /// The tokenizer that was fitted before and saved; `None` for one that is never saved.
+    ///
+    /// # Errors
+    /// If the file holds something else.
+    pub fn load(&self, path: &Path, device: &Device) -> Result<Option<Arc<dyn Tokenizer>>> {
+        Ok(match self.kind {
+            TokenizerKind::PatchPca => Some(Arc::new(PatchPca::load(path)?)),
+            TokenizerKind::Convolutional => Some(Arc::new(Convolutional::load(path, device)?)),
+            TokenizerKind::Precomputed => None,
+        })
+    }
+
+    /// Updates of its training; 0 for one that is fitted at once or not at all.
+    pub fn updates(&self) -> u64 {
+        match self.kind {
+            TokenizerKind::Convolutional => self.convolutional_training.steps,
+            TokenizerKind::PatchPca | TokenizerKind::Precomputed => 0,
+        }
     }
 
     pub(super) fn check(&self) -> Result<()> {

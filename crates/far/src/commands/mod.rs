@@ -16,12 +16,12 @@ use clap::Subcommand;
 pub enum Command {
     /// Walk villages, learn what to recall, and compare every rule: the first thing to run.
     Demo(demo::Arguments),
-    /// Train a world model and the recall that serves it.
-    Train(train::Arguments),
     /// Write a page that shows what was recalled, and why.
     Report(report::Arguments),
     /// Pretrain the encoder of what is seen.
     Pretrain(pretrain::Arguments),
+    /// Train a world model and the recall that serves it.
+    Train(train::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -40,9 +40,9 @@ pub enum Command {
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
-        Command::Train(arguments) => train::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Pretrain(arguments) => pretrain::run(&arguments),
+        Command::Train(arguments) => train::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),

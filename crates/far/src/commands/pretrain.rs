@@ -4,12 +4,11 @@ use crate::hint::Hint;
 use crate::progress;
 use anyhow::Context;
 use clap::Args;
-use far_data::{ContrastiveConfig, Dataset, Split};
+use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset};
 use far_tensor::Device;
 use far_train::{Contrastive, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the state is written, so that an interrupted run loses little.
@@ -57,11 +56,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = configuration(arguments).map_err(explain)?;
     let state = state_path(&arguments.out);
     clear(arguments, &state)?;
-    let device = Device::cpu();
-    let encoded = open(&config, &device).map_err(explain)?;
+    let (seed, device) = (config.training.seed, Device::cpu());
+    let bar = progress::bar(config.tokenizer.updates(), "updates of the tokenizer");
+    let encoded = config.data.open(&config.tokenizer, seed, &device, || bar.inc(1));
+    bar.finish_and_clear();
+    let encoded = encoded.map_err(explain)?;
     encode(&encoded)?;
 
-    let seed = config.training.seed;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
     let mut contrastive = Contrastive::new(&encoded, sampling.clone(), network, training, &device)
@@ -111,19 +112,6 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
         config.data.folder.clone_from(folder);
     }
     Ok(config)
-}
-
-/// Opens the dataset and fits the tokenizer to its training split.
-fn open(config: &TrainConfig, device: &Device) -> far_train::Result<EncodedDataset> {
-    let dataset = Arc::new(Dataset::open(&config.data.folder)?);
-    let episodes = config.data.episodes(&dataset, Split::Train)?;
-    let bar = progress::bar(config.tokenizer.convolutional_training.steps, "updates");
-    bar.set_message("fitting the tokenizer");
-    let seed = config.training.seed;
-    let updated = &mut || bar.inc(1);
-    let tokenizer = config.tokenizer.open(&dataset, &episodes, None, seed, device, updated)?;
-    bar.finish_and_clear();
-    Ok(config.data.encoded(dataset, tokenizer))
 }
 
 /// The file that holds an unfinished training.
