@@ -1,6 +1,7 @@
 //! Training of what is recalled and of the world model that reads it.
 
 mod arm_training;
+mod change_mask;
 mod config;
 mod context_source;
 mod contrastive;
