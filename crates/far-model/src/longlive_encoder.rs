@@ -12,7 +12,7 @@ use std::path::Path;
 /// What files and recipes call it.
 const KIND: &str = "longlive-encoder";
 /// The cue's name in memories.
-const CUE: &str = "reconstruction";
+pub const LONGLIVE_CUE: &str = "reconstruction";
 /// Frames encoded at a time.
 const FRAMES_AT_A_TIME: usize = 128;
 
@@ -150,7 +150,7 @@ impl LongLiveEncoder {
 
 impl CueEncoder for LongLiveEncoder {
     fn cue(&self) -> &str {
-        CUE
+        LONGLIVE_CUE
     }
 
     fn dimension(&self) -> usize {
