@@ -3,8 +3,8 @@
 use crate::longlive_network::{EncoderNetwork, LongLiveShape};
 use crate::weight_file::{self, WeightFile};
 use crate::{
-    ActionFeatures, CueEncoder, EncodedDataset, Error, LongLiveAutoencoder, LongLiveConfig,
-    LongLiveLosses, Result,
+    ActionFeatures, CueEncoder, EncodedDataset, Error, LatentShape, LongLiveAutoencoder,
+    LongLiveConfig, LongLiveLosses, Result,
 };
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Tape};
 use std::path::Path;
@@ -96,6 +96,11 @@ impl LongLiveEncoder {
             progress(&learner.step(&frames, batch)?);
         }
         learner.encoder()
+    }
+
+    /// The shape of the latents it reads.
+    pub fn latent(&self) -> LatentShape {
+        self.shape.latent
     }
 
     /// Writes the encoder to a file.
