@@ -58,7 +58,6 @@ pub use page::page;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
 pub use recall_quality::{PoolUtility, RecallJudgment};
-pub use recall_quality::RecallJudgment;
 pub use report::{
     Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
     TrainingLog, Verdict, report_page, summary,
