@@ -23,10 +23,15 @@ struct Embedder {
 }
 
 impl Embedder {
-    fn new(builder: &mut ArenaBuilder, name: &str, inputs: usize, width: usize) -> Self {
+    fn new(
+        builder: &mut ArenaBuilder,
+        name: &str,
+        inputs: usize,
+        width: usize,
+        weight: Initialization,
+    ) -> Self {
         let mut layer = |place: usize, inputs: usize| {
             let name = format!("{name}.mlp.{place}");
-            let weight = Initialization::Normal(0.02);
             Linear::new(builder, &name, [inputs, width], weight, Initialization::Zero)
         };
         Self { first: layer(0, inputs), second: layer(2, width) }
@@ -74,11 +79,14 @@ impl FrameEmbedding {
     ) -> Self {
         let poses = if from_goal { 2 * POSE_FEATURES } else { POSE_FEATURES };
         let small = Initialization::Normal(0.02);
+        // A dozen numbers of the order of 1 would drown beside hundreds of waves: poses begin as loud
+        // as anything else. Measured in villages: 1.2 dB after 700 steps.
+        let loud = Initialization::FanIn;
         Self {
-            diffusion: Embedder::new(builder, "t_embedder", WAVES, width),
-            pose: Embedder::new(builder, "pose_embedder", poses, width),
-            time: Embedder::new(builder, "time_embedder", WAVES, width),
-            stride: Embedder::new(builder, "stride_embedder", WAVES, width),
+            diffusion: Embedder::new(builder, "t_embedder", WAVES, width, small),
+            pose: Embedder::new(builder, "pose_embedder", poses, width, loud),
+            time: Embedder::new(builder, "time_embedder", WAVES, width, small),
+            stride: Embedder::new(builder, "stride_embedder", WAVES, width, small),
             roles: builder.parameter("role_embedding", [3, width], small),
             signals: (signals > 0).then(|| {
                 let sizes = [signals, width];

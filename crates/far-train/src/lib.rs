@@ -5,11 +5,11 @@ mod context_source;
 mod contrastive;
 mod distillation;
 mod error;
-mod metrics;
 mod joint;
 mod learned_retriever;
 mod metrics;
 mod question;
+mod requirement;
 mod retrieval;
 mod run;
 mod run_folder;
@@ -19,18 +19,15 @@ pub use config::{
     EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
     TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, documented,
 };
-pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
-pub use distillation::{Distillation, DistillationConfig};
-pub use error::{Error, Result};
-pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
 pub use context_source::{ContextSource, disturb};
-pub use contrastive::{Contrastive, ContrastiveStep, PretrainingConfig};
+pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
 pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
-pub use metrics::{EvaluationRecord, PoolHealth, Record, RetrieverRecord, StepRecord};
+pub use metrics::{EvaluationRecord, PoolRecord, Record, RetrieverRecord, StepRecord};
 pub use question::{Question, recall};
+pub use requirement::check_dataset;
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};

@@ -4,6 +4,10 @@
 //! writes the same bytes again; clocks have no place in it. Numbers that are not finite become
 //! `null`.
 
+use crate::RetrieverReport;
+use far_memory::CueConfig;
+use far_model::PoolHealth;
+use far_tensor::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,7 +36,7 @@ pub struct StepRecord {
     pub learning_rate: Option<f32>,
 }
 
-/// A step of the retriever and its health.
+/// A step of a retriever and its health before it.
 ///
 /// Divergence and effective size are no test of health by themselves: both can be tiny in a run
 /// that learns well. Watch the utility gap and the rank correlation.
@@ -40,7 +44,9 @@ pub struct StepRecord {
 pub struct RetrieverRecord {
     /// The world model's step, from 1.
     pub step: u64,
-    /// Updates of the retriever, from 1.
+    /// The arm that learns.
+    pub arm: String,
+    /// Updates of its retriever, from 1.
     pub update: u64,
     /// Sum of the global and the local divergence, the loss, in nats.
     pub loss: Option<f32>,
@@ -48,29 +54,73 @@ pub struct RetrieverRecord {
     pub gradient_norm: Option<f32>,
     /// Learning rate.
     pub learning_rate: Option<f32>,
-    /// The pool of recalled memories.
-    pub global: PoolHealth,
-    /// The pool of one chunk.
-    pub local: PoolHealth,
-    /// Mean utility of the best candidate above the mean of the pool, in nats.
-    pub utility_gap: Option<f32>,
-    /// Spread of utilities by noise level, lowest noise first.
+    /// The pool of recalled memories; absent where none had two.
+    pub global: Option<PoolRecord>,
+    /// The pool of one chunk; absent where none had two.
+    pub local: Option<PoolRecord>,
+    /// How far apart each noise level puts the candidates, in nats, lowest noise first.
     pub utility_spread: Vec<Option<f32>>,
     /// Mean cue weight λ by cue.
-    pub weights: BTreeMap<String, Option<f32>>,
+    pub weights: BTreeMap<String, Option<f64>>,
 }
 
 /// How credit looks in one pool of candidates, as means over examples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PoolHealth {
+pub struct PoolRecord {
     /// KL(q ‖ r) in nats.
-    pub divergence: Option<f32>,
+    pub divergence: Option<f64>,
     /// Effective number of candidates, 1/Σq².
-    pub effective_size: Option<f32>,
+    pub effective_size: Option<f64>,
     /// Largest probability of the posterior.
-    pub largest: Option<f32>,
+    pub largest: Option<f64>,
     /// Spearman's correlation of score and utility.
-    pub rank_correlation: Option<f32>,
+    pub rank_correlation: Option<f64>,
+    /// The best utility less the mean, in nats.
+    pub utility_gap: Option<f64>,
+}
+
+impl From<&PoolHealth> for PoolRecord {
+    fn from(health: &PoolHealth) -> Self {
+        Self {
+            divergence: Some(health.divergence),
+            effective_size: Some(health.effective_size),
+            largest: Some(health.largest),
+            rank_correlation: Some(health.rank_correlation),
+            utility_gap: Some(health.utility_gap),
+        }
+    }
+}
+
+impl StepRecord {
+    /// What a step of the world model did.
+    pub fn new(step: u64, made: &Step) -> Self {
+        Self {
+            step,
+            loss: Some(made.loss),
+            gradient_norm: Some(made.update.gradient_norm),
+            learning_rate: Some(made.update.learning_rate),
+        }
+    }
+}
+
+impl RetrieverRecord {
+    /// What a step of a retriever with these cues did.
+    pub fn new(step: u64, arm: &str, cues: &[CueConfig], report: &RetrieverReport) -> Self {
+        let RetrieverReport { step: made, health, spread } = report;
+        let weights = cues.iter().zip(&health.weights);
+        Self {
+            step,
+            arm: arm.to_owned(),
+            update: made.update.number,
+            loss: Some(made.loss),
+            gradient_norm: Some(made.update.gradient_norm),
+            learning_rate: Some(made.update.learning_rate),
+            global: health.global.as_ref().map(PoolRecord::from),
+            local: health.local.as_ref().map(PoolRecord::from),
+            utility_spread: spread.iter().copied().map(Some).collect(),
+            weights: weights.map(|(cue, weight)| (cue.name.clone(), Some(*weight))).collect(),
+        }
+    }
 }
 
 /// An evaluation of the averaged model.

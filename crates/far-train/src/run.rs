@@ -45,8 +45,8 @@ pub trait TrainingLoop {
 pub struct StepReport {
     /// The world model's step.
     pub step: StepRecord,
-    /// The retriever's, if it had one.
-    pub retriever: Option<RetrieverRecord>,
+    /// The retrievers', in steps where they learn.
+    pub retrievers: Vec<RetrieverRecord>,
 }
 
 /// Somebody who looks on.
@@ -98,7 +98,7 @@ pub fn train(
         if is_due(settings.log_every) {
             folder.log(&Record::Step(report.step.clone()))?;
         }
-        if let Some(retriever) = &report.retriever {
+        for retriever in &report.retrievers {
             folder.log(&Record::Retriever(retriever.clone()))?;
         }
         watch.step(&report);

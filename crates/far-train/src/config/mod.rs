@@ -14,7 +14,6 @@ mod preset;
 mod retriever;
 mod tokenizer;
 mod training;
-mod utility;
 
 pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, KeyCue};
 pub use data::DataConfig;
@@ -25,15 +24,17 @@ pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
-pub use utility::UtilityConfig;
 
 use crate::{Error, Result};
-use far_model::DitConfig;
+use far_model::{DitConfig, LongLiveConfig, UtilityConfig};
 use serde::{Deserialize, Serialize};
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
 /// oracle's recall quality in small worlds.
 const FEW_UPDATES: u64 = 100;
+
+/// Noise levels of the diffusion. Paper: 1,000.
+const NOISE_LEVELS: usize = 1000;
 
 /// Everything that decides what a run computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub struct TrainConfig {
     pub encoder: EncoderConfig,
     /// Who recalls.
     pub arm: ArmConfig,
+    /// The autoencoder of the rule `longlive-rag`.
+    pub longlive: LongLiveConfig,
     /// How recall is learned.
     pub retriever: RetrieverSettings,
     /// What a memory is credited with.
@@ -75,6 +78,7 @@ impl TrainConfig {
         self.tokenizer.check()?;
         self.world_model.check()?;
         self.encoder.check()?;
+        self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;
         self.evaluation.check()

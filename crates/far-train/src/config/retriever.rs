@@ -1,7 +1,11 @@
 //! `[retriever]`: how recall is learned.
 
-use crate::config::Arm;
+use crate::config::{Arm, FarArm};
 use crate::{Error, Result};
+use far_memory::{
+    Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, RetrieverConfig, ScorerConfig,
+};
+use far_model::METADATA_CUE;
 use serde::{Deserialize, Serialize};
 
 /// The settings of the retriever's steps and of its size.
@@ -36,6 +40,10 @@ pub struct RetrieverSettings {
     pub metadata_layers: usize,
     /// Hidden units of each layer.
     pub metadata_width: usize,
+    /// Meters that count as 1 in the metadata scorer.
+    pub length_scale: f32,
+    /// Seconds that count as 1 in the metadata scorer.
+    pub time_scale: f32,
     /// Hidden units of a residual adapter.
     pub adapter_width: usize,
     /// Whether the gate sees the stride by cue; without it a stride cannot change the weights.
@@ -51,6 +59,31 @@ impl RetrieverSettings {
     /// the interval.
     pub fn updates(&self, steps: u64) -> u64 {
         (steps / self.interval.max(1)).saturating_sub(self.start / self.interval.max(1))
+    }
+
+    /// What the retriever of a learned arm consists of, for keys of so many numbers and strides in
+    /// units of so many seconds.
+    pub fn config(&self, arm: &FarArm, dimension: usize, stride_scale: f32) -> RetrieverConfig {
+        let mut cues = Vec::new();
+        if arm.metadata {
+            let scorer = ScorerConfig::Metadata {
+                features: FeatureSet::RelativePoseTime1,
+                activation: Activation::GeluTanh,
+                layers: self.metadata_layers,
+                width: self.metadata_width,
+                length_scale: self.length_scale,
+                time_scale: self.time_scale,
+            };
+            cues.push(CueConfig { name: METADATA_CUE.to_owned(), scorer });
+        }
+        if let Some(key) = arm.key {
+            let is_identity = arm.adapter == AdapterKind::Identity;
+            let adapter_width = if is_identity { 0 } else { self.adapter_width };
+            let scorer = ScorerConfig::Cosine { dimension, adapter: arm.adapter, adapter_width };
+            cues.push(CueConfig { name: key.name().to_owned(), scorer });
+        }
+        let gate = GateConfig { stride_products: self.stride_products, stride_scale };
+        RetrieverConfig { cues, chunk_size: self.chunk_size, gate }
     }
 
     /// The probability of exploration at a step.
@@ -71,6 +104,8 @@ impl RetrieverSettings {
         super::positive("retriever.chunk_size", self.chunk_size as u64)?;
         super::positive("retriever.metadata_width", self.metadata_width as u64)?;
         super::positive("retriever.adapter_width", self.adapter_width as u64)?;
+        super::positive_number("retriever.length_scale", self.length_scale)?;
+        super::positive_number("retriever.time_scale", self.time_scale)?;
         super::positive_number("retriever.learning_rate", self.learning_rate)?;
         super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
         share("retriever.exploration", self.exploration)?;

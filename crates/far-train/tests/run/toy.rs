@@ -41,7 +41,7 @@ impl TrainingLoop for Toy {
             loss,
             ..RetrieverRecord::default()
         });
-        Ok(StepReport { step: record, retriever })
+        Ok(StepReport { step: record, retrievers: retriever.into_iter().collect() })
     }
 
     fn evaluate(&mut self) -> Result<EvaluationRecord> {

@@ -4,8 +4,8 @@ mod bench;
 mod data;
 mod demo;
 mod memory;
-mod report;
 mod pretrain;
+mod report;
 mod world;
 
 use clap::Subcommand;

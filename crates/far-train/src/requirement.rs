@@ -1,0 +1,63 @@
+//! What a configuration needs of a dataset, checked before anything is computed.
+
+use crate::config::{Arm, ChangeMaskSource, TokenizerKind, TrainConfig};
+use crate::{Error, Result};
+use far_data::{Dataset, ImageEncoding, Signal};
+
+/// The folder of latents that came with a dataset.
+const LATENTS: &str = "latents";
+/// The cue of poses and times in `dataset.json`.
+const METADATA: &str = "metadata";
+/// Rules that look neither at poses nor at the goal.
+const WITHOUT_POSES: [&str; 7] =
+    ["none", "random", "temporal", "longlive-rag", "framepack", "mixture-of-contexts", "oracle"];
+
+/// Checks that the dataset has what the configuration needs: pictures or latents, the cues of the
+/// arm, poses for those that look at them, masks.
+///
+/// # Errors
+/// [`Error::Lacking`] with the first thing that is missing.
+pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
+    let description = dataset.description();
+    let lacking = |missing: &str, needed_by: &str| {
+        Err(Error::Lacking {
+            folder: dataset.folder().to_path_buf(),
+            missing: missing.to_owned(),
+            needed_by: needed_by.to_owned(),
+        })
+    };
+    let has_cue = |name: &str| description.cues.iter().any(|cue| cue == name);
+    match config.tokenizer.kind {
+        TokenizerKind::PatchPca if description.images == ImageEncoding::None => {
+            return lacking("pictures", "tokenizer.kind = \"patch-pca\"");
+        }
+        TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
+            return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
+        }
+        _ => {}
+    }
+    let arm = config.arm.arm()?;
+    let needed_by = format!("arm `{}`", config.arm.id);
+    if let Some(cue) = arm.key_cue()
+        && !has_cue(cue.name())
+    {
+        return lacking(&format!("cue `{}`", cue.name()), &needed_by);
+    }
+    let looks_at_poses = match &arm {
+        Arm::Far(arm) => arm.metadata,
+        Arm::Rule(rule) => !WITHOUT_POSES.contains(&rule.rule.id()),
+    };
+    if looks_at_poses && !has_cue(METADATA) {
+        return lacking("poses (cue `metadata`)", &needed_by);
+    }
+    let mask = config.training.change_mask.as_ref().map(|mask| match mask.source {
+        ChangeMaskSource::Change => (Signal::Change, "signal `change`"),
+        ChangeMaskSource::Silhouette => (Signal::Agent, "signal `agent`"),
+    });
+    match mask {
+        Some((signal, name)) if !description.signals.contains(&signal) => {
+            lacking(name, "training.change_mask")
+        }
+        _ => Ok(()),
+    }
+}
