@@ -1,5 +1,6 @@
 //! Training of what is recalled and of the world model that reads it.
 
+mod arm_training;
 mod config;
 mod context_source;
 mod contrastive;
@@ -13,7 +14,9 @@ mod requirement;
 mod retrieval;
 mod run;
 mod run_folder;
+mod workshop;
 
+pub use arm_training::ArmTraining;
 pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, DataConfig, Documented, EncoderConfig,
     EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
@@ -31,3 +34,4 @@ pub use requirement::check_dataset;
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};
+pub use workshop::{Stage, Workshop};

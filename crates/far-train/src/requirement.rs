@@ -28,11 +28,13 @@ pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
     };
     let has_cue = |name: &str| description.cues.iter().any(|cue| cue == name);
     match config.tokenizer.kind {
-        TokenizerKind::PatchPca if description.images == ImageEncoding::None => {
-            return lacking("pictures", "tokenizer.kind = \"patch-pca\"");
-        }
         TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
+        }
+        TokenizerKind::PatchPca | TokenizerKind::Convolutional
+            if description.images == ImageEncoding::None =>
+        {
+            return lacking("pictures", "a tokenizer other than \"precomputed\"");
         }
         _ => {}
     }

@@ -4,8 +4,10 @@
 //! failed, 2 the command line was not understood.
 
 mod allocation;
+mod braille;
 mod commands;
 mod hint;
+mod interrupt;
 mod progress;
 
 use clap::Parser;

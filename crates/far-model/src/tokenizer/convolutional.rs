@@ -160,14 +160,6 @@ impl Convolutional {
         &self.config
     }
 
-    /// Writes the tokenizer to a file.
-    ///
-    /// # Errors
-    /// If a weight is not finite or the system refuses.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        weight_file::save(path, KIND, &self.config, &self.parameters)
-    }
-
     /// Reads what [`Convolutional::save`] wrote.
     ///
     /// # Errors
@@ -259,6 +251,10 @@ impl Tokenizer for Convolutional {
             latents.extend(self.device.run(|| self.encode_pictures(&pictures))?);
         }
         Ok(latents)
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        weight_file::save(path, KIND, &self.config, &self.parameters)
     }
 
     fn decode(&self, latent: &[f32]) -> Option<Picture> {

@@ -15,6 +15,7 @@ pub use resize::area_resize;
 
 use crate::{LatentShape, Result};
 use far_data::{Episode, Picture};
+use std::path::Path;
 
 /// Turns frames of an episode into latents and latents into pictures.
 ///
@@ -32,6 +33,15 @@ pub trait Tokenizer: Send + Sync {
     /// # Errors
     /// If a frame has no picture, or no latent where latents come with the data.
     fn encode(&self, episode: &Episode) -> Result<Vec<f32>>;
+
+    /// Writes what was fitted to a file; a tokenizer that was not fitted has nothing to write.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn save(&self, path: &Path) -> Result<()> {
+        let _ = path;
+        Ok(())
+    }
 
     /// The picture of a latent; `None` where latents came with the data and nothing can decode them.
     fn decode(&self, latent: &[f32]) -> Option<Picture>;

@@ -176,16 +176,6 @@ impl PatchPca {
         self.kept
     }
 
-    /// Writes the tokenizer to a file.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let settings = serde_json::to_string(&self.config).expect("settings are plain data");
-        let writer = CheckpointWriter::new().parameters("", &self.parameters).note(NOTE, settings);
-        Ok(writer.save(path)?)
-    }
-
     /// Reads a tokenizer from a file.
     ///
     /// # Errors
@@ -233,6 +223,12 @@ impl Tokenizer for PatchPca {
             self.encode_picture(&episode.picture(frame)?, &mut latents);
         }
         Ok(latents)
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        let settings = serde_json::to_string(&self.config).expect("settings are plain data");
+        let writer = CheckpointWriter::new().parameters("", &self.parameters).note(NOTE, settings);
+        Ok(writer.save(path)?)
     }
 
     fn decode(&self, latent: &[f32]) -> Option<Picture> {

@@ -1,10 +1,12 @@
 //! `[arm]`: who recalls. A learned arm of Future-Aware Recall, or any published rule.
 
+use super::layer;
 use crate::{Error, Result};
 use far_memory::AdapterKind;
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::CueWeighting;
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 /// The learned arms.
 pub const FAR_ARMS: [&str; 3] = ["far-meta", "far-vision", "far-multi"];
@@ -24,7 +26,7 @@ pub struct ArmConfig {
     /// For rules: search at most this many memories.
     pub pool_cap: Option<usize>,
     /// For rules: settings as `docs/recall-policies.md` lists them.
-    pub settings: toml::Table,
+    pub settings: Table,
 }
 
 /// A cue with keys.
@@ -121,16 +123,25 @@ impl ArmConfig {
             let reason = format!("`{id}` is no arm; the arms are {}", known.join(", "));
             return Err(Error::setting("arm.id", reason));
         }
-        let mut table = self.settings.clone();
-        table.insert("id".to_owned(), id.into());
+        let config = self.with_settings(PolicyConfig::from_id(id)?)?;
+        config.clone().build()?;
+        Ok(config)
+    }
+
+    /// A rule with the settings that the configuration gives, over those that it has.
+    ///
+    /// # Errors
+    /// If a setting does not belong to the rule.
+    pub fn with_settings(&self, rule: PolicyConfig) -> Result<PolicyConfig> {
+        let id = rule.rule.id();
+        let mut table = Table::try_from(&rule).expect("every rule can be written");
+        layer::merge(&mut table, self.settings.clone());
         if let Some(cap) = self.pool_cap {
             table.insert("pool_cap".to_owned(), (cap as i64).into());
         }
-        let config: PolicyConfig = table.try_into().map_err(|error: toml::de::Error| {
+        table.try_into().map_err(|error: toml::de::Error| {
             Error::setting("arm.settings", format!("{id}: {}", one_line(error.message())))
-        })?;
-        config.clone().build()?;
-        Ok(config)
+        })
     }
 }
 

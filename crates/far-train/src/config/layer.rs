@@ -57,7 +57,8 @@ pub(super) fn overlay(set: &str) -> Result<Table> {
     }
 }
 
-fn merge(base: &mut Table, over: Table) {
+/// Lays one table onto another; tables in both are merged.
+pub(super) fn merge(base: &mut Table, over: Table) {
     for (name, value) in over {
         match (base.get_mut(&name), value) {
             (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),

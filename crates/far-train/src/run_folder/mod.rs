@@ -4,6 +4,7 @@
 //! config.toml        the resolved configuration, with a comment above every setting
 //! metrics.jsonl      one line per logged step, retriever step and evaluation
 //! checkpoints/       step-000000250.safetensors, …: everything that training needs to go on
+//! tokenizer.safetensors, encoder.safetensors, …   what was made before the first step
 //! results.json       the evaluation at the end
 //! environment.json   where and when it ran; the only file that is not a function of the configuration
 //! lock               held while somebody trains here
@@ -295,7 +296,8 @@ fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
     }
     checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
     let present = disk.list().map_err(Error::file("list", path))?;
-    for name in [RESULTS, METRICS, ENVIRONMENT, CONFIG] {
+    let own = [RESULTS, METRICS, ENVIRONMENT, CONFIG];
+    for name in crate::workshop::ARTIFACTS.into_iter().chain(own) {
         if present.iter().any(|found| found == name) {
             disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;
         }

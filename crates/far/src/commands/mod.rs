@@ -6,6 +6,7 @@ mod demo;
 mod memory;
 mod pretrain;
 mod report;
+mod train;
 mod world;
 
 use clap::Subcommand;
@@ -19,6 +20,8 @@ pub enum Command {
     Report(report::Arguments),
     /// Pretrain the encoder of what is seen.
     Pretrain(pretrain::Arguments),
+    /// Train a world model and the recall that serves it.
+    Train(train::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -39,6 +42,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Pretrain(arguments) => pretrain::run(&arguments),
+        Command::Train(arguments) => train::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),

@@ -56,13 +56,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = configuration(arguments).map_err(explain)?;
     let state = state_path(&arguments.out);
     clear(arguments, &state)?;
-    let encoded = config.data.open(&config.tokenizer).map_err(explain)?;
+    let (seed, device) = (config.training.seed, Device::cpu());
+    let bar = progress::bar(config.tokenizer.updates(), "updates of the tokenizer");
+    let encoded = config.data.open(&config.tokenizer, seed, &device, || bar.inc(1));
+    bar.finish_and_clear();
+    let encoded = encoded.map_err(explain)?;
     encode(&encoded)?;
 
-    let seed = config.training.seed;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
-    let device = Device::cpu();
     let mut contrastive = Contrastive::new(&encoded, sampling.clone(), network, training, &device)
         .map_err(explain)?;
     if state.exists() {

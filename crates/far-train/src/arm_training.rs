@@ -1,0 +1,179 @@
+//! One arm with a world model of its own, from a configuration: the joint loop as a run drives it.
+
+use crate::config::{Arm, ArmConfig, FarArm, TrainingContext};
+use crate::run::{StepReport, TrainingLoop};
+use crate::{
+    ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result,
+    RetrieverRecord, StepRecord, Workshop,
+};
+use far_eval::Evaluation;
+use far_memory::policy::PolicyConfig;
+use far_memory::{RecallPolicy, Retriever};
+use far_model::{DitSetting, DitWorldModel, RetrieverTrainingConfig};
+use far_tensor::Checkpoint;
+use std::path::Path;
+
+/// Further signals of a query: none, until a corpus tells its interactions to the generator.
+const SIGNALS: usize = 0;
+
+/// The joint loop of one arm.
+pub struct ArmTraining<'a> {
+    workshop: &'a Workshop,
+    joint: Joint<'a>,
+    recall: Recall,
+}
+
+/// Where the arm's memories come from.
+enum Recall {
+    /// From the retriever that the loop teaches.
+    Learned,
+    /// From a retriever with nothing to learn: a frozen encoder alone.
+    Frozen(Retriever),
+    /// From a rule.
+    Rule(PolicyConfig),
+}
+
+impl<'a> ArmTraining<'a> {
+    /// A fresh world model and, for a learned arm, a fresh retriever.
+    ///
+    /// # Errors
+    /// If the settings do not make a network or a policy.
+    pub fn new(workshop: &'a Workshop) -> Result<Self> {
+        Self::with_companions(workshop, &[])
+    }
+
+    /// The same with the retrievers of other learned arms, which learn beside the arm's own from the
+    /// credit of the same world model.
+    ///
+    /// # Errors
+    /// As [`ArmTraining::new`]; also if a companion is no learned arm.
+    pub fn with_companions(workshop: &'a Workshop, companions: &[&str]) -> Result<Self> {
+        let config = workshop.config();
+        let (training, seed) = (&config.training, config.training.seed);
+        let (device, scale) = (workshop.device(), workshop.scale());
+        let shape = workshop.data().tokenizer().shape();
+        let setting = DitSetting { config: config.world_model, shape, scale, signals: SIGNALS };
+        let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
+        let mut retrievers = Vec::new();
+        let recall = match workshop.arm() {
+            Arm::Rule(rule) => Recall::Rule(workshop.rule(rule)?),
+            Arm::Far(arm) => {
+                let retriever = learned(workshop, &config.arm.id, arm)?;
+                if arm.learns() {
+                    retrievers.push(retriever);
+                    Recall::Learned
+                } else {
+                    Recall::Frozen(retriever.policy().clone())
+                }
+            }
+        };
+        for id in companions {
+            let named = ArmConfig { id: (*id).to_owned(), ..config.arm.clone() };
+            match named.arm()? {
+                Arm::Far(arm) => retrievers.push(learned(workshop, id, &arm)?),
+                Arm::Rule(_) => {
+                    return Err(Error::setting("arm.id", format!("`{id}` does not learn")));
+                }
+            }
+        }
+        let source = match (training.context, &recall) {
+            (TrainingContext::Mixed, _) => ContextSource::mixed()?,
+            (_, Recall::Learned) => ContextSource::Learned,
+            (_, Recall::Frozen(retriever)) => ContextSource::Rule(Box::new(retriever.clone())),
+            (_, Recall::Rule(rule)) => ContextSource::Rule(rule.clone().build()?),
+        };
+        let joint = JointConfig {
+            training: training.clone(),
+            retriever: config.retriever.clone(),
+            utility: config.utility,
+            sampling: config.data.sampling(seed),
+        };
+        let data = workshop.data();
+        let joint = Joint::new(joint, data, Box::new(model), source, retrievers, device)?;
+        Ok(Self { workshop, joint, recall })
+    }
+
+    /// Parameters of the world model.
+    pub fn parameter_count(&self) -> usize {
+        self.joint.model().parameter_count()
+    }
+
+    /// The loop.
+    pub fn joint(&self) -> &Joint<'a> {
+        &self.joint
+    }
+
+    /// The policy by which the arm recalls now.
+    ///
+    /// # Errors
+    /// If the rule's settings are out of range.
+    pub fn policy(&self) -> Result<Box<dyn RecallPolicy>> {
+        Ok(match (&self.recall, self.joint.retrievers().first()) {
+            (Recall::Rule(rule), _) => rule.clone().build()?,
+            (Recall::Frozen(retriever), _) => Box::new(retriever.clone()),
+            (Recall::Learned, Some(retriever)) => Box::new(retriever.policy().clone()),
+            (Recall::Learned, None) => unreachable!("a learned arm has a retriever"),
+        })
+    }
+}
+
+/// A fresh retriever of a learned arm.
+fn learned(workshop: &Workshop, id: &str, arm: &FarArm) -> Result<LearnedRetriever> {
+    let config = workshop.config();
+    let dimension = arm.key.map_or(0, |cue| workshop.key_dimension(cue));
+    LearnedRetriever::new(
+        id,
+        config.retriever.config(arm, dimension, workshop.scale().time),
+        RetrieverTrainingConfig {
+            weighting: arm.weights,
+            gate_rate: config.retriever.gate_rate_factor,
+            ..RetrieverTrainingConfig::default()
+        },
+        config.training.retriever_optimizer(&config.retriever),
+        config.training.seed,
+    )
+}
+
+impl TrainingLoop for ArmTraining<'_> {
+    fn completed(&self) -> u64 {
+        self.joint.steps()
+    }
+
+    fn step(&mut self) -> Result<StepReport> {
+        let made = self.joint.step()?;
+        let retrievers = made.retrievers.iter().map(|(arm, report)| {
+            let learned = self.joint.retrievers().iter().find(|learned| learned.name() == arm);
+            let cues = learned.map_or(&[][..], |learned| &learned.policy().config().cues);
+            RetrieverRecord::new(made.number, arm, cues, report)
+        });
+        let retrievers = retrievers.collect();
+        Ok(StepReport { step: StepRecord::new(made.number, &made.world_model), retrievers })
+    }
+
+    fn evaluate(&mut self) -> Result<EvaluationRecord> {
+        let id = self.workshop.config().arm.id.clone();
+        let judge = self.joint.model().average()?;
+        let arms = [far_eval::Arm::policy(id.clone(), self.policy()?)];
+        let evaluation = Evaluation {
+            dataset: self.workshop.data(),
+            episodes: self.workshop.judged_episodes(),
+            judge: judge.as_ref(),
+            arms: &arms,
+            plan: &self.workshop.config().evaluation_plan_in_training(),
+            lpips: None,
+            device: "cpu",
+        };
+        let (results, _) = evaluation.run(&mut |_| {})?;
+        let found = results.arms.get(&id).into_iter().flatten();
+        let values = found.map(|(metric, interval)| (metric.clone(), Some(interval.mean)));
+        Ok(EvaluationRecord { step: self.completed(), values: values.collect() })
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        Ok(self.joint.checkpoint().save(path)?)
+    }
+
+    fn load(&mut self, path: &Path) -> Result<()> {
+        self.joint.resume(&mut Checkpoint::open(path)?)
+    }
+}

@@ -1,0 +1,285 @@
+//! Everything that a configuration names, made and opened: dataset, tokenizer, latents, encoders.
+//!
+//! What takes time to make is kept in the run's folder and taken from there the next time. All of
+//! it is a function of the configuration and the dataset, so that making it again after an
+//! interruption gives the same.
+
+use crate::config::{Arm, FarArm, KeyCue, TrainConfig};
+use crate::contrastive::Contrastive;
+use crate::requirement::check_dataset;
+use crate::{Error, Result};
+use far_data::{Dataset, Split};
+use far_memory::policy::PolicyConfig;
+use far_model::{
+    ConditionScale, CueEncoder, EncodedDataset, LongLiveEncoder, Tokenizer, VisionEncoder,
+};
+use far_tensor::Device;
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is made before the first step, in the run's folder.
+pub(crate) const ARTIFACTS: [&str; 3] = [TOKENIZER, ENCODER, LONGLIVE];
+const TOKENIZER: &str = "tokenizer.safetensors";
+const ENCODER: &str = "encoder.safetensors";
+const LONGLIVE: &str = "longlive.safetensors";
+
+/// Episodes that are encoded between two reports of progress.
+const EPISODES_AT_A_TIME: usize = 16;
+
+/// How far the preparation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// What is counted, such as "episodes encoded".
+    pub unit: &'static str,
+    /// How many are done.
+    pub done: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// A dataset ready to be trained on.
+pub struct Workshop {
+    config: TrainConfig,
+    arm: Arm,
+    data: EncodedDataset,
+    scale: ConditionScale,
+    device: Device,
+    judged: Vec<u32>,
+}
+
+impl Workshop {
+    /// Opens the dataset of a configuration and makes what is missing in the run's folder.
+    ///
+    /// # Errors
+    /// If the dataset lacks something, a latent is not finite, or the disk refuses.
+    pub fn open(
+        config: &TrainConfig,
+        folder: &Path,
+        device: &Device,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Self> {
+        Self::open_for(config, &[], folder, device, progress)
+    }
+
+    /// The same with the encoders of other arms as well, so that they can be compared with the
+    /// configuration's.
+    ///
+    /// # Errors
+    /// As [`Workshop::open`].
+    pub fn open_for(
+        config: &TrainConfig,
+        others: &[Arm],
+        folder: &Path,
+        device: &Device,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Self> {
+        let dataset = Arc::new(Dataset::open(&config.data.folder)?);
+        check_dataset(config, &dataset)?;
+        let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
+        let learned = dataset.select(rule, Split::Train)?;
+        let judged = dataset.select(rule, config.evaluation.split)?;
+        let scale = ConditionScale::of_dataset(&dataset, &learned)?;
+        let maker = Maker { config, folder, device, dataset: &dataset, learned: &learned };
+        let tokenizer = maker.tokenizer(progress)?;
+        let most_bytes = config.data.memory_megabytes << 20;
+        let cache = config.data.folder.join("cache");
+        let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes);
+        let all: Vec<u32> = learned.iter().chain(&judged).copied().collect();
+        encode(&data, &all, "episodes encoded", progress)?;
+        let arm = config.arm.arm()?;
+        let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
+        let encoders = maker.encoders(&arms, &data, progress)?;
+        let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
+        if !data.encoders().is_empty() {
+            encode(&data, &all, "episodes with keys", progress)?;
+        }
+        let (config, device) = (config.clone(), device.clone());
+        Ok(Self { config, arm, data, scale, device, judged })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &TrainConfig {
+        &self.config
+    }
+
+    /// The arm that recalls.
+    pub fn arm(&self) -> &Arm {
+        &self.arm
+    }
+
+    /// The dataset as the models see it.
+    pub fn data(&self) -> &EncodedDataset {
+        &self.data
+    }
+
+    /// The units of poses and times.
+    pub fn scale(&self) -> ConditionScale {
+        self.scale
+    }
+
+    /// What is computed on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The episodes that evaluations take clips from.
+    pub fn judged_episodes(&self) -> &[u32] {
+        &self.judged
+    }
+
+    /// Numbers of a key of a cue, 0 without an encoder of it.
+    pub fn key_dimension(&self, cue: KeyCue) -> usize {
+        let found = self.data.encoders().iter().find(|encoder| encoder.cue() == cue.name());
+        found.map_or(0, |encoder| encoder.dimension())
+    }
+
+    /// A rule with the corpus's camera, under the settings that the configuration gives it.
+    ///
+    /// # Errors
+    /// If a setting does not belong to the rule.
+    pub fn rule(&self, rule: &PolicyConfig) -> Result<PolicyConfig> {
+        let description = self.data.dataset().description();
+        let seen = PolicyConfig::from_id(rule.rule.id())?
+            .with_camera(&description.camera(), description.overlap_radius);
+        self.config.arm.with_settings(seen)
+    }
+}
+
+/// Makes what is missing.
+struct Maker<'a> {
+    config: &'a TrainConfig,
+    folder: &'a Path,
+    device: &'a Device,
+    dataset: &'a Dataset,
+    learned: &'a [u32],
+}
+
+impl Maker<'_> {
+    fn artifact(&self, name: &str) -> (PathBuf, bool) {
+        let path = self.folder.join(name);
+        let exists = path.exists();
+        (path, exists)
+    }
+
+    fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
+        let settings = &self.config.tokenizer;
+        let (path, exists) = self.artifact(TOKENIZER);
+        if exists && let Some(fitted) = settings.load(&path, self.device)? {
+            return Ok(fitted);
+        }
+        let report = counter("updates of the tokenizer", settings.updates(), progress);
+        let seed = self.config.training.seed;
+        let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
+        fitted.save(&path)?;
+        Ok(fitted)
+    }
+
+    /// The encoders that the cues of these arms need, each once.
+    fn encoders(
+        &self,
+        arms: &[&Arm],
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Vec<Arc<dyn CueEncoder>>> {
+        let (mut vision, mut longlive) = (false, false);
+        for arm in arms {
+            match arm {
+                Arm::Far(FarArm { key: None, .. }) => {}
+                Arm::Far(FarArm { key: Some(KeyCue::Vision), .. }) => vision = true,
+                Arm::Far(FarArm { key: Some(other), .. }) => {
+                    let name = other.name();
+                    let reason = format!("there is no encoder of `{name}`; `vision` has one");
+                    return Err(Error::setting("arm.cue", reason));
+                }
+                Arm::Rule(rule) => match rule.rule.id() {
+                    "longlive-rag" => longlive = true,
+                    "mixture-of-contexts" => vision = true,
+                    _ => {}
+                },
+            }
+        }
+        let mut encoders = Vec::new();
+        if vision {
+            encoders.push(self.vision(data, progress)?);
+        }
+        if longlive {
+            encoders.push(self.longlive(data, progress)?);
+        }
+        Ok(encoders)
+    }
+
+    fn vision(
+        &self,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Arc<dyn CueEncoder>> {
+        let encoder = &self.config.encoder;
+        let (own, exists) = self.artifact(ENCODER);
+        let given = encoder.path.clone().or(exists.then_some(own.clone()));
+        if let Some(path) = given {
+            return Ok(Arc::new(VisionEncoder::load(&path, self.device)?));
+        }
+        let seed = self.config.training.seed;
+        let mut contrastive = Contrastive::new(
+            data,
+            encoder.sampling(&self.config.data, seed),
+            encoder.network(),
+            encoder.training(seed),
+            self.device,
+        )?;
+        let steps = encoder.pretraining.steps;
+        let mut report = counter("updates of the encoder", steps, progress);
+        while contrastive.done() < steps {
+            contrastive.step()?;
+            report();
+        }
+        let encoder = contrastive.encoder()?;
+        encoder.save(&own)?;
+        Ok(Arc::new(encoder))
+    }
+
+    fn longlive(
+        &self,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Arc<dyn CueEncoder>> {
+        let (path, exists) = self.artifact(LONGLIVE);
+        if exists {
+            return Ok(Arc::new(LongLiveEncoder::load(&path, self.device)?));
+        }
+        let settings = &self.config.longlive;
+        let mut report = counter("updates of the autoencoder", settings.steps, progress);
+        let seed = self.config.training.seed;
+        let encoder =
+            LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
+        encoder.save(&path)?;
+        Ok(Arc::new(encoder))
+    }
+}
+
+/// Makes the latents and keys of episodes that are not in the cache.
+fn encode(
+    data: &EncodedDataset,
+    episodes: &[u32],
+    unit: &'static str,
+    progress: &mut dyn FnMut(Stage),
+) -> Result<()> {
+    let total = episodes.len() as u64;
+    let mut done = 0;
+    for some in episodes.chunks(EPISODES_AT_A_TIME) {
+        some.par_iter().try_for_each(|id| data.episode(*id).map(drop))?;
+        done += some.len() as u64;
+        progress(Stage { unit, done, total });
+    }
+    Ok(())
+}
+
+/// Reports one more of `total` each time it is called.
+fn counter(unit: &'static str, total: u64, progress: &mut dyn FnMut(Stage)) -> impl FnMut() {
+    let mut done = 0;
+    move || {
+        done += 1;
+        progress(Stage { unit, done, total });
+    }
+}

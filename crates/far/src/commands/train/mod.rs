@@ -1,0 +1,193 @@
+//! `far train`: a world model and the recall that serves it.
+
+mod curve;
+mod health;
+mod view;
+
+use crate::hint::Hint;
+use crate::{interrupt, progress};
+use clap::Args;
+use far_tensor::Device;
+use far_train::{
+    ArmTraining, Ending, Existing, RunFolder, Session, Stage, TrainConfig, TrainingLoop, Workshop,
+};
+use std::path::{Path, PathBuf};
+use view::View;
+
+/// What to train, on what, and where.
+#[derive(Args)]
+#[command(
+    after_help = "Example: far train --config quick --data data/village --out runs/far --set training.steps=1200\n\n\
+    The same command again goes on where it stopped. GUIDE.md lists every setting."
+)]
+pub struct Arguments {
+    /// A preset (quick, default, paper-loopnav, …) or the path of a .toml file.
+    #[arg(long, default_value = "default")]
+    config: String,
+    /// Folder of the dataset; the configuration's unless told.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Folder of the run.
+    #[arg(long, required_unless_present = "print_config")]
+    out: Option<PathBuf>,
+    /// One setting, as training.steps=300; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Throw away the run that is in the folder.
+    #[arg(long)]
+    fresh: bool,
+    /// Print the whole configuration with comments and do nothing else.
+    #[arg(long)]
+    print_config: bool,
+    /// Print one JSON object instead of sentences.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Trains.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let config = configuration(arguments).map_err(explain)?;
+    let Some(out) = arguments.out.as_deref().filter(|_| !arguments.print_config) else {
+        print!("{}", config.to_commented_toml());
+        return Ok(());
+    };
+    for warning in config.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
+    let (outcome, view) = train(&config, out, existing).map_err(explain)?;
+    let command = again(arguments);
+    if arguments.json {
+        let summary = serde_json::json!({
+            "run": out, "finished": outcome.ending == Ending::Finished, "step": outcome.step,
+            "steps": config.training.steps, "parameters": outcome.parameters,
+            "seconds": outcome.seconds, "checkpoint": outcome.checkpoint,
+            "loss": view.loss(), "recall_quality": view.recall_quality(),
+        });
+        println!("{summary}");
+        return Ok(());
+    }
+    match outcome.ending {
+        Ending::Finished => {
+            println!("{} steps in {:.0} s: {}", outcome.step, outcome.seconds, out.display());
+        }
+        Ending::Stopped(step) => {
+            println!(
+                "stopped after step {step} of {}; to go on:\n  {command}",
+                config.training.steps
+            );
+        }
+    }
+    Ok(())
+}
+
+fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
+    let mut sets: Vec<String> = arguments.sets.clone();
+    if let Some(folder) = &arguments.data {
+        // A string of TOML, whatever characters the path has.
+        sets.push(format!("data.folder={:?}", folder.to_string_lossy()));
+    }
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    TrainConfig::resolve(&arguments.config, &sets)
+}
+
+/// What came of it.
+struct Outcome {
+    ending: Ending,
+    step: u64,
+    parameters: usize,
+    seconds: f64,
+    checkpoint: Option<PathBuf>,
+}
+
+fn train(
+    config: &TrainConfig,
+    out: &Path,
+    existing: Existing,
+) -> far_train::Result<(Outcome, View)> {
+    let device = Device::cpu();
+    let session = Session::now("cpu", rayon::current_num_threads());
+    let mut folder = RunFolder::open(out, config, existing, session)?;
+    let workshop = Workshop::open(config, folder.path(), &device, &mut preparation())?;
+    let mut training = ArmTraining::new(&workshop)?;
+    let parameters = training.parameter_count();
+    eprintln!("{} parameters, arm {}", parameters, config.arm.id);
+    let mut view = View::new(config.training.steps);
+    let stop = interrupt::listen();
+    let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
+    view.end();
+    let ending = ending?;
+    let newest = folder.checkpoint_steps()?.first().copied();
+    let outcome = Outcome {
+        ending,
+        step: training.completed(),
+        parameters,
+        seconds: folder.seconds(),
+        checkpoint: newest.map(|step| folder.checkpoint_path(step)),
+    };
+    Ok((outcome, view))
+}
+
+/// Shows what happens before the first step: one bar per stage.
+fn preparation() -> impl FnMut(Stage) {
+    let mut shown: Option<(&'static str, indicatif::ProgressBar)> = None;
+    move |stage| {
+        let same = shown.as_ref().is_some_and(|(unit, _)| *unit == stage.unit);
+        if !same {
+            if let Some((_, bar)) = shown.take() {
+                bar.finish_and_clear();
+            }
+            shown = Some((stage.unit, progress::bar(stage.total, stage.unit)));
+        }
+        if let Some((_, bar)) = &shown {
+            bar.set_position(stage.done);
+            if stage.done == stage.total {
+                bar.finish_and_clear();
+            }
+        }
+    }
+}
+
+/// The command that goes on with this run.
+fn again(arguments: &Arguments) -> String {
+    let mut words = vec!["far train".to_owned(), format!("--config {}", arguments.config)];
+    let quote = |path: &Path| shell_word(&path.to_string_lossy());
+    words.extend(arguments.data.as_deref().map(|data| format!("--data {}", quote(data))));
+    words.extend(arguments.out.as_deref().map(|out| format!("--out {}", quote(out))));
+    words.extend(arguments.sets.iter().map(|set| format!("--set {}", shell_word(set))));
+    words.join(" ")
+}
+
+/// A word that a shell takes as it is.
+fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:+".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A training error as the program prints it: one line of cause, then what to do.
+fn explain(error: far_train::Error) -> anyhow::Error {
+    let message = match std::error::Error::source(&error) {
+        Some(cause) if !error.to_string().contains(&cause.to_string()) => {
+            format!("{error}: {cause}")
+        }
+        _ => error.to_string(),
+    };
+    Hint::error(message, error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_to_go_on_survives_a_shell() {
+        assert_eq!(shell_word("training.steps=3"), "training.steps=3");
+        assert_eq!(shell_word("my data"), "'my data'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

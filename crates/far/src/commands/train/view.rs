@@ -1,0 +1,159 @@
+//! What is seen of a run while it trains: curves in place on a terminal, a line now and then
+//! elsewhere.
+
+use super::curve::Curve;
+use super::health;
+use far_train::{Error, EvaluationRecord, StepReport, Watch};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Letters across each of the two plots, so that both fit into 80.
+const COLUMNS: usize = 30;
+/// Letters down.
+const ROWS: usize = 4;
+/// Time between two pictures on a terminal.
+const REFRESH: Duration = Duration::from_millis(200);
+/// Time between two lines elsewhere.
+const LINE: Duration = Duration::from_secs(15);
+
+/// Shows a run of so many steps on stderr.
+pub struct View {
+    steps: u64,
+    bar: Option<ProgressBar>,
+    loss: Curve,
+    quality: Curve,
+    detail: String,
+    began: Instant,
+    first: u64,
+    step: u64,
+    shown: Option<Instant>,
+}
+
+impl View {
+    /// A view of a run that ends with step `steps`.
+    pub fn new(steps: u64) -> Self {
+        let style = ProgressStyle::with_template(
+            "{msg}\n{bar:32} {pos}/{len} steps, {per_sec:.1}, {eta} left",
+        );
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(steps);
+            bar.with_style(style.expect("the template is valid"))
+        });
+        Self {
+            steps,
+            bar,
+            loss: Curve::falling("loss"),
+            quality: Curve::share("recall quality"),
+            detail: String::new(),
+            began: Instant::now(),
+            first: 0,
+            step: 0,
+            shown: None,
+        }
+    }
+
+    /// Takes the picture away; what remains is for stdout.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// The loss of the last step.
+    pub fn loss(&self) -> Option<f64> {
+        self.loss.last()
+    }
+
+    /// Recall quality of the last evaluation.
+    pub fn recall_quality(&self) -> Option<f64> {
+        self.quality.last()
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    fn refresh(&mut self) {
+        let due = if self.bar.is_some() { REFRESH } else { LINE };
+        if self.shown.is_some_and(|shown| shown.elapsed() < due) && self.step < self.steps {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(self.picture());
+                bar.set_position(self.step);
+            }
+            None => eprintln!("{}", self.line()),
+        }
+    }
+
+    /// Both curves side by side, and the numbers beside them.
+    fn picture(&self) -> String {
+        let across = 0.0..=self.steps as f64;
+        let plots = [&self.loss, &self.quality];
+        let [left, right] = plots.map(|curve| curve.plot(COLUMNS, ROWS, across.clone()));
+        let rows = left.iter().zip(&right).map(|(left, right)| format!("{left}  {right}"));
+        let mut lines: Vec<String> = rows.collect();
+        if !self.detail.is_empty() {
+            lines.push(self.detail.clone());
+        }
+        lines.join("\n")
+    }
+
+    fn line(&self) -> String {
+        let number = |name: &str, value: Option<f64>| {
+            value.map_or(String::new(), |value| format!("  {name} {value:.4}"))
+        };
+        let made = self.step - self.first;
+        let rate = made as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
+        let left = (self.steps - self.step) as f64 / rate.max(1e-9);
+        format!(
+            "step {}/{}{}{}  {rate:.1} steps/s  {left:.0} s left",
+            self.step,
+            self.steps,
+            number("loss", self.loss.smooth()),
+            number("recall quality", self.quality.last()),
+        )
+    }
+}
+
+impl Watch for View {
+    fn begin(&mut self, resumed: Option<u64>, refused: &[Error]) {
+        for error in refused {
+            self.say(&format!("warning: a checkpoint was not used: {error}"));
+        }
+        if let Some(step) = resumed {
+            self.say(&format!("going on after step {step}"));
+        }
+        (self.first, self.step) = (resumed.unwrap_or(0), resumed.unwrap_or(0));
+        self.began = Instant::now();
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.step);
+            bar.reset_eta();
+        }
+    }
+
+    fn step(&mut self, report: &StepReport) {
+        self.step = report.step.step;
+        self.loss.push(self.step as f64, report.step.loss.map_or(f64::NAN, f64::from));
+        if let Some(retriever) = report.retrievers.first() {
+            self.detail = health::describe(retriever);
+        }
+        self.refresh();
+    }
+
+    fn evaluation(&mut self, record: &EvaluationRecord) {
+        if let Some(Some(quality)) = record.values.get("recall_quality") {
+            self.quality.push(record.step as f64, *quality);
+        }
+        self.shown = None;
+        self.refresh();
+    }
+
+    fn checkpoint(&mut self, _: u64) {}
+}
