@@ -42,6 +42,7 @@ fixtures python="python3":
     {{python}} scripts/make_fixtures.py
     {{python}} scripts/make_encoder_fixtures.py
     {{python}} scripts/make_metric_fixtures.py
+    {{python}} scripts/make_longlive_fixtures.py
     {{python}} scripts/make_retriever_fixtures.py
 
 # Make the weights of LPIPS, into $FAR_CACHE or ~/.cache/far (needs `pip install safetensors numpy`).

@@ -1,4 +1,4 @@
-//! Pairs for the pretraining of retrieval encoders: memories near the goal against the rest.
+//! Pairs for the pretraining of retrieval encoders: frames near the goal against the rest.
 
 use far_memory::{Pose, wrap_angle};
 use rand::seq::index::sample;
@@ -8,6 +8,18 @@ use crate::stream::stream;
 use crate::{
     DataError, Dataset, ExampleQuery, Result, SamplingConfig, Split, SplitRule, TrainingSampler,
 };
+
+/// Which frames an episode's positives and negatives are drawn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContrastiveFrames {
+    /// All frames, so that the view at the goal is a positive itself: the paper's equation draws a
+    /// query toward the key of what is seen next.
+    #[default]
+    Episode,
+    /// Explore frames: what can be recalled. Where none is near the goal, the nearest stands in.
+    Memory,
+}
 
 /// How pretraining examples are drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,11 +35,13 @@ pub struct ContrastiveConfig {
     pub batch: u32,
     /// Largest number of frames between current frame and goal.
     pub horizon: u32,
+    /// Which frames positives and negatives are drawn from.
+    pub frames: ContrastiveFrames,
     /// Most positives per query (8).
     pub positives: u32,
     /// Most negatives per query (24).
     pub negatives: u32,
-    /// A memory within this many meters of the goal is positive; the paper gives no number.
+    /// A frame within this many meters of the goal is positive; the paper gives no number.
     pub radius: f32,
     /// Largest difference in heading of a positive in degrees; `None` for any heading, as the paper
     /// has it for sound.
@@ -42,6 +56,7 @@ impl Default for ContrastiveConfig {
             split: Split::Train,
             batch: 64,
             horizon: 128,
+            frames: ContrastiveFrames::default(),
             positives: 8,
             negatives: 24,
             radius: 1.0,
@@ -59,22 +74,22 @@ impl ContrastiveConfig {
         Self { horizon: joint.horizon, heading, ..Self::default() }
     }
 
-    /// Whether a memory at `pose` shows the surroundings of `goal`.
+    /// Whether a frame at `pose` shows the surroundings of `goal`.
     fn is_positive(&self, pose: &Pose, goal: &Pose) -> bool {
         let turned = wrap_angle(pose.yaw() - goal.yaw()).abs().to_degrees();
         pose.distance(goal) <= self.radius && self.heading.is_none_or(|limit| turned <= limit)
     }
 }
 
-/// One query with memories that belong to its goal and memories that do not.
+/// One query with frames that belong to its goal and frames that do not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContrastiveExample {
     /// The present and the goal.
     pub query: ExampleQuery,
-    /// Explore frames near the goal, ascending, at least one.
+    /// Frames near the goal other than the current one, ascending, at least one.
     pub positives: Vec<u32>,
-    /// Other explore frames of the same episode, ascending: an encoder that only tells episodes
-    /// apart gains nothing.
+    /// Other frames of the same episode, ascending: an encoder that only tells episodes apart
+    /// gains nothing.
     pub negatives: Vec<u32>,
 }
 
@@ -113,14 +128,20 @@ impl<'a> ContrastiveSampler<'a> {
         let drawn = examples.into_iter().enumerate().map(|(number, example)| {
             let episode = self.dataset.episode(example.query.episode)?;
             let (query, memory) = (example.query, example.memory.frames);
+            let frames = match self.config.frames {
+                ContrastiveFrames::Episode => (0..episode.len() as u32).collect(),
+                ContrastiveFrames::Memory => memory,
+            };
             let pose = |frame: u32| &episode.poses()[frame as usize];
-            let (mut near, far): (Vec<u32>, Vec<u32>) = memory
+            let (mut near, far): (Vec<u32>, Vec<u32>) = frames
                 .iter()
                 .partition(|&&frame| self.config.is_positive(pose(frame), &query.goal));
+            // What is seen now tells nothing of what an action leads to.
+            near.retain(|frame| *frame != query.current);
             if near.is_empty() {
                 // Memory holds nothing near the goal: the nearest there is must do.
                 let distance = |frame: &u32| pose(*frame).distance(&query.goal);
-                near.extend(memory.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
+                near.extend(frames.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
             }
             let choose = |frames: &[u32], most: u32, purpose| {
                 let mut random = stream(self.config.seed, purpose, step, number as u64);

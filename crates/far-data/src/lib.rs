@@ -50,7 +50,9 @@ mod verify;
 pub use audio::Audio;
 pub use cache::{CachedTensor, CachedTensors, Precision, TensorCache};
 pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
-pub use contrastive::{ContrastiveConfig, ContrastiveExample, ContrastiveSampler};
+pub use contrastive::{
+    ContrastiveConfig, ContrastiveExample, ContrastiveFrames, ContrastiveSampler,
+};
 pub use coverage::Coverage;
 pub use dataset::Dataset;
 pub use dataset_writer::DatasetWriter;

@@ -163,7 +163,9 @@ fn evaluation_walks_the_return_leg() {
 fn contrastive_positives_are_near_the_goal_and_negatives_are_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let dataset = write_dataset(folder.path(), 4);
-    let config = ContrastiveConfig { batch: 16, heading: None, ..ContrastiveConfig::default() };
+    let memory =
+        ContrastiveConfig { batch: 16, frames: ContrastiveFrames::Memory, ..Default::default() };
+    let config = ContrastiveConfig { heading: None, ..memory.clone() };
     let sampler = ContrastiveSampler::new(&dataset, config.clone()).expect("settings fit");
     let batches: Vec<_> = (0..6).map(|step| sampler.batch(step).expect("drawn")).collect();
     for example in batches.iter().flatten() {
@@ -179,10 +181,24 @@ fn contrastive_positives_are_near_the_goal_and_negatives_are_not() {
     assert_eq!(again.batch(5).expect("drawn"), batches[5]);
     // The return leg looks back along the way: with a heading limit no memory qualifies, so the
     // nearest one stands in.
-    let limited = ContrastiveConfig { batch: 16, ..ContrastiveConfig::default() };
-    let limited = ContrastiveSampler::new(&dataset, limited).expect("settings fit");
+    let limited = ContrastiveSampler::new(&dataset, memory.clone()).expect("settings fit");
     for example in limited.batch(0).expect("drawn") {
         assert_eq!(example.positives.len(), 1);
         assert!(!example.negatives.contains(&example.positives[0]));
+    }
+    // Among all frames the view at the goal is one, and never what is seen now.
+    let all = ContrastiveConfig {
+        frames: ContrastiveFrames::Episode,
+        positives: u32::MAX,
+        negatives: u32::MAX,
+        ..memory
+    };
+    let all = ContrastiveSampler::new(&dataset, all).expect("settings fit");
+    for example in all.batch(0).expect("drawn") {
+        let query = &example.query;
+        assert!(example.positives.contains(&(query.current + query.stride)));
+        assert!(!example.positives.contains(&query.current));
+        let drawn = example.positives.len() + example.negatives.len();
+        assert!(drawn == FRAMES || drawn == FRAMES - 1);
     }
 }

@@ -14,7 +14,7 @@ use far_eval::{Curve, Interval, RecalledFrame, Replay, ReplayStep, Results};
 use far_tensor::Random;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::path::Path;
 
 const STEPS: usize = 24;
@@ -213,7 +213,10 @@ fn results(replays: &[Replay], seed: u64) -> Results {
         let ssim = clips.iter().map(|value| 1.0 - (-value / 16.0).exp()).collect();
         let lpips = clips.iter().map(|value| (-value / 14.0).exp()).collect();
         let mut values = BTreeMap::from([("psnr", clips), ("psnr_closure", closure)]);
+        let ahead = values["psnr"].iter().map(|value| value + 1.0).collect();
+        let raw = values["psnr"].iter().map(|value| value - 0.4).collect();
         values.extend([("ssim", ssim), ("lpips", lpips)]);
+        values.extend([("one_step_psnr", ahead), ("psnr_raw", raw)]);
         if !["none", "copy", "tokenizer"].contains(&name) {
             values.insert("recall_quality", quality);
         }
@@ -252,8 +255,6 @@ fn metrics(seed: u64) -> String {
     for step in 0..900usize {
         let progress = step as f32 / 900.0;
         let near = |value: f32, spread: f32, index: usize| value + spread * noise[3 * step + index];
-        let _ =
-            write!(text, "{{\"step\":{step},\"loss\":{:.4}", near(0.9 - 0.6 * progress, 0.03, 0));
         let loss = near(0.9 - 0.6 * progress, 0.03, 0);
         let rate = 0.002 * (1.0 - progress);
         let _ = writeln!(

@@ -16,21 +16,15 @@
 //!
 //! All arms get the same clips, questions, memories, slots and noise; random numbers come from streams
 //! named by seed, purpose and place, so that no arm shifts those of another.
-//!
-//! A [`Comparison`] needs no world model: it judges rules by the surfaces that a built-in world knows
-//! to be visible.
 
 mod arm;
 mod bootstrap;
-mod clip;
-mod comparison;
 mod cost;
 mod encoded_clip;
 mod error;
 mod evaluation;
 mod frame_quality;
 mod one_step;
-mod page;
 mod plan;
 mod prediction;
 mod recall_quality;
@@ -41,20 +35,16 @@ mod rollout;
 mod tally;
 #[cfg(test)]
 mod testing;
-mod thumbnail;
 mod utility;
 
 pub use arm::{Arm, Choice, Control};
 pub use bootstrap::Interval;
-pub use clip::{Clip, ClipConfig, ClipQuery};
-pub use comparison::{Comparison, ComparisonConfig, RuleResult};
 pub use cost::Cost;
 pub use encoded_clip::{EncodedClip, Question};
 pub use error::{Error, Result};
 pub use evaluation::{Evaluation, Progress};
 pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
 pub use one_step::one_step_psnr;
-pub use page::page;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
 pub use recall_quality::{PoolUtility, RecallJudgment};

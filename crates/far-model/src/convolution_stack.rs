@@ -16,11 +16,17 @@ const MOST: usize = 1 << 14;
 /// The most stages; more would halve any image away.
 const MOST_STAGES: usize = 10;
 
-/// Whether there are stages but not too many, and all sizes are positive and not absurd.
-pub(crate) fn are_sound(widths: &[usize], sizes: &[usize]) -> bool {
+/// The most pixels of an image: settings in a file must not ask for memory beyond reason.
+const MOST_PIXELS: usize = 1 << 22;
+
+/// Whether there are stages but not too many, all sizes are positive and not absurd, and an image of
+/// this [width, height] can be held.
+pub(crate) fn are_sound(widths: &[usize], sizes: &[usize], image: [usize; 2]) -> bool {
     let stages = 1..=MOST_STAGES;
-    let mut all = widths.iter().chain(sizes);
-    stages.contains(&widths.len()) && all.all(|size| (1..=MOST).contains(size))
+    let mut all = widths.iter().chain(sizes).chain(&image);
+    stages.contains(&widths.len())
+        && all.all(|size| (1..=MOST).contains(size))
+        && image[0] * image[1] <= MOST_PIXELS
 }
 
 /// A 3×3 convolution that keeps the size of an image divided by its stride, rounded up.

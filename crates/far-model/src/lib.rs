@@ -49,7 +49,7 @@ pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
 pub use latent::LatentShape;
 pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
-pub use longlive_encoder::LongLiveEncoder;
+pub use longlive_encoder::{LONGLIVE_CUE, LongLiveEncoder};
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
 pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};

@@ -278,7 +278,7 @@ fn unevenness(tape: &mut Tape, embeddings: &Tensor) -> far_tensor::Result<Tensor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::Random;
+    use far_tensor::{Initialization, Matching, Random};
 
     /// Both terms of embeddings [1, 3, 2].
     fn temporal(values: &[f32]) -> [f32; 2] {
@@ -336,5 +336,50 @@ mod tests {
             let slope = (more - less) / 2e-3;
             assert!((slope - found[place]).abs() < 5e-3, "{place}: {slope} {}", found[place]);
         }
+    }
+    /// Against `scripts/make_longlive_fixtures.py`: two windows of five frames of an odd size.
+    #[test]
+    fn losses_and_gradients_agree_with_pytorch() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/longlive.safetensors");
+        let mut file = Checkpoint::open(path.as_ref()).unwrap();
+        let mut stored = |name: &str, shape: &[usize]| {
+            let mut builder = ArenaBuilder::new("stored");
+            let id = builder.parameter(name, shape, Initialization::Zero);
+            let mut parameters = builder.build(0);
+            file.load_parameters("", &mut parameters, Matching::Strict).unwrap();
+            parameters.tensor(id).detach()
+        };
+        let [images, embeddings, losses] =
+            [("images", &[10, 3, 5, 6][..]), ("embeddings", &[10, 7]), ("losses", &[4])]
+                .map(|(name, shape)| stored(name, shape));
+        let config =
+            LongLiveConfig { widths: vec![4, 8, 12], embedding: 7, ..LongLiveConfig::default() };
+        let latent = LatentShape { channels: 3, height: 5, width: 6, patch: 1 };
+        let [learner, expected] = ["weight.", "gradient."].map(|prefix| {
+            let config = config.clone();
+            let mut learner = LongLiveAutoencoder::new(config, latent, 0, &Device::cpu()).unwrap();
+            let parameters = &mut learner.trained.parameters;
+            file.load_parameters(prefix, parameters, Matching::Strict).unwrap();
+            learner
+        });
+        let (network, parameters) = (&learner.network, &learner.trained.parameters);
+        let near = |name: &str, found: &[f32], expected: &[f32], tolerance: f32| {
+            for (place, (a, b)) in found.iter().zip(expected).enumerate() {
+                assert!((a - b).abs() <= tolerance, "{name} {place}: {a}, not {b}");
+            }
+        };
+        let mut tape = Tape::recording(&Device::cpu());
+        let found = network.encoder.forward(&mut tape, parameters, &images).unwrap();
+        near("embeddings", found.values(), embeddings.values(), 2e-5);
+
+        let mut tape = Tape::recording(&Device::cpu());
+        let (total, found) = network.losses(&mut tape, parameters, &images, 2, &config).unwrap();
+        let found = [found.total, found.reconstruction, found.difference, found.smoothness];
+        near("losses", &found, losses.values(), 2e-5);
+        let mut gradients = parameters.gradients();
+        tape.backward(&total, 1.0, &mut [&mut gradients]).unwrap();
+        let flat = gradients.completed();
+        let largest = flat.iter().fold(0f32, |largest, value| largest.max(value.abs()));
+        near("gradients", flat, expected.trained.parameters.values(), 2e-4 * largest);
     }
 }

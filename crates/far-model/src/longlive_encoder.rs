@@ -3,8 +3,8 @@
 use crate::longlive_network::{EncoderNetwork, LongLiveShape};
 use crate::weight_file::{self, WeightFile};
 use crate::{
-    ActionFeatures, CueEncoder, EncodedDataset, Error, LongLiveAutoencoder, LongLiveConfig,
-    LongLiveLosses, Result,
+    ActionFeatures, CueEncoder, EncodedDataset, Error, LatentShape, LongLiveAutoencoder,
+    LongLiveConfig, LongLiveLosses, Result,
 };
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Tape};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// What files and recipes call it.
 const KIND: &str = "longlive-encoder";
 /// The cue's name in memories.
-const CUE: &str = "reconstruction";
+pub const LONGLIVE_CUE: &str = "reconstruction";
 /// Frames encoded at a time.
 const FRAMES_AT_A_TIME: usize = 128;
 
@@ -98,6 +98,11 @@ impl LongLiveEncoder {
         learner.encoder()
     }
 
+    /// The shape of the latents it reads.
+    pub fn latent(&self) -> LatentShape {
+        self.shape.latent
+    }
+
     /// Writes the encoder to a file.
     ///
     /// # Errors
@@ -145,7 +150,7 @@ impl LongLiveEncoder {
 
 impl CueEncoder for LongLiveEncoder {
     fn cue(&self) -> &str {
-        CUE
+        LONGLIVE_CUE
     }
 
     fn dimension(&self) -> usize {

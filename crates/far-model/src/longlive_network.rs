@@ -19,7 +19,7 @@ impl LongLiveShape {
     fn check(&self) -> Result<()> {
         let Self { latent, widths, embedding } = self;
         let LatentShape { channels, height, width, .. } = *latent;
-        if latent.is_valid() && are_sound(widths, &[channels, height, width, *embedding]) {
+        if latent.is_valid() && are_sound(widths, &[channels, *embedding], [width, height]) {
             return Ok(());
         }
         let reason = format!("a size is zero or too large, or the patch does not fit, in {self:?}");

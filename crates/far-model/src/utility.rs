@@ -46,11 +46,12 @@ pub struct UtilityEstimator<'a> {
 }
 
 impl UtilityEstimator<'_> {
-    /// Utilities [A] in nats from the losses [A, S] of the candidates of one future, all at the same
-    /// noise levels [S].
+    /// Utilities of A candidates in nats from their losses [A, S] for one future, all at the same S
+    /// noise levels.
     ///
     /// # Errors
-    /// If the losses are not S per candidate, one is not finite, or a noise level does not exist.
+    /// If there is no noise level or one does not exist, the losses are not S per candidate, or one is
+    /// not finite.
     pub fn utilities(&self, losses: &[f32], timesteps: &[usize]) -> Result<Vec<f32>> {
         let credits = self.credits(losses, timesteps)?;
         let mut utilities: Vec<f64> =
@@ -64,7 +65,7 @@ impl UtilityEstimator<'_> {
         Ok(utilities.iter().map(|utility| (utility / temperature) as f32).collect())
     }
 
-    /// For each noise level [S] the deviation over candidates of what it adds to their utility, in
+    /// For each noise level the deviation over candidates of what it adds to their utility, in
     /// nats before temperature and z-score. A level whose spread dwarfs the others decides alone.
     ///
     /// # Errors
@@ -79,7 +80,10 @@ impl UtilityEstimator<'_> {
 
     /// What each level adds to each candidate's utility: [A, S].
     fn credits(&self, losses: &[f32], timesteps: &[usize]) -> Result<Vec<f64>> {
-        let levels = timesteps.len().max(1);
+        let levels = timesteps.len();
+        if levels == 0 {
+            return Err(Error::Length { what: "the noise levels", found: 0, expected: 1 });
+        }
         let whole = losses.len().next_multiple_of(levels);
         Error::check_length("the losses of candidates", losses.len(), whole)?;
         Error::check_finite("the losses of candidates", losses)?;
@@ -248,5 +252,6 @@ mod tests {
         assert!(matches!(bad, Err(Error::NotFinite { place: 1, .. })));
         assert!(matches!(estimator.utilities(&[1.0, 1.0], &[0, 2]), Err(Error::Tensor(_))));
         assert!(estimator.utilities(&[], &[0, 1]).unwrap().is_empty());
+        assert!(matches!(estimator.spread(&[1.0], &[]), Err(Error::Length { .. })));
     }
 }

@@ -56,7 +56,7 @@ impl<'a> ArmTraining<'a> {
         let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
         let mut retrievers = Vec::new();
         let recall = match workshop.arm() {
-            Arm::Rule(rule) => Recall::Rule(workshop.rule(rule)?),
+            Arm::Rule(rule) => Recall::Rule(workshop.rule(rule.rule.id())?),
             Arm::Far(arm) => {
                 let retriever = learned(workshop, &config.arm.id, arm)?;
                 if arm.learns() {
@@ -96,6 +96,11 @@ impl<'a> ArmTraining<'a> {
     /// Parameters of the world model.
     pub fn parameter_count(&self) -> usize {
         self.joint.model().parameter_count()
+    }
+
+    /// What it was made from.
+    pub fn workshop(&self) -> &'a Workshop {
+        self.workshop
     }
 
     /// The loop.

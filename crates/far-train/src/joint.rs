@@ -1,6 +1,7 @@
 //! Algorithm 1: the world model learns to predict from what is recalled, and recall learns from what
 //! the prediction was worth.
 
+use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::question::Question;
@@ -111,13 +112,21 @@ impl<'a> Joint<'a> {
         let levels = 0..self.model.schedule().steps();
         let drawn =
             Perturbations::stratified(levels, sizes, training.seed, "world model", self.step);
+        let (weights, parts) = (self.weights(&questions, true)?, training.micro_batches);
         let world_model =
-            self.model.train(&contexts, &futures, &drawn, None, training.micro_batches)?;
+            self.model.train(&contexts, &futures, &drawn, weights.as_deref(), parts)?;
 
         let due = number > retriever.start && number.is_multiple_of(retriever.interval);
         let retrievers = if due { self.teach(&questions)? } else { Vec::new() };
         self.step = number;
         Ok(JointStep { number, world_model, retrievers })
+    }
+
+    /// The weights of the futures where something changed, if they are `wanted`.
+    fn weights(&self, questions: &[&Question], wanted: bool) -> Result<Option<Vec<f32>>> {
+        let mask = self.config.training.change_mask.filter(|_| wanted);
+        let (dataset, shape) = (self.data.dataset(), self.model.shape());
+        mask.map(|mask| change_weights(&mask, dataset, questions, shape)).transpose()
     }
 
     /// The retrievers' part of a step.
@@ -131,7 +140,10 @@ impl<'a> Joint<'a> {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
+        let in_utility = training.change_mask.is_some_and(|mask| mask.in_utility);
+        let weights = self.weights(&questions, in_utility)?;
         let credit = Credit {
+            weights: weights.as_deref(),
             model: self.model.as_ref(),
             config: utility,
             device: &self.device,

@@ -139,6 +139,8 @@ pub struct Credit<'a> {
     pub model: &'a dyn WorldModel,
     /// Noise levels and scale.
     pub config: &'a UtilityConfig,
+    /// Weights of the questions' futures with mean 1, where some elements count more.
+    pub weights: Option<&'a [f32]>,
     /// What retrievers are updated on.
     pub device: &'a Device,
     /// Memories recalled per question, K.
@@ -169,7 +171,7 @@ impl Credit<'_> {
             futures.extend_from_slice(question.future_latent());
         }
         let drawn = self.config.perturbations(questions.len(), elements, self.seed, step);
-        let losses = self.model.losses(&contexts, &futures, &drawn, None)?;
+        let losses = self.model.losses(&contexts, &futures, &drawn, self.weights)?;
         let estimator = UtilityEstimator {
             config: *self.config,
             schedule: self.model.schedule(),

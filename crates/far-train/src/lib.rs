@@ -1,10 +1,10 @@
 //! Training of what is recalled and of the world model that reads it.
 
 mod arm_training;
+mod change_mask;
 mod config;
 mod context_source;
 mod contrastive;
-mod distillation;
 mod error;
 mod joint;
 mod learned_retriever;
@@ -25,7 +25,6 @@ pub use config::{
 };
 pub use context_source::{ContextSource, disturb};
 pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
-pub use distillation::{Distillation, DistillationConfig};
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};

@@ -18,7 +18,7 @@ pub enum Record {
     /// A step of the world model.
     Step(StepRecord),
     /// A step of the retriever.
-    Retriever(RetrieverRecord),
+    Retriever(Box<RetrieverRecord>),
     /// An evaluation of the averaged model.
     Evaluation(EvaluationRecord),
 }

@@ -99,7 +99,7 @@ pub fn train(
             folder.log(&Record::Step(report.step.clone()))?;
         }
         for retriever in &report.retrievers {
-            folder.log(&Record::Retriever(retriever.clone()))?;
+            folder.log(&Record::Retriever(Box::new(retriever.clone())))?;
         }
         watch.step(&report);
         // All records of a step precede its checkpoint, so that going on from it repeats none.

@@ -9,9 +9,10 @@ use crate::contrastive::Contrastive;
 use crate::requirement::check_dataset;
 use crate::{Error, Result};
 use far_data::{Dataset, Split};
-use far_memory::policy::PolicyConfig;
+use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    ConditionScale, CueEncoder, EncodedDataset, LongLiveEncoder, Tokenizer, VisionEncoder,
+    ConditionScale, CueEncoder, EncodedDataset, LONGLIVE_CUE, LongLiveEncoder, Tokenizer,
+    VisionEncoder,
 };
 use far_tensor::Device;
 use rayon::prelude::*;
@@ -134,15 +135,20 @@ impl Workshop {
         found.map_or(0, |encoder| encoder.dimension())
     }
 
-    /// A rule with the corpus's camera, under the settings that the configuration gives it.
+    /// A rule by its id with the corpus's camera, and the keys that were made for it, under the
+    /// settings that the configuration gives.
     ///
     /// # Errors
-    /// If a setting does not belong to the rule.
-    pub fn rule(&self, rule: &PolicyConfig) -> Result<PolicyConfig> {
+    /// If there is no such rule, or a setting does not belong to it.
+    pub fn rule(&self, id: &str) -> Result<PolicyConfig> {
         let description = self.data.dataset().description();
-        let seen = PolicyConfig::from_id(rule.rule.id())?
+        let mut rule = PolicyConfig::from_id(id)?
             .with_camera(&description.camera(), description.overlap_radius);
-        self.config.arm.with_settings(seen)
+        if let RuleConfig::LongLiveRag(settings) = &mut rule.rule {
+            let own = self.data.encoders().iter().find(|encoder| encoder.cue() == LONGLIVE_CUE);
+            settings.cue = own.map(|encoder| encoder.cue().to_owned());
+        }
+        self.config.arm.with_settings(rule)
     }
 }
 

@@ -122,7 +122,7 @@ fn title(runs: &[ReportRun]) -> String {
     let corpora: Vec<&str> = corpora.into_iter().filter(|corpus| !corpus.is_empty()).collect();
     match corpora.as_slice() {
         [] => "What was recalled, and why".to_owned(),
-        corpora => format!("What was recalled in the {}, and why", corpora.join(" and the ")),
+        corpora => format!("What was recalled, and why: {}", corpora.join(", ")),
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         hostile.results.corpus = "<b>&{{data}}".into();
         let page = report_page(&[hostile.clone()]);
         assert!(!page.contains("</script><script>alert"));
-        assert!(page.contains("<title>What was recalled in the &lt;b>&amp;"));
+        assert!(page.contains("<title>What was recalled, and why: &lt;b>&amp;"));
         assert_eq!(data(&page)["runs"][0]["name"], hostile.name.as_str());
     }
 

@@ -32,8 +32,8 @@ function overlay(prediction, truth) {
     const gray = 0.3 * truth.data[at] + 0.59 * truth.data[at + 1] + 0.11 * truth.data[at + 2];
     let error = 0;
     for (let channel = 0; channel < 3; channel += 1) error += Math.abs(prediction.data[at + channel] - truth.data[at + channel]);
-    // A mean error of 85 of 255 is fully red.
-    const share = Math.min(1, error / 255);
+    // A mean error of 110 of 255 is fully red.
+    const share = Math.min(1, error / 330);
     const base = 60 + 0.5 * gray;
     result.data[at] = base + (235 - base) * share;
     result.data[at + 1] = base * (1 - share) + 40 * share;

@@ -166,7 +166,7 @@ function toggleOverlay() {
 /** Arrow keys move the step from anywhere but from where they already mean something. */
 function onKey(event) {
   if (!view || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.target.closest("input, select, pre, [role=tablist], .scroll")) return;
+  if (event.target.closest("input, select, pre, .scroll")) return;
   const moves = { ArrowLeft: -1, ArrowRight: 1 };
   if (!(event.key in moves)) return;
   event.preventDefault();

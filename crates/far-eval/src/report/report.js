@@ -69,7 +69,7 @@ function trainingPanel(run, others, title, fields) {
   const series = [...behind, ...fields.map((field, index) => line(run, field, fields.length > 1 ? CUE_COLORS[index % CUE_COLORS.length] : "var(--accent)", 2))];
   const last = fields.length > 1 ? "" : brief(run.training.series[fields[0].name].value.filter(finite).at(-1));
   const box = element("div", {});
-  const part = element("div", {}, element("h4", {}, element("span", {}, title.replace(".values.", ".")), element("span", {}, last)), box);
+  const part = element("div", {}, element("h4", {}, element("span", {}, title.replace(".values.", ".").replaceAll("_", " ")), element("span", {}, last)), box);
   const xText = (at) => (at >= 10000 ? `${number(at / 1000, 0)}k` : number(at, 0));
   return { part, box, options: { series, label: `${title} over training steps`, height: 130, labels: fields.length > 1 && others.length === 0, format: brief, xText } };
 }
@@ -99,14 +99,6 @@ function drawOverview() {
   byId("overview-table").replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
 }
 
-function drawTabs() {
-  const tabs = byId("runs");
-  tabs.hidden = data.runs.length < 2;
-  tabs.replaceChildren(...data.runs.map((run, index) => element("button", {
-    type: "button", role: "tab", "aria-selected": String(index === state.run), onclick: () => chooseRun(index),
-  }, run.name)));
-}
-
 function chooseRun(index) {
   stop();
   state.run = index;
@@ -116,7 +108,6 @@ function chooseRun(index) {
   state.shown = new Set(own.filter((arm) => arm.role !== "control" || arm.name === "oracle").map((arm) => arm.name));
   if (state.shown.size === 0) own.forEach((arm) => state.shown.add(arm.name));
   drawHeader(run);
-  drawTabs();
   drawOverview();
   drawLegend(run);
   drawSummary(run);
@@ -128,4 +119,5 @@ function chooseRun(index) {
 }
 
 listenToPlayer();
+choice(byId("runs"), data.runs.map((run, index) => [index, run.name]), 0, chooseRun);
 if (data.runs.length > 0) chooseRun(0);

@@ -53,7 +53,7 @@ impl ConvolutionalConfig {
             Err(Error::Setting { setting: "tokenizer", reason: format!("{reason} in {self:?}") })
         };
         let Self { resolution, widths, channels, patch } = self;
-        if !are_sound(widths, &[resolution[0], resolution[1], *channels, *patch]) {
+        if !are_sound(widths, &[*channels, *patch], *resolution) {
             return wrong("a size is zero or too large");
         }
         let factor = 1 << widths.len();

@@ -32,7 +32,7 @@ pub struct ConvolutionalTrainingConfig {
 
 impl Default for ConvolutionalTrainingConfig {
     fn default() -> Self {
-        Self { frames: 2_000, steps: 1_500, batch: 16, learning_rate: 1e-3 }
+        Self { frames: 2_000, steps: 1_500, batch: 16, learning_rate: 2e-3 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::DataConfig;
 use crate::{ContrastiveTraining, Result};
-use far_data::{ContrastiveConfig, Split};
+use far_data::{ContrastiveConfig, ContrastiveFrames, Split};
 use far_model::{InfoNce, PositiveForm, QueryVitConfig};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl EncoderConfig {
 
     /// What it is shown: pairs of the training split, goals as far ahead as the world model's.
     pub fn sampling(&self, data: &DataConfig, seed: u64) -> ContrastiveConfig {
-        let PretrainingSettings { batch, positives, negatives, radius, heading, .. } =
+        let PretrainingSettings { batch, frames, positives, negatives, radius, heading, .. } =
             self.pretraining;
         ContrastiveConfig {
             seed,
@@ -50,6 +50,7 @@ impl EncoderConfig {
             split: Split::Train,
             batch,
             horizon: data.horizon,
+            frames,
             positives,
             negatives,
             radius,
@@ -91,11 +92,13 @@ pub struct PretrainingSettings {
     pub learning_rate: f32,
     /// Queries per step.
     pub batch: u32,
+    /// Which frames positives and negatives are drawn from.
+    pub frames: ContrastiveFrames,
     /// Positive keys per query. Paper: 8.
     pub positives: u32,
     /// Negative keys per query. Paper: 24.
     pub negatives: u32,
-    /// A memory within this many meters of the goal is positive.
+    /// A frame within this many meters of the goal is positive.
     pub radius: f32,
     /// Largest difference in heading of a positive, in degrees; 180 for any, as for sound.
     pub heading: f32,

@@ -1,5 +1,6 @@
 //! `far pretrain`: an encoder whose keys say what was seen where an action leads.
 
+use super::train::explain;
 use crate::hint::Hint;
 use crate::progress;
 use anyhow::Context;
@@ -184,20 +185,12 @@ fn describe(found: Option<Retrieval>, held_out: &ContrastiveConfig) -> String {
     };
     let percent = |share: f64| 100.0 * share;
     format!(
-        "on {} held-out queries, {:.0} % of the three best memories lie within {} m of the goal; \
-         at random {:.0} % would",
+        "on {} held-out queries that have a memory within {} m of the goal ({:.0} % of all), {:.0} % \
+         of the three best memories are such; at random {:.0} % would be",
         found.queries,
-        percent(found.top_three),
         held_out.radius,
+        percent(found.answerable),
+        percent(found.top_three),
         percent(found.chance)
     )
-}
-
-/// A training error as the program prints it: the error, its cause, then what to do.
-fn explain(error: far_train::Error) -> anyhow::Error {
-    let message = match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
-    Hint::error(message, error.hint())
 }

@@ -12,7 +12,7 @@ use far_train::{
     ArmTraining, Ending, Existing, RunFolder, Session, Stage, TrainConfig, TrainingLoop, Workshop,
 };
 use std::path::{Path, PathBuf};
-use view::View;
+pub use view::View;
 
 /// What to train, on what, and where.
 #[derive(Args)]
@@ -129,7 +129,7 @@ fn train(
 }
 
 /// Shows what happens before the first step: one bar per stage.
-pub(super) fn preparation() -> impl FnMut(Stage) {
+pub fn preparation() -> impl FnMut(Stage) {
     let mut shown: Option<(&'static str, indicatif::ProgressBar)> = None;
     move |stage| {
         let same = shown.as_ref().is_some_and(|(unit, _)| *unit == stage.unit);
@@ -169,7 +169,7 @@ fn shell_word(word: &str) -> String {
 }
 
 /// A training error as the program prints it: one line of cause, then what to do.
-pub(super) fn explain(error: far_train::Error) -> anyhow::Error {
+pub fn explain(error: far_train::Error) -> anyhow::Error {
     let message = match std::error::Error::source(&error) {
         Some(cause) if !error.to_string().contains(&cause.to_string()) => {
             format!("{error}: {cause}")

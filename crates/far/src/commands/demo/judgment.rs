@@ -1,0 +1,70 @@
+//! The comparison of all arms under one world model.
+
+use super::ARMS;
+use crate::progress;
+use far_eval::{Arm, Control, Evaluation, ReportRun, Results, report_page};
+use far_memory::RecallPolicy;
+use far_train::{ArmTraining, Error, Result, Workshop};
+use std::path::Path;
+
+/// Judges every arm with the averaged world model of a training, and writes results, replays and the
+/// page into the run's folder.
+pub fn common(
+    workshop: &Workshop,
+    training: &ArmTraining<'_>,
+    seconds: f64,
+    run: &Path,
+) -> Result<Results> {
+    let judge = training.joint().model().average()?;
+    let mut arms = Vec::new();
+    for id in ARMS {
+        arms.push(Arm::policy(id, policy(workshop, training, id)?));
+    }
+    arms.extend(Control::ALL.map(Arm::control));
+    let plan = workshop.config().evaluation_plan();
+    let evaluation = Evaluation {
+        dataset: workshop.data(),
+        episodes: workshop.judged_episodes(),
+        judge: judge.as_ref(),
+        arms: &arms,
+        plan: &plan,
+        lpips: None,
+        device: "cpu",
+    };
+    judge_and_write(&evaluation, seconds, run)
+}
+
+/// Runs an evaluation behind a progress bar and writes what it found.
+pub fn judge_and_write(evaluation: &Evaluation<'_>, seconds: f64, run: &Path) -> Result<Results> {
+    let bar = progress::bar(0, "predictions judged");
+    let judged = evaluation.run(&mut |state| {
+        bar.set_length(state.total);
+        bar.set_position(state.done);
+    });
+    bar.finish_and_clear();
+    let (mut results, replays) = judged?;
+    results.train_seconds = Some(seconds);
+    results.write(run)?;
+    for replay in &replays {
+        replay.write(run)?;
+    }
+    let page = report_page(&[ReportRun::read(run)?]);
+    let path = run.join("report").join("index.html");
+    let written =
+        std::fs::create_dir_all(run.join("report")).and_then(|()| std::fs::write(&path, page));
+    written.map_err(|source| Error::File { action: "write", path, source })?;
+    Ok(results)
+}
+
+/// The policy of an arm: what a retriever has learned, or a rule with the corpus's camera.
+fn policy(
+    workshop: &Workshop,
+    training: &ArmTraining<'_>,
+    id: &str,
+) -> Result<Box<dyn RecallPolicy>> {
+    let learned = training.joint().retrievers().iter().find(|retriever| retriever.name() == id);
+    if let Some(retriever) = learned {
+        return Ok(Box::new(retriever.policy().clone()));
+    }
+    workshop.rule(id)?.build().map_err(Error::from)
+}

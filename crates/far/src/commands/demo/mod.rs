@@ -1,0 +1,195 @@
+//! `far demo`: the whole of Future-Aware Recall in a few minutes, on a laptop.
+//!
+//! Villages are walked and recorded; a tokenizer is fitted, encoders are pretrained, a world model is
+//! trained on a mix of contexts while retrievers learn from its credit; then every arm recalls for the
+//! same world model on held-out villages, and a page shows what was recalled and why. Step counts are
+//! fixed, so a seed gives the same result on any machine.
+
+mod judgment;
+mod separate;
+mod table;
+
+use crate::commands::train::{View, explain, preparation};
+use crate::hint::Hint;
+use crate::{interrupt, progress};
+use anyhow::Context;
+use clap::Args;
+use far_data::Dataset;
+use far_eval::{Results, summary};
+use far_tensor::Device;
+use far_train::{
+    Arm, ArmConfig, ArmTraining, Ending, Existing, RunFolder, Session, TrainConfig, Workshop,
+};
+use far_world::{Progress, Recording};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The arms that are compared, the learned ones first.
+const ARMS: [&str; 7] =
+    ["far-multi", "far-meta", "worldmem", "temporal", "longlive-rag", "nearest-pose", "random"];
+
+/// What to show, and where.
+#[derive(Args)]
+#[command(after_help = "Example: far demo --out runs/demo --seed 1
+
+The same command again goes on where it stopped; a finished demo is only judged again.")]
+pub struct Arguments {
+    /// Folder of everything that is made.
+    #[arg(long, default_value = "runs/demo")]
+    out: PathBuf,
+    /// Seed of the villages, of all networks and of all noise.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A run of under a minute that shows how it works and claims nothing.
+    #[arg(long)]
+    quick: bool,
+    /// Train a world model of its own for every arm as well: the paper's protocol.
+    #[arg(long)]
+    separate: bool,
+    /// The village: patrol (nothing changes) or changing (paint, doors and stalls do).
+    #[arg(long, default_value = "patrol")]
+    variant: String,
+    /// Villages to walk, a fifth of them held out; 120 unless told, 20 with --quick.
+    #[arg(long)]
+    episodes: Option<u32>,
+    /// Change a setting of configs/demo.toml: --set training.steps=2000. Can be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Throw away what is in the folder.
+    #[arg(long)]
+    fresh: bool,
+    /// Print the results as JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let data = arguments.out.join("village");
+    let config = configuration(arguments, &data).map_err(explain)?;
+    let episodes = arguments.episodes.unwrap_or(if arguments.quick { 20 } else { 120 });
+    if arguments.fresh && arguments.out.join("village/dataset.json").exists() {
+        std::fs::remove_dir_all(&data)
+            .with_context(|| format!("cannot remove {}", data.display()))?;
+    }
+    let size = config.tokenizer.patch_pca.resolution[0] as u32;
+    record(&data, &arguments.variant, episodes, arguments.seed, size)?;
+
+    let device = Device::cpu();
+    let run = arguments.out.join("common");
+    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
+    let session = Session::now("cpu", rayon::current_num_threads());
+    let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
+    let arms = named_arms(&config.arm).map_err(explain)?;
+    let workshop = Workshop::open_for(&config, &arms, &run, &device, &mut preparation());
+    let workshop = workshop.map_err(explain)?;
+    let mut training = ArmTraining::with_companions(&workshop, &["far-meta"]).map_err(explain)?;
+    let mut view = View::new(config.training.steps);
+    let stop = interrupt::listen();
+    let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
+    view.end();
+    if let Ending::Stopped(step) = ending.map_err(explain)? {
+        println!("stopped after step {step}; the same command goes on");
+        return Ok(());
+    }
+    for retriever in training.joint().retrievers() {
+        let path = arguments.out.join(format!("{}.safetensors", retriever.name()));
+        retriever.policy().save(&path)?;
+    }
+    let seconds = folder.seconds();
+    let judged = judgment::common(&workshop, &training, seconds, &run).map_err(explain)?;
+    let separate = if arguments.separate {
+        let judged = separate::run(&config, &arguments.out, &device, &training);
+        Some(judged.map_err(explain)?)
+    } else {
+        None
+    };
+    tell(arguments, &judged, separate.as_ref(), &run, start)
+}
+
+/// What was found, on stdout.
+fn tell(
+    arguments: &Arguments,
+    common: &Results,
+    separate: Option<&Results>,
+    run: &Path,
+    start: Instant,
+) -> anyhow::Result<()> {
+    if arguments.json {
+        let all = serde_json::json!({ "common": common, "separate": separate });
+        println!("{}", serde_json::to_string_pretty(&all)?);
+        return Ok(());
+    }
+    println!("one world model reads what every arm recalls ({} held-out walks):\n", common.clips);
+    table::print(common);
+    if let Some(separate) = separate {
+        println!("\nevery arm with a world model of its own, trained on what it recalls:\n");
+        table::print(separate);
+    }
+    println!();
+    if arguments.quick {
+        println!("This was --quick: it shows how things work and claims nothing.");
+    } else {
+        summary(common).iter().for_each(|sentence| println!("{sentence}"));
+    }
+    let page = run.join("report/index.html");
+    println!("\nlook at {} ({:.0} s)", page.display(), start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn configuration(arguments: &Arguments, data: &Path) -> far_train::Result<TrainConfig> {
+    let mut sets = vec![
+        format!("data.folder={:?}", data.to_string_lossy()),
+        format!("training.seed={}", arguments.seed),
+    ];
+    if arguments.quick {
+        let quick = [
+            "training.steps=40",
+            "training.evaluate_every=0",
+            "training.log_every=2",
+            "encoder.pretraining.steps=20",
+            "longlive.steps=20",
+            "evaluation.clips=3",
+            "evaluation.questions=2",
+            "evaluation.most_steps=4",
+            "evaluation.utility_pool=12",
+            "evaluation.sampler.steps=5",
+            "evaluation.replays=2",
+        ];
+        sets.extend(quick.map(str::to_owned));
+    }
+    sets.extend(arguments.sets.iter().cloned());
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    TrainConfig::resolve("demo", &sets)
+}
+
+/// The compared arms with the settings of the configuration's.
+fn named_arms(config: &ArmConfig) -> far_train::Result<Vec<Arm>> {
+    ARMS.iter().map(|id| ArmConfig { id: (*id).to_owned(), ..config.clone() }.arm()).collect()
+}
+
+/// Walks the villages, or those that are missing.
+fn record(
+    folder: &Path,
+    variant: &str,
+    episodes: u32,
+    seed: u64,
+    size: u32,
+) -> anyhow::Result<Dataset> {
+    let world = far_world::world("village")?;
+    let recording = Recording::new(world, Some(variant), seed, size)?;
+    let bar = progress::bar(u64::from(episodes), "walks recorded");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let recorded =
+        far_world::record(world, &recording, episodes, folder, threads, &|news| match news {
+            Progress::Start { kept, .. } => bar.set_position(kept as u64),
+            Progress::Episode => bar.inc(1),
+            Progress::Frame => {}
+        });
+    bar.finish_and_clear();
+    recorded.map_err(|error| {
+        Hint::error(error.to_string(), "give another --out, or --fresh to begin again")
+    })?;
+    Ok(Dataset::open(folder)?)
+}

@@ -1,0 +1,41 @@
+//! The demo's table on a terminal.
+
+use far_eval::{Headline, Results, Role, Verdict};
+
+/// The columns, in the order of what matters.
+const COLUMNS: [(&str, &str); 4] = [
+    ("recall_quality", "recall quality"),
+    ("psnr", "rollout PSNR"),
+    ("one_step_psnr", "one step"),
+    ("psnr_raw", "to raw frame"),
+];
+
+/// Prints arms by metrics, and the learned arm's paired gains.
+pub fn print(results: &Results) {
+    let headline = Headline::of(results);
+    let columns: Vec<(usize, &str)> =
+        COLUMNS.iter().filter_map(|(id, title)| Some((headline.column(id)?, *title))).collect();
+    print!("  {:<14}", "");
+    columns.iter().for_each(|(_, title)| print!(" {title:>14}"));
+    let learned = headline.learned.as_deref().unwrap_or("learned");
+    println!("   {learned} minus it, PSNR");
+    for row in &headline.rows {
+        let control = if Role::of(&row.arm) == Role::Control { "·" } else { " " };
+        print!("{control} {:<14}", row.arm);
+        for (column, _) in &columns {
+            let cell = row.cells[*column].as_ref();
+            print!(" {:>14}", cell.map_or("–", |cell| &cell.text));
+        }
+        let paired = headline.paired.iter().find(|paired| paired.arm == row.arm);
+        let psnr = headline.column("psnr");
+        if let Some(cell) = psnr.and_then(|psnr| paired?.cells[psnr].as_ref()) {
+            let star = if cell.verdict == Verdict::Undecided { " " } else { "*" };
+            print!("   {:>6} {}{star}", cell.text, cell.interval);
+        }
+        println!();
+    }
+    println!("\n  * the 95 % interval over walks excludes zero     · a control, not a contender");
+    println!(
+        "  recall quality: 0 is chance, 1 the best by utility with at most one memory per chunk"
+    );
+}
