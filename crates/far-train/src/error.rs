@@ -60,6 +60,28 @@ pub enum Error {
         /// A file that no run has.
         name: String,
     },
+    /// There is no run in the folder.
+    #[error("there is no run in {}", folder.display())]
+    NoRun {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The run has no checkpoint yet.
+    #[error("the run in {} has no checkpoint yet", folder.display())]
+    NotSaved {
+        /// The run's folder.
+        folder: PathBuf,
+    },
+    /// Two runs cannot be judged on the same clips.
+    #[error("{} and {} have not the same {what}", first.display(), second.display())]
+    Differ {
+        /// One run's folder.
+        first: PathBuf,
+        /// The other's.
+        second: PathBuf,
+        /// What they do not share.
+        what: String,
+    },
     /// Another process trains in the folder.
     #[error("{} is being trained by {holder}", folder.display())]
     Locked {
@@ -148,6 +170,13 @@ impl Error {
                 "give another --out, or --fresh to throw the old run away".into()
             }
             Self::NotARun { .. } => "give --out a folder that is new, empty or a run's".into(),
+            Self::NoRun { .. } => "give the folder that `far train` made".into(),
+            Self::NotSaved { .. } => {
+                "train on: the first checkpoint comes after training.checkpoint_every steps".into()
+            }
+            Self::Differ { .. } => {
+                "train runs that are compared on one dataset, with one tokenizer and one encoder.path".into()
+            }
             Self::Locked { .. } => "wait for it, stop it, or give another --out".into(),
             Self::File { .. } => "check that the path exists, is writable and has free space".into(),
             Self::Corrupt { .. } => "--fresh starts the run over".into(),

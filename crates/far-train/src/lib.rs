@@ -13,6 +13,7 @@ mod question;
 mod requirement;
 mod retrieval;
 mod run;
+mod run_evaluation;
 mod run_folder;
 mod workshop;
 
@@ -32,5 +33,6 @@ pub use question::{Question, recall};
 pub use requirement::check_dataset;
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
-pub use run_folder::{Environment, Existing, Retention, RunFolder, Session};
+pub use run_evaluation::{Listener, RunEvaluation};
+pub use run_folder::{Environment, Existing, Retention, RunFolder, SavedRun, Session};
 pub use workshop::{Stage, Workshop};

@@ -236,7 +236,9 @@ impl Maker<'_> {
         let (own, exists) = self.artifact(ENCODER);
         let given = encoder.path.clone().or(exists.then_some(own.clone()));
         if let Some(path) = given {
-            return Ok(Arc::new(VisionEncoder::load(&path, self.device)?));
+            let encoder = VisionEncoder::load(&path, self.device)?;
+            encoder.check_tokenizer(data.tokenizer().as_ref())?;
+            return Ok(Arc::new(encoder));
         }
         let seed = self.config.training.seed;
         let mut contrastive = Contrastive::new(

@@ -1,5 +1,6 @@
 //! `far train`: killed and started again it ends in the same bytes; mistakes have a cause and a hint.
 
+use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -28,7 +29,7 @@ fn far(arguments: &[&str]) -> Output {
 
 fn record(folder: &Path) {
     let out = folder.to_str().expect("a plain path");
-    let size = ["--episodes", "10", "--size", "16"];
+    let size = ["--episodes", "10", "--size", "32"];
     let output =
         far(&[&["world", "record", "--world", "village", "--out", out], &size[..]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -82,6 +83,54 @@ fn a_killed_run_goes_on_and_ends_in_the_same_bytes() {
     let refused = message(command(&data, &whole, &["training.seed=1"]));
     assert!(refused.contains("training.seed is 0 there, 1 here"), "{refused}");
     assert!(refused.contains("hint: give another --out, or --fresh"), "{refused}");
+}
+
+#[test]
+fn a_checkpoint_of_another_architecture_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, run, other] = ["data", "run", "other"].map(|name| folder.path().join(name));
+    record(&data);
+    for (run, width) in [(&run, "world_model.width=16"), (&other, "world_model.width=24")] {
+        let output = command(&data, run, &[width]).output().expect("far runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let foreign = other.join("checkpoints/step-000000008.safetensors");
+    for entry in std::fs::read_dir(run.join("checkpoints")).expect("checkpoints") {
+        std::fs::copy(&foreign, entry.expect("a checkpoint").path()).expect("copied");
+    }
+    let message = message(command(&data, &run, &["world_model.width=16"]));
+    assert!(message.contains("error: no checkpoint in"), "{message}");
+    assert!(
+        message.contains("hint: it may come from another version or architecture"),
+        "{message}"
+    );
+}
+
+#[test]
+fn latents_that_are_not_numbers_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, run] = ["data", "run"].map(|name| folder.path().join(name));
+    record(&data);
+    std::fs::create_dir(data.join("latents")).expect("a folder");
+    let dataset = far_data::Dataset::open(&data).expect("a dataset");
+    for id in dataset.ids() {
+        let frames = dataset.lengths(id).expect("an episode").0 as usize;
+        let values: Vec<f32> = (0..4 * frames)
+            .map(|place| if id == 3 && place == 5 { f32::NAN } else { place as f32 / 100.0 })
+            .collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let view = TensorView::new(Dtype::F32, vec![frames, 1, 2, 2], &bytes).expect("a tensor");
+        let path = data.join(format!("latents/{id:06}.safetensors"));
+        safetensors::serialize_to_file([("latents", view)], None, &path).expect("written");
+    }
+    let shape = "tokenizer.precomputed={ channels = 1, height = 2, width = 2, patch = 1 }";
+    let sets = ["tokenizer.kind=precomputed", shape, "arm.id=temporal"];
+    let message = message(command(&data, &run, &sets));
+    assert!(
+        message.contains("latents/000003.safetensors: latents has NaN at place 5"),
+        "{message}"
+    );
+    assert!(message.contains("hint: encode these frames again"), "{message}");
 }
 
 #[test]

@@ -112,8 +112,11 @@ fn nearest(key: &str) -> Option<String> {
         let name = 1 + strsim::damerau_levenshtein(&setting.name, &last(key));
         whole.min(name)
     };
-    // Of equals the one in the outer table.
-    let rank = |setting: &&Documented| (distance(setting), setting.key().len());
+    // Of equals the one in an outer table, and first of all in the one that people mean most.
+    let rank = |setting: &&Documented| {
+        let depth = setting.table.matches('.').count();
+        (distance(setting), depth, setting.table != "training")
+    };
     let near = documented().iter().min_by_key(rank)?;
     (distance(near) <= 1 + last(key).len().div_ceil(3)).then(|| near.key())
 }

@@ -54,6 +54,11 @@ impl Session {
 }
 
 impl Environment {
+    /// Seconds of training up to the last checkpoint, over all sessions.
+    pub fn seconds(&self) -> f64 {
+        self.sessions.iter().map(|session| session.seconds).sum()
+    }
+
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
         serde_json::from_str(text)
             .map_err(|error| Error::Corrupt { path: path.to_path_buf(), reason: error.to_string() })

@@ -22,8 +22,10 @@
 
 mod environment;
 mod metrics_file;
+mod saved_run;
 
 pub use environment::{Environment, Session};
+pub use saved_run::SavedRun;
 
 use crate::{Error, Result, TrainConfig};
 use far_memory::store::{Disk, LocalDisk};
@@ -240,7 +242,7 @@ impl RunFolder {
 
     /// Seconds of training up to the last checkpoint, over all sessions.
     pub fn seconds(&self) -> f64 {
-        self.environment.sessions.iter().map(|session| session.seconds).sum()
+        self.environment.seconds()
     }
 
     /// Removes what the retention does not keep; a kill may have come before it the last time.

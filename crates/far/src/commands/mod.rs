@@ -3,6 +3,7 @@
 mod bench;
 mod data;
 mod demo;
+mod eval;
 mod memory;
 mod pretrain;
 mod report;
@@ -22,6 +23,8 @@ pub enum Command {
     Pretrain(pretrain::Arguments),
     /// Train a world model and the recall that serves it.
     Train(train::Arguments),
+    /// Judge trained arms, published rules and controls on the same clips.
+    Eval(eval::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -43,6 +46,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Report(arguments) => report::run(&arguments),
         Command::Pretrain(arguments) => pretrain::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),

@@ -1,5 +1,6 @@
 //! `far pretrain`: an encoder whose keys say what was seen where an action leads.
 
+use super::train::explain;
 use crate::hint::Hint;
 use crate::progress;
 use anyhow::Context;
@@ -192,13 +193,4 @@ fn describe(found: Option<Retrieval>, held_out: &ContrastiveConfig) -> String {
         percent(found.top_three),
         percent(found.chance)
     )
-}
-
-/// A training error as the program prints it: the error, its cause, then what to do.
-fn explain(error: far_train::Error) -> anyhow::Error {
-    let message = match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
-    Hint::error(message, error.hint())
 }

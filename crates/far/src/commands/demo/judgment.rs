@@ -31,11 +31,15 @@ pub fn common(
         lpips: None,
         device: "cpu",
     };
-    judge_and_write(&evaluation, seconds, run)
+    judge_and_write(&evaluation, Some(seconds), run)
 }
 
 /// Runs an evaluation behind a progress bar and writes what it found.
-pub fn judge_and_write(evaluation: &Evaluation<'_>, seconds: f64, run: &Path) -> Result<Results> {
+pub fn judge_and_write(
+    evaluation: &Evaluation<'_>,
+    seconds: Option<f64>,
+    run: &Path,
+) -> Result<Results> {
     let bar = progress::bar(0, "predictions judged");
     let judged = evaluation.run(&mut |state| {
         bar.set_length(state.total);
@@ -43,7 +47,7 @@ pub fn judge_and_write(evaluation: &Evaluation<'_>, seconds: f64, run: &Path) ->
     });
     bar.finish_and_clear();
     let (mut results, replays) = judged?;
-    results.train_seconds = Some(seconds);
+    results.train_seconds = seconds;
     results.write(run)?;
     for replay in &replays {
         replay.write(run)?;

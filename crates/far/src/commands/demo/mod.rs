@@ -21,6 +21,8 @@ use far_train::{
     Arm, ArmConfig, ArmTraining, Ending, Existing, RunFolder, Session, TrainConfig, Workshop,
 };
 use far_world::{Progress, Recording};
+use separate::Variant;
+use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -46,6 +48,9 @@ pub struct Arguments {
     /// Train a world model of its own for every arm as well: the paper's protocol.
     #[arg(long)]
     separate: bool,
+    /// Train the paper's ablation as well: encoder frozen, + adapter, + pose and time at equal weights, + learned weights.
+    #[arg(long)]
+    ablation: bool,
     /// The village: patrol (nothing changes) or changing (paint, doors and stalls do).
     #[arg(long, default_value = "patrol")]
     variant: String,
@@ -99,39 +104,46 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let seconds = folder.seconds();
     let judged = judgment::common(&workshop, &training, seconds, &run).map_err(explain)?;
-    let separate = if arguments.separate {
-        let judged = separate::run(&config, &arguments.out, &device, &training);
-        Some(judged.map_err(explain)?)
-    } else {
-        None
-    };
-    tell(arguments, &judged, separate.as_ref(), &run, start)
+    let mut tables = vec![("common", COMMON, judged)];
+    let protocols = [
+        (arguments.separate, "separate", SEPARATE, Variant::arms()),
+        (arguments.ablation, "ablation", ABLATION, Variant::ablation()),
+    ];
+    for (_, name, title, variants) in protocols.into_iter().filter(|(wanted, ..)| *wanted) {
+        let judged = separate::run(&config, &arguments.out, name, &variants, &training, &device);
+        tables.push((name, title, judged.map_err(explain)?));
+    }
+    tell(arguments, &tables, &run, start)
 }
+
+/// What stands above each table.
+const COMMON: &str = "one world model reads what every arm recalls";
+const SEPARATE: &str = "every arm with a world model of its own, trained on what it recalls";
+const ABLATION: &str = "the parts of learned recall, each with a world model of its own";
 
 /// What was found, on stdout.
 fn tell(
     arguments: &Arguments,
-    common: &Results,
-    separate: Option<&Results>,
+    tables: &[(&str, &str, Results)],
     run: &Path,
     start: Instant,
 ) -> anyhow::Result<()> {
     if arguments.json {
-        let all = serde_json::json!({ "common": common, "separate": separate });
+        let all =
+            tables.iter().map(|(name, _, results)| Ok(((*name).to_owned(), to_value(results)?)));
+        let all = all.collect::<serde_json::Result<serde_json::Map<String, Value>>>()?;
         println!("{}", serde_json::to_string_pretty(&all)?);
         return Ok(());
     }
-    println!("one world model reads what every arm recalls ({} held-out walks):\n", common.clips);
-    table::print(common);
-    if let Some(separate) = separate {
-        println!("\nevery arm with a world model of its own, trained on what it recalls:\n");
-        table::print(separate);
+    for (_, title, results) in tables {
+        println!("{title} ({} held-out walks):\n", results.clips);
+        table::print(results);
+        println!();
     }
-    println!();
     if arguments.quick {
         println!("This was --quick: it shows how things work and claims nothing.");
     } else {
-        summary(common).iter().for_each(|sentence| println!("{sentence}"));
+        summary(&tables[0].2).iter().for_each(|sentence| println!("{sentence}"));
     }
     let page = run.join("report/index.html");
     println!("\nlook at {} ({:.0} s)", page.display(), start.elapsed().as_secs_f64());

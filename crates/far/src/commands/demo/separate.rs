@@ -4,7 +4,8 @@ use super::{ARMS, judgment};
 use crate::commands::train::{View, preparation};
 use crate::interrupt;
 use far_eval::{Arm, Evaluation, Results};
-use far_model::WorldModel;
+use far_memory::AdapterKind;
+use far_model::{CueWeighting, WorldModel};
 use far_tensor::Device;
 use far_train::{
     ArmTraining, Existing, Result, RunFolder, Session, TrainConfig, TrainingContext, Workshop,
@@ -12,20 +13,64 @@ use far_train::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// Trains all arms with the same data, steps, seeds and noise, and judges each with its own world
-/// model; recall quality stays that of the common one.
+/// An arm with what of it learns.
+pub struct Variant {
+    /// Its name in results, and of its run's folder.
+    name: &'static str,
+    /// The arm.
+    id: &'static str,
+    adapter: AdapterKind,
+    weights: CueWeighting,
+}
+
+impl Variant {
+    /// Every compared arm as it is.
+    pub fn arms() -> Vec<Self> {
+        let whole = (AdapterKind::Residual, CueWeighting::Learned);
+        ARMS.map(|id| Self { name: id, id, adapter: whole.0, weights: whole.1 }).into()
+    }
+
+    /// The paper's ablation: from a frozen encoder alone to learned weights of two cues.
+    pub fn ablation() -> Vec<Self> {
+        let (identity, residual) = (AdapterKind::Identity, AdapterKind::Residual);
+        let (equal, learned) = (CueWeighting::Equal, CueWeighting::Learned);
+        let rows = [
+            ("far-vision-frozen", "far-vision", identity, learned),
+            ("far-vision", "far-vision", residual, learned),
+            ("far-multi-equal", "far-multi", residual, equal),
+            ("far-multi", "far-multi", residual, learned),
+        ];
+        rows.map(|(name, id, adapter, weights)| Self { name, id, adapter, weights }).into()
+    }
+
+    /// Its configuration: its own recall fills the contexts, the encoder is the common one.
+    fn config(&self, config: &TrainConfig, out: &Path) -> TrainConfig {
+        let mut config = config.clone();
+        self.id.clone_into(&mut config.arm.id);
+        (config.arm.adapter, config.arm.weights) = (self.adapter, self.weights);
+        config.training.context = TrainingContext::Recalled;
+        config.training.evaluate_every = 0;
+        config.encoder.path = Some(out.join("common").join("encoder.safetensors"));
+        config
+    }
+}
+
+/// Trains all variants with the same data, steps, seeds and noise, and judges each with its own world
+/// model; recall quality stays that of the common one. Everything goes into the folder `name`.
 pub fn run(
     config: &TrainConfig,
     out: &Path,
-    device: &Device,
+    name: &str,
+    variants: &[Variant],
     common: &ArmTraining<'_>,
+    device: &Device,
 ) -> Result<Results> {
     let mut arms = Vec::new();
-    let folder = out.join("separate");
-    for id in ARMS {
-        eprintln!("{id}:");
-        let config = own(config, out, id);
-        let run = folder.join(id);
+    let folder = out.join(name);
+    for variant in variants {
+        eprintln!("{}:", variant.name);
+        let config = variant.config(config, out);
+        let run = folder.join(variant.name);
         let session = Session::now("cpu", rayon::current_num_threads());
         let mut folder = RunFolder::open(&run, &config, Existing::Resume, session)?;
         share(&out.join("common"), &run)?;
@@ -36,7 +81,7 @@ pub fn run(
         far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)?;
         view.end();
         let model: Arc<dyn WorldModel> = training.joint().model().average()?.into();
-        arms.push(Arm::policy(id, training.policy()?).with_model(model));
+        arms.push(Arm::policy(variant.name, training.policy()?).with_model(model));
     }
     let workshop = common.workshop();
     let judge = common.joint().model().average()?;
@@ -49,20 +94,7 @@ pub fn run(
         lpips: None,
         device: "cpu",
     };
-    let mut results = judgment::judge_and_write(&evaluation, 0.0, &folder)?;
-    results.train_seconds = None;
-    results.write(&folder)?;
-    Ok(results)
-}
-
-/// The configuration of one arm: its own recall fills the contexts, the encoder is the common one.
-fn own(config: &TrainConfig, out: &Path, id: &str) -> TrainConfig {
-    let mut config = config.clone();
-    id.clone_into(&mut config.arm.id);
-    config.training.context = TrainingContext::Recalled;
-    config.training.evaluate_every = 0;
-    config.encoder.path = Some(out.join("common").join("encoder.safetensors"));
-    config
+    judgment::judge_and_write(&evaluation, None, &folder)
 }
 
 /// Copies what was fitted before, so that it is not fitted again.

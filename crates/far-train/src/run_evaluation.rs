@@ -1,0 +1,147 @@
+//! Saved runs side by side: their arms, their world models, and a judge for all.
+
+use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
+use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results};
+use far_memory::policy::PolicyConfig;
+use far_model::{CueEncoder, EncodedDataset, WorldModel};
+use far_tensor::Device;
+use std::sync::Arc;
+
+/// Runs that are evaluated on the same clips.
+pub struct RunEvaluation {
+    /// The runs, at least one, all of the same dataset and tokenizer.
+    pub runs: Vec<SavedRun>,
+    /// Which of them has the common world model: it measures recall quality, and reads for rules and
+    /// controls.
+    pub judge: usize,
+    /// Whether the common world model generates for every arm, or each run's own for its arm.
+    pub common: bool,
+    /// Published rules that stand beside the runs' arms.
+    pub rules: Vec<String>,
+    /// What every arm gets alike.
+    pub plan: EvaluationPlan,
+}
+
+/// Who hears how far it is.
+pub struct Listener<'a> {
+    /// While datasets and models are opened.
+    pub stage: &'a mut dyn FnMut(Stage),
+    /// While arms are judged.
+    pub progress: &'a mut dyn FnMut(Progress),
+}
+
+impl RunEvaluation {
+    /// Runs with the plan of the judge's configuration. The judge is the first run that was trained
+    /// on mixed contexts, which reads good and bad memories alike, or else the first.
+    ///
+    /// One run is judged by its own world model, which is then common to all; several generate with
+    /// their own each.
+    ///
+    /// # Panics
+    /// If there is no run.
+    pub fn new(runs: Vec<SavedRun>) -> Self {
+        let mixed = |run: &SavedRun| run.config.training.context == TrainingContext::Mixed;
+        let judge = runs.iter().position(mixed).unwrap_or(0);
+        let plan = runs[judge].config.evaluation_plan();
+        Self { judge, common: runs.len() == 1, rules: Vec::new(), plan, runs }
+    }
+
+    /// The same, with the plan and the world model of this run as the common one.
+    ///
+    /// # Panics
+    /// If there is no such run.
+    pub fn judged_by(mut self, judge: usize) -> Self {
+        self.plan = self.runs[judge].config.evaluation_plan();
+        self.judge = judge;
+        self
+    }
+
+    /// Judges everything.
+    ///
+    /// # Errors
+    /// If there is no such judge, a run cannot be opened, the runs do not fit together, or the evaluation stops.
+    pub fn run(
+        &self,
+        device: &Device,
+        lpips: Option<&Distance<'_>>,
+        listener: Listener<'_>,
+    ) -> Result<(Results, Vec<Replay>)> {
+        let mut workshops = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            workshops.push(Workshop::open(&run.config, &run.folder, device, listener.stage)?);
+        }
+        let data = self.joined(&workshops)?;
+        let mut arms = Vec::new();
+        let mut judge: Option<Arc<dyn WorldModel>> = None;
+        for (number, (run, workshop)) in self.runs.iter().zip(&workshops).enumerate() {
+            let mut training = ArmTraining::new(workshop)?;
+            training.load(&run.checkpoint)?;
+            let model: Arc<dyn WorldModel> = Arc::from(training.joint().model().average()?);
+            let arm = Arm::policy(self.name(number), training.policy()?);
+            arms.push(if self.common { arm } else { arm.with_model(model.clone()) });
+            if number == self.judge {
+                judge = Some(model);
+            }
+        }
+        let description = data.dataset().description();
+        for id in &self.rules {
+            let rule = PolicyConfig::from_id(id)?;
+            let rule = rule.with_camera(&description.camera(), description.overlap_radius);
+            if !arms.iter().any(|arm| arm.id() == id) {
+                arms.push(Arm::policy(id.clone(), rule.build()?));
+            }
+        }
+        arms.extend(Control::ALL.map(Arm::control));
+        let judge = judge.ok_or_else(|| Error::setting("judge", "there is no such run"))?;
+        let evaluation = Evaluation {
+            dataset: &data,
+            episodes: workshops[self.judge].judged_episodes(),
+            judge: judge.as_ref(),
+            arms: &arms,
+            plan: &self.plan,
+            lpips,
+            device: "cpu",
+        };
+        let (mut results, replays) = evaluation.run(listener.progress)?;
+        results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
+        Ok((results, replays))
+    }
+
+    /// The arm's id; with the folder's name where two runs have the same arm.
+    fn name(&self, number: usize) -> String {
+        let id = &self.runs[number].config.arm.id;
+        if self.runs.iter().filter(|run| run.config.arm.id == *id).count() == 1 {
+            return id.clone();
+        }
+        let folder = self.runs[number].folder.file_name().unwrap_or_default();
+        format!("{id} ({})", folder.to_string_lossy())
+    }
+
+    /// One dataset with the encoders of all runs.
+    fn joined(&self, workshops: &[Workshop]) -> Result<EncodedDataset> {
+        let first = workshops[self.judge].data();
+        let mut encoders: Vec<Arc<dyn CueEncoder>> = Vec::new();
+        for (run, workshop) in self.runs.iter().zip(workshops) {
+            let data = workshop.data();
+            let differ = |what: &str| Error::Differ {
+                first: self.runs[self.judge].folder.clone(),
+                second: run.folder.clone(),
+                what: what.to_owned(),
+            };
+            if data.dataset().folder() != first.dataset().folder() {
+                return Err(differ("dataset"));
+            }
+            if data.tokenizer().recipe() != first.tokenizer().recipe() {
+                return Err(differ("tokenizer"));
+            }
+            for encoder in data.encoders() {
+                match encoders.iter().find(|known| known.cue() == encoder.cue()) {
+                    None => encoders.push(encoder.clone()),
+                    Some(known) if known.recipe() == encoder.recipe() => {}
+                    Some(_) => return Err(differ(&format!("encoder of `{}`", encoder.cue()))),
+                }
+            }
+        }
+        Ok(first.with_encoders(encoders))
+    }
+}

@@ -1,0 +1,149 @@
+//! `far eval`: trained arms, published rules and controls on the same clips.
+
+use super::train::{explain, preparation};
+use crate::progress;
+use clap::Args;
+use far_data::Picture;
+use far_eval::{Headline, Progress, Results, summary};
+use far_model::Lpips;
+use far_tensor::Device;
+use far_train::{Listener, RunEvaluation, SavedRun};
+use indicatif::ProgressBar;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Which runs, and how they are judged.
+#[derive(Args)]
+#[command(after_help = "Example: far eval runs/far --rule nearest-pose --rule worldmem\n\
+    Arms that were trained apart: far eval runs/far runs/worldmem runs/temporal --judge runs/judge\n\n\
+    Writes results.json and replays/; far report shows them.")]
+pub struct Arguments {
+    /// Folders that `far train` made. Several are compared on the same clips, each with the world
+    /// model that it trained.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// The run whose world model measures recall quality; unless told, the first one trained on
+    /// mixed contexts, or else the first.
+    #[arg(long, value_name = "RUN")]
+    judge: Option<PathBuf>,
+    /// Let the judge's world model generate for every arm, so that arms differ in recall alone.
+    #[arg(long)]
+    common: bool,
+    /// A published rule beside the runs' arms, read by the judge's world model; may be given several
+    /// times.
+    #[arg(long = "rule", value_name = "ID")]
+    rules: Vec<String>,
+    /// Folder of the dataset, if it has moved since training.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Most clips; the configuration's unless told.
+    #[arg(long)]
+    clips: Option<usize>,
+    /// Most generated frames per clip, 0 for none; the configuration's unless told.
+    #[arg(long)]
+    steps: Option<usize>,
+    /// Weights of LPIPS; unless told, those in the cache if there are any.
+    #[arg(long, value_name = "FILE")]
+    lpips: Option<PathBuf>,
+    /// Folder of results.json and replays/; the first run's unless told.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the results as one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Evaluates.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let out = arguments.out.as_deref().unwrap_or(&arguments.runs[0]);
+    let evaluation = plan(arguments).map_err(explain)?;
+    let results = evaluate(&evaluation, arguments.lpips.as_deref(), out).map_err(explain)?;
+    if arguments.json {
+        println!("{}", json!(results));
+    } else {
+        print_table(&results);
+        println!("\nfar report {} shows what was recalled, and why", out.display());
+    }
+    Ok(())
+}
+
+fn plan(arguments: &Arguments) -> far_train::Result<RunEvaluation> {
+    let mut folders = arguments.runs.clone();
+    if let Some(judge) = arguments.judge.as_ref().filter(|judge| !folders.contains(judge)) {
+        folders.push(judge.clone());
+    }
+    let runs = folders.iter().map(|folder| SavedRun::read(folder));
+    let mut runs: Vec<SavedRun> = runs.collect::<far_train::Result<_>>()?;
+    if let Some(data) = &arguments.data {
+        runs.iter_mut().for_each(|run| run.config.data.folder.clone_from(data));
+    }
+    let mut evaluation = RunEvaluation::new(runs);
+    if let Some(judge) = &arguments.judge {
+        let place = folders.iter().position(|folder| folder == judge);
+        evaluation = evaluation.judged_by(place.expect("the judge is among the runs"));
+    }
+    evaluation.common |= arguments.common;
+    evaluation.rules.clone_from(&arguments.rules);
+    evaluation.plan.clips = arguments.clips.or(evaluation.plan.clips);
+    evaluation.plan.steps = arguments.steps.or(evaluation.plan.steps);
+    Ok(evaluation)
+}
+
+fn evaluate(
+    evaluation: &RunEvaluation,
+    lpips: Option<&Path>,
+    out: &Path,
+) -> far_train::Result<Results> {
+    let lpips = Lpips::find(lpips)?;
+    let distance = lpips.map(|lpips| move |a: &Picture, b: &Picture| lpips.distance(a, b));
+    let mut bar: Option<ProgressBar> = None;
+    let mut show = |Progress { done, total }: Progress| {
+        bar.get_or_insert_with(|| progress::bar(total, "passes")).set_position(done);
+    };
+    let listener = Listener { stage: &mut preparation(), progress: &mut show };
+    let distance = distance.as_ref().map(|distance| distance as &far_eval::Distance<'_>);
+    let found = evaluation.run(&Device::cpu(), distance, listener);
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let (results, replays) = found?;
+    std::fs::create_dir_all(out).map_err(|source| far_train::Error::File {
+        action: "create",
+        path: out.to_path_buf(),
+        source,
+    })?;
+    results.write(out)?;
+    for replay in replays {
+        replay.write(out)?;
+    }
+    Ok(results)
+}
+
+/// Values with their intervals, one line per arm, and what they say.
+fn print_table(results: &Results) {
+    let headline = Headline::of(results);
+    let judge = match results.judge.as_str() {
+        "common" => "one world model for all arms",
+        _ => "each run's own world model",
+    };
+    println!("{} clips, {} memories each, {judge}\n", results.clips, results.slots);
+    let names = headline.metrics.iter().map(|metric| {
+        let unit = if metric.unit.is_empty() { "" } else { ", " };
+        format!("{:>24}", format!("{}{unit}{}", metric.label, metric.unit))
+    });
+    println!("{:<16}{}", "", names.collect::<String>());
+    for row in &headline.rows {
+        let cells = row.cells.iter().map(|cell| {
+            let text = cell.as_ref().map_or("–".to_owned(), |cell| {
+                let best = if cell.best { "*" } else { " " };
+                format!("{} {}{best}", cell.text, cell.interval)
+            });
+            format!("{text:>24}")
+        });
+        println!("{:<16}{}", row.arm, cells.collect::<String>());
+    }
+    println!("\n* no other arm is better; controls do not compete\n");
+    for sentence in summary(results) {
+        println!("{sentence}");
+    }
+}

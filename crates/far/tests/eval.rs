@@ -1,0 +1,83 @@
+//! `far eval` as a user runs it, on runs of two steps.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn far(arguments: &[&str], paths: &[&Path]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_far")).args(arguments).args(paths).output().unwrap()
+}
+
+fn succeed(output: Output) -> Vec<u8> {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Trains an arm for two steps on a tiny world model.
+fn train(data: &Path, out: &Path, arm: &str) {
+    let arm = format!("arm.id={arm}");
+    let settings = [
+        arm.as_str(),
+        "training.steps=2",
+        "training.evaluate_every=0",
+        "world_model.depth=2",
+        "world_model.width=16",
+        "world_model.heads=2",
+        "evaluation.clips=2",
+        "evaluation.questions=1",
+        "evaluation.utility_pool=4",
+        "evaluation.most_steps=3",
+        "evaluation.sampler.steps=2",
+    ];
+    let mut arguments = vec!["train", "--config", "quick"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    arguments.extend(["--data", data.to_str().unwrap(), "--out"]);
+    succeed(far(&arguments, &[out]));
+}
+
+#[test]
+fn runs_are_judged_with_rules_and_controls_and_again_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("village");
+    let record = ["world", "record", "--world", "village", "--episodes", "10", "--size", "32"];
+    succeed(far(&[&record[..], &["--out"]].concat(), &[&data]));
+    let [meta, temporal] = ["far-meta", "temporal"].map(|arm| {
+        let run = folder.path().join(arm);
+        train(&data, &run, arm);
+        run
+    });
+
+    let judge = || succeed(far(&["eval", "--json", "--rule", "nearest-pose"], &[&meta]));
+    let first = judge();
+    let results: Value = serde_json::from_slice(&first).unwrap();
+    let arms: Vec<&String> = results["arms"].as_object().unwrap().keys().collect();
+    assert_eq!(arms, ["copy", "far-meta", "nearest-pose", "none", "oracle", "tokenizer"]);
+    assert_eq!((&results["judge"], &results["clips"]), (&"common".into(), &2.into()));
+    for metric in ["psnr", "psnr_raw", "ssim", "one_step_psnr"] {
+        assert!(results["arms"]["far-meta"][metric]["mean"].is_number(), "{metric}");
+        let paired = &results["paired"]["far-meta"]["nearest-pose"][metric];
+        assert!(paired["lo"].is_number(), "{metric}");
+    }
+    // Three of the return's frames never arrive.
+    assert!(results["arms"]["far-meta"]["psnr_closure"].is_null());
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(meta.join("results.json")).unwrap()).unwrap();
+    assert_eq!(written["arms"], results["arms"]);
+    assert_eq!(std::fs::read_dir(meta.join("replays")).unwrap().count(), 2);
+    assert_eq!(first, judge(), "the same run gives the same results");
+    succeed(far(&["report"], &[&meta]));
+
+    let table = succeed(far(&["eval", "--steps", "0"], &[&meta, &temporal]));
+    let table = String::from_utf8(table).unwrap();
+    assert!(table.contains("each run's own world model"), "{table}");
+    assert!(table.contains("far-meta") && table.contains("temporal"), "{table}");
+}
+
+#[test]
+fn a_folder_without_a_run_is_named_with_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = far(&["eval"], &[folder.path()]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("there is no run in") && message.contains("hint: "), "{message}");
+}
