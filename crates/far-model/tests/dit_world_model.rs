@@ -175,7 +175,7 @@ fn it_learns_to_read_its_context() {
             }
             (batch, futures)
         };
-        for step in 0..250 {
+        for step in 0..600 {
             let (batch, futures) = make(step);
             let drawn = Perturbations::stratified(0..1000, [16, 1, ELEMENTS], 2, "train", step);
             model.train(&batch, &futures, &drawn, None, 1).unwrap();
