@@ -1,9 +1,10 @@
 //! The diffusion transformer as a world model: training, the losses of candidates, sampling.
 
+use crate::architecture::{architecture, difference};
 use crate::dit_network::{ContextAttention, DitConfig, DitNetwork};
 use crate::{
-    ConditionScale, ContextBatch, DdimConfig, DdimStep, Error, LatentShape, Perturbations, Result,
-    TrainableWorldModel, WorldModel,
+    ConditionScale, ContextBatch, DdimConfig, DdimStep, Error, LatentShape, ParameterCount,
+    Perturbations, Result, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, DiffusionTarget, Matching,
@@ -32,6 +33,29 @@ pub struct DitSetting {
     pub scale: ConditionScale,
     /// Further signals of a query.
     pub signals: usize,
+}
+
+impl DitSetting {
+    /// How many parameters such a model has and what for, without making one.
+    ///
+    /// # Errors
+    /// If the settings do not make a network.
+    pub fn parameter_count(&self) -> Result<ParameterCount> {
+        let (builder, _) = self.network()?;
+        Ok(ParameterCount::new(builder.named()))
+    }
+
+    /// The network, and its parameters before memory is laid out for them.
+    fn network(&self) -> Result<(ArenaBuilder, DitNetwork)> {
+        let Self { config, shape, signals, .. } = *self;
+        if !shape.is_valid() {
+            let reason = format!("{shape:?} cannot be cut into patches");
+            return Err(Error::Setting { setting: "tokenizer", reason });
+        }
+        let mut builder = ArenaBuilder::new("world model");
+        let network = DitNetwork::new(&mut builder, config, shape, signals)?;
+        Ok((builder, network))
+    }
 }
 
 /// A diffusion transformer that learns.
@@ -73,19 +97,6 @@ impl DitWorldModel {
     pub fn setting(&self) -> &DitSetting {
         &self.core.setting
     }
-
-    /// Names and sizes of the groups of parameters, for a person who wonders where they are.
-    pub fn parameter_groups(&self) -> Vec<(String, usize)> {
-        let mut groups: Vec<(String, usize)> = Vec::new();
-        for (name, shape) in self.trained.parameters.named() {
-            let group = name.split('.').next().unwrap_or(name);
-            match groups.last_mut() {
-                Some((last, count)) if last == group => *count += shape.elements(),
-                _ => groups.push((group.to_owned(), shape.elements())),
-            }
-        }
-        groups
-    }
 }
 
 impl FrozenDit {
@@ -110,13 +121,7 @@ impl DitWorldModel {
 
 impl Core {
     fn new(setting: DitSetting, seed: u64, device: &Device) -> Result<(Self, Parameters)> {
-        let DitSetting { config, shape, signals, .. } = setting;
-        if !shape.is_valid() {
-            let reason = format!("{shape:?} cannot be cut into patches");
-            return Err(Error::Setting { setting: "tokenizer", reason });
-        }
-        let mut builder = ArenaBuilder::new("world model");
-        let network = DitNetwork::new(&mut builder, config, shape, signals)?;
+        let (builder, network) = setting.network()?;
         let schedule = NoiseSchedule::linear(1000, 1e-4, 2e-2)?;
         let core = Self { setting, network, schedule, device: device.clone() };
         Ok((core, builder.build(seed)))
@@ -443,7 +448,8 @@ impl TrainableWorldModel for DitWorldModel {
         if let Some(other) = checkpoint.notes().get(ARCHITECTURE)
             && *other != own
         {
-            let reason = format!("the checkpoint holds {other}, not {own}");
+            let difference = difference(other, &own);
+            let reason = format!("the checkpoint has another architecture: {difference}");
             return Err(Error::Setting { setting: "world_model", reason });
         }
         let Trained { parameters, optimizer, .. } = &mut self.trained;
@@ -451,13 +457,4 @@ impl TrainableWorldModel for DitWorldModel {
         checkpoint.load_optimizer(PREFIX, parameters, optimizer)?;
         Ok(())
     }
-}
-
-/// The settings that decide the parameters and what they mean, as text.
-fn architecture(setting: &DitSetting) -> String {
-    let DitSetting { config, shape, signals, scale } = setting;
-    let [config, shape, scale] =
-        [serde_json::to_string(config), serde_json::to_string(shape), serde_json::to_string(scale)]
-            .map(|text| text.expect("settings are plain data"));
-    format!("{{\"config\":{config},\"shape\":{shape},\"scale\":{scale},\"signals\":{signals}}}")
 }

@@ -1,5 +1,6 @@
 //! The networks of `far`.
 
+mod architecture;
 mod candidate;
 mod candidate_distillation;
 mod context;
@@ -19,6 +20,7 @@ mod longlive_encoder;
 mod longlive_network;
 mod metadata_scorer;
 mod metric;
+mod parameter_count;
 mod posterior;
 mod query_adapter;
 mod query_vit;
@@ -51,6 +53,7 @@ pub use latent::LatentShape;
 pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
 pub use longlive_encoder::{LONGLIVE_CUE, LongLiveEncoder};
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
+pub use parameter_count::{ParameterCount, ParameterPart};
 pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use retriever_batch::RetrieverBatch;

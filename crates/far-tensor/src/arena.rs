@@ -129,6 +129,11 @@ impl ArenaBuilder {
         self.entries.iter().map(|entry| entry.range.len()).sum()
     }
 
+    /// Names and shapes in the order they were added.
+    pub fn named(&self) -> impl Iterator<Item = (&str, &Shape)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), &entry.shape))
+    }
+
     /// Lays the arena out and initializes it; each parameter draws from a stream of its own name.
     pub fn build(self, seed: u64) -> Parameters {
         static NUMBER: AtomicU64 = AtomicU64::new(0);

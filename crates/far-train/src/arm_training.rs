@@ -9,7 +9,7 @@ use crate::{
 use far_eval::Evaluation;
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
-use far_model::{DitSetting, DitWorldModel, RetrieverTrainingConfig};
+use far_model::{DitSetting, DitWorldModel, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::Checkpoint;
 use std::path::Path;
 
@@ -21,6 +21,7 @@ pub struct ArmTraining<'a> {
     workshop: &'a Workshop,
     joint: Joint<'a>,
     recall: Recall,
+    parameters: ParameterCount,
 }
 
 /// Where the arm's memories come from.
@@ -53,6 +54,7 @@ impl<'a> ArmTraining<'a> {
         let (device, scale) = (workshop.device(), workshop.scale());
         let shape = workshop.data().tokenizer().shape();
         let setting = DitSetting { config: config.world_model, shape, scale, signals: SIGNALS };
+        let parameters = setting.parameter_count()?;
         let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
         let mut retrievers = Vec::new();
         let recall = match workshop.arm() {
@@ -90,12 +92,12 @@ impl<'a> ArmTraining<'a> {
         };
         let data = workshop.data();
         let joint = Joint::new(joint, data, Box::new(model), source, retrievers, device)?;
-        Ok(Self { workshop, joint, recall })
+        Ok(Self { workshop, joint, recall, parameters })
     }
 
-    /// Parameters of the world model.
-    pub fn parameter_count(&self) -> usize {
-        self.joint.model().parameter_count()
+    /// Parameters of the world model, part by part.
+    pub fn parameters(&self) -> &ParameterCount {
+        &self.parameters
     }
 
     /// What it was made from.

@@ -126,6 +126,12 @@ pub enum Error {
         /// What needs it.
         needed_by: String,
     },
+    /// The arm compares keys that nothing here makes.
+    #[error("there is no encoder that makes keys of `{cue}`, which arm.cue asks for")]
+    NoEncoder {
+        /// The cue of the keys.
+        cue: &'static str,
+    },
     /// There is nothing to learn from.
     #[error("there is nothing to learn from: no clip has a memory and a question")]
     Nothing,
@@ -180,10 +186,16 @@ impl Error {
             Self::Lacking { .. } => {
                 "choose another arm or tokenizer, or a dataset that has it; `far data inspect` says what one has".into()
             }
+            Self::NoEncoder { .. } => {
+                "--set arm.id=far-meta recalls by poses and times alone, --set arm.cue=vision by what was seen".into()
+            }
             Self::Nothing => "record or import episodes that explore and return".into(),
-            Self::Data(error) => error.hint(),
+            Self::Data(error) | Self::Model(far_model::Error::Data(error)) => error.hint(),
             Self::Model(far_model::Error::NotFinite { .. }) => {
                 "encode these frames again without NaN or infinity, or leave the episode out".into()
+            }
+            Self::Model(far_model::Error::File { .. }) => {
+                "make that file again, or change the settings that it has to fit".into()
             }
             Self::Model(far_model::Error::Setting { .. }) => {
                 "change the setting of that name in the configuration".into()

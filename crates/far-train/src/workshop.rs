@@ -81,6 +81,9 @@ impl Workshop {
         let learned = dataset.select(rule, Split::Train)?;
         let judged = dataset.select(rule, config.evaluation.split)?;
         let scale = ConditionScale::of_dataset(&dataset, &learned)?;
+        let arm = config.arm.arm()?;
+        let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
+        let needed = NeededEncoders::of(&arms)?;
         let maker = Maker { config, folder, device, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
         let most_bytes = config.data.memory_megabytes << 20;
@@ -88,9 +91,7 @@ impl Workshop {
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes);
         let all: Vec<u32> = learned.iter().chain(&judged).copied().collect();
         encode(&data, &all, "episodes encoded", progress)?;
-        let arm = config.arm.arm()?;
-        let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
-        let encoders = maker.encoders(&arms, &data, progress)?;
+        let encoders = maker.encoders(needed, &data, progress)?;
         let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
@@ -152,6 +153,35 @@ impl Workshop {
     }
 }
 
+/// The encoders that the cues of some arms need.
+#[derive(Clone, Copy, Default)]
+struct NeededEncoders {
+    vision: bool,
+    longlive: bool,
+}
+
+impl NeededEncoders {
+    /// Refuses keys that nothing makes before anything is computed.
+    fn of(arms: &[&Arm]) -> Result<Self> {
+        let mut needed = Self::default();
+        for arm in arms {
+            match arm {
+                Arm::Far(FarArm { key: None, .. }) => {}
+                Arm::Far(FarArm { key: Some(KeyCue::Vision), .. }) => needed.vision = true,
+                Arm::Far(FarArm { key: Some(other), .. }) => {
+                    return Err(Error::NoEncoder { cue: other.name() });
+                }
+                Arm::Rule(rule) => match rule.rule.id() {
+                    "longlive-rag" => needed.longlive = true,
+                    "mixture-of-contexts" => needed.vision = true,
+                    _ => {}
+                },
+            }
+        }
+        Ok(needed)
+    }
+}
+
 /// Makes what is missing.
 struct Maker<'a> {
     config: &'a TrainConfig,
@@ -181,35 +211,17 @@ impl Maker<'_> {
         Ok(fitted)
     }
 
-    /// The encoders that the cues of these arms need, each once.
     fn encoders(
         &self,
-        arms: &[&Arm],
+        needed: NeededEncoders,
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Vec<Arc<dyn CueEncoder>>> {
-        let (mut vision, mut longlive) = (false, false);
-        for arm in arms {
-            match arm {
-                Arm::Far(FarArm { key: None, .. }) => {}
-                Arm::Far(FarArm { key: Some(KeyCue::Vision), .. }) => vision = true,
-                Arm::Far(FarArm { key: Some(other), .. }) => {
-                    let name = other.name();
-                    let reason = format!("there is no encoder of `{name}`; `vision` has one");
-                    return Err(Error::setting("arm.cue", reason));
-                }
-                Arm::Rule(rule) => match rule.rule.id() {
-                    "longlive-rag" => longlive = true,
-                    "mixture-of-contexts" => vision = true,
-                    _ => {}
-                },
-            }
-        }
         let mut encoders = Vec::new();
-        if vision {
+        if needed.vision {
             encoders.push(self.vision(data, progress)?);
         }
-        if longlive {
+        if needed.longlive {
             encoders.push(self.longlive(data, progress)?);
         }
         Ok(encoders)

@@ -100,6 +100,7 @@ fn a_checkpoint_of_another_architecture_is_refused() {
     }
     let message = message(command(&data, &run, &["world_model.width=16"]));
     assert!(message.contains("error: no checkpoint in"), "{message}");
+    assert!(message.contains("config.width is 24 there, 16 here"), "{message}");
     assert!(
         message.contains("hint: it may come from another version or architecture"),
         "{message}"
@@ -127,7 +128,7 @@ fn latents_that_are_not_numbers_are_named() {
     let sets = ["tokenizer.kind=precomputed", shape, "arm.id=temporal"];
     let message = message(command(&data, &run, &sets));
     assert!(
-        message.contains("latents/000003.safetensors: latents has NaN at place 5"),
+        message.contains("latents/000003.safetensors: the latent of frame 1 has NaN at place 1"),
         "{message}"
     );
     assert!(message.contains("hint: encode these frames again"), "{message}");

@@ -68,8 +68,13 @@ impl Tokenizer for Precomputed {
             let reason = format!("latents have shape {:?} instead of {expected:?}", stored.shape);
             return Err(Error::File { path, reason });
         }
-        Error::check_finite(format!("{}: latents", path.display()), &stored.values)?;
         let frames = stored.values.chunks_exact(self.config.shape.elements());
+        for (frame, values) in frames.clone().enumerate() {
+            Error::check_finite(
+                format!("{}: the latent of frame {frame}", path.display()),
+                values,
+            )?;
+        }
         let scale = self.config.scale;
         Ok(frames
             .flat_map(|frame| self.config.shape.to_tokens(frame))

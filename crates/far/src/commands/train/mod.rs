@@ -110,8 +110,9 @@ fn train(
     let mut folder = RunFolder::open(out, config, existing, session)?;
     let workshop = Workshop::open(config, folder.path(), &device, &mut preparation())?;
     let mut training = ArmTraining::new(&workshop)?;
-    let parameters = training.parameter_count();
-    eprintln!("{} parameters, arm {}", parameters, config.arm.id);
+    let parameters = training.parameters().total();
+    eprintln!("world model: {}", training.parameters());
+    eprintln!("arm: {}", config.arm.id);
     let mut view = View::new(config.training.steps);
     let stop = interrupt::listen();
     let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);

@@ -1,0 +1,58 @@
+//! The settings that decide what the parameters of a checkpoint mean, as a note in it.
+
+use crate::dit_world_model::DitSetting;
+use serde_json::Value;
+
+/// The note of a setting: JSON on one line.
+pub(crate) fn architecture(setting: &DitSetting) -> String {
+    let DitSetting { config, shape, signals, scale } = setting;
+    let [config, shape, scale] =
+        [serde_json::to_string(config), serde_json::to_string(shape), serde_json::to_string(scale)]
+            .map(|text| text.expect("settings are plain data"));
+    format!("{{\"config\":{config},\"shape\":{shape},\"scale\":{scale},\"signals\":{signals}}}")
+}
+
+/// The first thing in which the note of a checkpoint differs from that of the model, in words.
+pub(crate) fn difference(found: &str, own: &str) -> String {
+    let parsed = |note: &str| serde_json::from_str(note).unwrap_or(Value::Null);
+    let mut path = Vec::new();
+    let (there, here) = descend(&parsed(found), &parsed(own), &mut path);
+    format!("{} is {there} there, {here} here", path.join("."))
+}
+
+/// Follows the first keys whose values differ down to values without keys.
+fn descend(found: &Value, own: &Value, path: &mut Vec<String>) -> (Value, Value) {
+    let (Value::Object(there), Value::Object(here)) = (found, own) else {
+        return (found.clone(), own.clone());
+    };
+    let mut keys = here.keys().chain(there.keys());
+    match keys.find(|key| there.get(*key) != here.get(*key)) {
+        None => (found.clone(), own.clone()),
+        Some(key) => {
+            path.push(key.clone());
+            let [found, own] =
+                [there, here].map(|entries| entries.get(key).unwrap_or(&Value::Null));
+            descend(found, own, path)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ConditionScale, DitConfig, LatentShape};
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let shape = LatentShape { channels: 4, height: 8, width: 8, patch: 2 };
+        let scale = ConditionScale { length: 1.0, time: 2.0 };
+        let own = DitSetting { config: DitConfig::default(), shape, scale, signals: 0 };
+        let other = DitSetting { config: DitConfig { width: 96, ..own.config }, ..own };
+        let told = difference(&architecture(&other), &architecture(&own));
+        assert_eq!(told, "config.width is 96 there, 768 here");
+        let other = DitSetting { signals: 3, ..own };
+        let told = difference(&architecture(&other), &architecture(&own));
+        assert_eq!(told, "signals is 3 there, 0 here");
+        assert!(difference("no note", &architecture(&own)).contains("null there"));
+    }
+}

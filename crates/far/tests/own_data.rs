@@ -1,0 +1,98 @@
+//! A person's own data: tables that an Arrow library wrote with the columns that must be there and no
+//! other, as `examples/write_dataset.py` does, are trained on as they are.
+
+use arrow_array::{
+    ArrayRef, BinaryArray, FixedSizeListArray, Float32Array, Float64Array, RecordBatch,
+    StringArray, UInt32Array,
+};
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{DataType, Field};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+const FRAMES: u32 = 40;
+const BOUNDARY: u32 = 20;
+
+fn far(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_far")).args(arguments).output().expect("far runs")
+}
+
+/// Writes a table the way pyarrow does: every column may hold nulls, and says nothing else.
+fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length");
+    let file = File::create(path).expect("a file");
+    let mut writer = FileWriter::try_new(file, batch.schema_ref()).expect("a table");
+    writer.write(&batch).expect("written");
+    writer.finish().expect("written");
+}
+
+/// Rows of `size` numbers.
+fn rows(size: i32, numbers: impl IntoIterator<Item = f32>) -> ArrayRef {
+    let item = Arc::new(Field::new("item", DataType::Float32, true));
+    let numbers = Arc::new(Float32Array::from_iter_values(numbers));
+    Arc::new(FixedSizeListArray::new(item, size, numbers, None))
+}
+
+/// Three walks east and back, looking east; a picture has one color.
+fn write_dataset(folder: &Path) {
+    std::fs::create_dir_all(folder.join("episodes")).expect("a folder");
+    let description = json!({
+        "format": "far-dataset", "version": 1, "corpus": "mine", "fps": 10, "resolution": [8, 8],
+        "field_of_view": { "horizontal_degrees": 90, "vertical_degrees": 90 }, "images": "raw",
+        "cues": ["metadata", "vision"], "splits": ["episode"],
+        "generator": { "name": "mine", "version": 1, "seed": 0 },
+    });
+    std::fs::write(folder.join("dataset.json"), description.to_string()).expect("written");
+    let meters = |frame: u32| 0.1 * frame.min(FRAMES - frame) as f32;
+    for id in 0..3u32 {
+        let pictures = (0..FRAMES)
+            .map(|frame| [(100.0 * meters(frame)) as u8, 60 * id as u8, 9].repeat(8 * 8));
+        let phase = |frame: u32| if frame < BOUNDARY { "explore" } else { "return" };
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            (
+                "time",
+                Arc::new(Float64Array::from_iter_values(
+                    (0..FRAMES).map(|frame| f64::from(frame) / 10.0),
+                )),
+            ),
+            ("position", rows(3, (0..FRAMES).flat_map(|frame| [meters(frame), 0.0, 1.6]))),
+            ("rotation", rows(4, (0..FRAMES).flat_map(|_| [0.5, -0.5, 0.5, -0.5]))),
+            ("phase", Arc::new(StringArray::from_iter_values((0..FRAMES).map(phase)))),
+            ("image", Arc::new(BinaryArray::from_iter_values(pictures))),
+        ];
+        write(&folder.join(format!("episodes/{id:06}.arrow")), columns);
+    }
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(UInt32Array::from_iter_values(0..3))),
+        ("scene", Arc::new(StringArray::from(vec!["room"; 3]))),
+        ("split", Arc::new(StringArray::from(vec!["train", "train", "test"]))),
+        ("frames", Arc::new(UInt32Array::from(vec![FRAMES; 3]))),
+        ("boundary", Arc::new(UInt32Array::from(vec![BOUNDARY; 3]))),
+    ];
+    write(&folder.join("episodes.arrow"), columns);
+}
+
+#[test]
+fn tables_with_the_required_columns_alone_are_trained_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, run] = ["data", "run"].map(|name| folder.path().join(name));
+    write_dataset(&data);
+    let [data, out] = [&data, &run].map(|path| path.to_str().expect("a plain path"));
+    let verified = far(&["data", "verify", data]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    let sets = ["training.steps=3", "encoder.pretraining.steps=2", "evaluation.questions=1"];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let command = ["train", "--config", "quick", "--data", data, "--out", out, "--json"];
+    let trained = far(&[&command[..], &sets].concat());
+    assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+    let summary: Value = serde_json::from_slice(&trained.stdout).expect("JSON");
+    assert_eq!((&summary["finished"], &summary["step"]), (&true.into(), &3.into()));
+    assert!(summary["loss"].as_f64().is_some_and(f64::is_finite), "{summary}");
+    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
+    assert!(metrics.contains("\"kind\":\"retriever\""), "{metrics}");
+    assert!(metrics.contains("\"kind\":\"evaluation\""), "{metrics}");
+}
