@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn a_step_is_a_line_and_a_diagonal_holds_together() {
-        assert_eq!(canvas(1, 1).draw(&[(0.0, 0.0), (1.0, 1.0)]), ["⡜"]);
+        assert_eq!(canvas(1, 1).draw(&[(0.0, 0.0), (1.0, 1.0)]), ["⡞"]);
         let diagonal: Vec<(f64, f64)> = (0..100).map(|n| n as f64 / 99.0).map(|x| (x, x)).collect();
-        assert_eq!(canvas(4, 2).draw(&diagonal), ["⠀⠀⣀⠜", "⡠⠊⠀⠀"].map(String::from));
+        assert_eq!(canvas(4, 2).draw(&diagonal), ["⠀⢀⡴⠋", "⡴⠋⠀⠀"].map(String::from));
     }
 
     #[test]
