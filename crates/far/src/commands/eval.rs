@@ -1,10 +1,11 @@
 //! `far eval`: trained arms, published rules and controls on the same clips.
 
+use super::arm_table;
 use super::train::{explain, preparation};
 use crate::progress;
 use clap::Args;
 use far_data::Picture;
-use far_eval::{Headline, Progress, Results, summary};
+use far_eval::{Progress, Results, summary};
 use far_model::Lpips;
 use far_tensor::Device;
 use far_train::{Listener, RunEvaluation, SavedRun};
@@ -119,30 +120,19 @@ fn evaluate(
     Ok(results)
 }
 
-/// Values with their intervals, one line per arm, and what they say.
+/// The metrics that the table shows.
+const SHOWN: [&str; 6] =
+    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips"];
+
+/// One line per arm, and what they say.
 fn print_table(results: &Results) {
-    let headline = Headline::of(results);
     let judge = match results.judge.as_str() {
         "common" => "one world model for all arms",
         _ => "each run's own world model",
     };
     println!("{} clips, {} memories each, {judge}\n", results.clips, results.slots);
-    let names = headline.metrics.iter().map(|metric| {
-        let unit = if metric.unit.is_empty() { "" } else { ", " };
-        format!("{:>24}", format!("{}{unit}{}", metric.label, metric.unit))
-    });
-    println!("{:<16}{}", "", names.collect::<String>());
-    for row in &headline.rows {
-        let cells = row.cells.iter().map(|cell| {
-            let text = cell.as_ref().map_or("–".to_owned(), |cell| {
-                let best = if cell.best { "*" } else { " " };
-                format!("{} {}{best}", cell.text, cell.interval)
-            });
-            format!("{text:>24}")
-        });
-        println!("{:<16}{}", row.arm, cells.collect::<String>());
-    }
-    println!("\n* no other arm is better; controls do not compete\n");
+    arm_table::print(results, &SHOWN);
+    println!();
     for sentence in summary(results) {
         println!("{sentence}");
     }

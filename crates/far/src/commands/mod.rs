@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+mod arm_table;
 mod bench;
 mod data;
 mod demo;

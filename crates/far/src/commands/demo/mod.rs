@@ -7,8 +7,8 @@
 
 mod judgment;
 mod separate;
-mod table;
 
+use crate::commands::arm_table;
 use crate::commands::train::{View, explain, preparation};
 use crate::hint::Hint;
 use crate::{interrupt, progress};
@@ -116,6 +116,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     tell(arguments, &tables, &run, start)
 }
 
+/// The metrics that the tables show.
+const SHOWN: [&str; 4] = ["recall_quality", "psnr", "one_step_psnr", "psnr_raw"];
 /// What stands above each table.
 const COMMON: &str = "one world model reads what every arm recalls";
 const SEPARATE: &str = "every arm with a world model of its own, trained on what it recalls";
@@ -137,7 +139,7 @@ fn tell(
     }
     for (_, title, results) in tables {
         println!("{title} ({} held-out walks):\n", results.clips);
-        table::print(results);
+        arm_table::print(results, &SHOWN);
         println!();
     }
     if arguments.quick {

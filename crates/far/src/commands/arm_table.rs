@@ -1,20 +1,24 @@
-//! The demo's table on a terminal.
+//! Arms by metrics on a terminal.
 
 use far_eval::{Headline, Results, Role, Verdict};
 
-/// The columns, in the order of what matters.
-const COLUMNS: [(&str, &str); 4] = [
+/// Titles of metrics, in the order of what matters.
+const COLUMNS: [(&str, &str); 7] = [
     ("recall_quality", "recall quality"),
     ("psnr", "rollout PSNR"),
+    ("psnr_closure", "at closure"),
     ("one_step_psnr", "one step"),
+    ("ssim", "SSIM"),
+    ("lpips", "LPIPS"),
     ("psnr_raw", "to raw frame"),
 ];
 
-/// Prints arms by metrics, and the learned arm's paired gains.
-pub fn print(results: &Results) {
+/// Prints the arms' values of the metrics that are `shown`, and the learned arm's paired gains.
+pub fn print(results: &Results, shown: &[&str]) {
     let headline = Headline::of(results);
+    let wanted = COLUMNS.iter().filter(|(id, _)| shown.contains(id));
     let columns: Vec<(usize, &str)> =
-        COLUMNS.iter().filter_map(|(id, title)| Some((headline.column(id)?, *title))).collect();
+        wanted.filter_map(|(id, title)| Some((headline.column(id)?, *title))).collect();
     print!("  {:<14}", "");
     columns.iter().for_each(|(_, title)| print!(" {title:>14}"));
     let learned = headline.learned.as_deref().unwrap_or("learned");
