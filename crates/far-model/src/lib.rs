@@ -8,6 +8,7 @@ mod convolution_stack;
 mod cue_encoder;
 mod ddim;
 mod dit;
+mod dit_diffusion;
 mod dit_network;
 mod dit_world_model;
 mod encoded;

@@ -8,8 +8,7 @@ use far_model::{
     TrainableRetriever, UtilityConfig, UtilityEstimator, WorldModel, candidate_distillation,
 };
 use far_tensor::{
-    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Random, Step, Tape,
-    Trained,
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Random, Step, Tape, Trained,
 };
 
 /// A learned arm: its parameters, and the policy they amount to.
@@ -110,9 +109,7 @@ impl LearnedRetriever {
 
     /// Adds everything that training needs to go on to a checkpoint.
     pub fn save<'a>(&'a self, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
-        let prefix = self.prefix();
-        let Trained { parameters, optimizer, .. } = &self.trained;
-        writer.parameters(&prefix, parameters).optimizer(&prefix, parameters, optimizer)
+        self.trained.save(&self.prefix(), writer)
     }
 
     /// Takes everything back from a checkpoint.
@@ -120,11 +117,8 @@ impl LearnedRetriever {
     /// # Errors
     /// If it holds another retriever.
     pub fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        let prefix = self.prefix();
-        let Trained { parameters, optimizer, .. } = &mut self.trained;
-        checkpoint.load_parameters(&prefix, parameters, Matching::Strict)?;
-        checkpoint.load_optimizer(&prefix, parameters, optimizer)?;
-        self.policy = self.retriever.export(parameters)?;
+        self.trained.load(&self.prefix(), checkpoint)?;
+        self.policy = self.retriever.export(&self.trained.parameters)?;
         Ok(())
     }
 
