@@ -31,6 +31,7 @@ mod window;
 
 pub use activation::Activation;
 pub use attention::Attention;
+pub(crate) use attention::Layout as AttentionLayout;
 pub use diffusion_loss::{DiffusionLoss, DiffusionTarget};
 pub use masked::Statistic;
 pub use modulated_norm::{Affine, Modulation};

@@ -2,4 +2,5 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
+mod attention;
 mod linear;
