@@ -9,6 +9,7 @@ mod cosine;
 mod diffusion_loss;
 mod divergence;
 mod embedding;
+mod feed_forward;
 mod gated_residual;
 mod group_norm;
 mod head_norm;
