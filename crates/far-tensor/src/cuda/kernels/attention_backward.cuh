@@ -12,24 +12,30 @@
 // Where heads are too few to fill the device, the key blocks of a head are divided among `splits`
 // blocks (gridDim.y), each with its own part of the scratch; `attention_sum_splits` adds the parts.
 
-// D = Σ dO·O for each (group, head, query). Grid: ⌈groups · queries · heads / ROWS⌉ blocks of
-// 256 threads, where ROWS = 256 / (HEAD · size / 16); no shared memory.
-template <typename T, int HEAD>
-__device__ __forceinline__ void attention_delta(const T *out, const T *dout, float *delta, int groups, int heads,
-                                                int queries, i64 out_stride) {
-    const int LANES = HEAD / Vector<T>::width;
-    i64 index = ((i64)blockIdx.x * 256 + threadIdx.x) / LANES;
-    bool exists = index < (i64)groups * queries * heads;
-    i64 row = exists ? index / heads : 0, head = exists ? index % heads : 0;
-    i64 place = row * out_stride + head * HEAD + threadIdx.x % LANES * Vector<T>::width;
-    float left[Vector<T>::width], right[Vector<T>::width], sum = 0.0f;
-    load_vector(out + place, left);
-    load_vector(dout + place, right);
+// D = Σ dO·O for each query of one head, by one block.
+template <typename T, int HEAD, int THREADS>
+__device__ __forceinline__ void compute_delta(const T *out, const T *dout, float *delta, int queries, i64 stride) {
+    const int WIDTH = Vector<T>::width, LANES = HEAD / WIDTH, ROWS = THREADS / LANES, AT_ONCE = 4;
+    int channel = threadIdx.x % LANES * WIDTH;
+    for (int start = 0; start < queries; start += AT_ONCE * ROWS) {
+        int first = start + threadIdx.x / LANES;
+        float left[AT_ONCE][WIDTH], right[AT_ONCE][WIDTH];
 #pragma unroll
-    for (int i = 0; i < Vector<T>::width; i++) sum = fmaf(left[i], right[i], sum);
+        for (int i = 0; i < AT_ONCE; i++) {
+            i64 row = min(first + i * ROWS, queries - 1);
+            load_vector(out + row * stride + channel, left[i]);
+            load_vector(dout + row * stride + channel, right[i]);
+        }
 #pragma unroll
-    for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, offset);
-    if (exists && threadIdx.x % LANES == 0) delta[(row / queries * heads + head) * queries + row % queries] = sum;
+        for (int i = 0; i < AT_ONCE; i++) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++) sum = fmaf(left[i][j], right[i][j], sum);
+#pragma unroll
+            for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, offset);
+            if (channel == 0 && first + i * ROWS < queries) delta[first + i * ROWS] = sum;
+        }
+    }
 }
 
 template <class Core, int HEAD, int KEY_TILES, int WARPS_, int QUERIES_> struct BackwardShape {
@@ -78,8 +84,8 @@ __device__ __forceinline__ void write_query_gradient(T *dq, i64 stride, int vali
 template <class Core, int HEAD, int KEY_TILES, int WARPS, int QUERIES, int CHUNK>
 __device__ __forceinline__ void
 attention_backward(const typename Core::Element *q, const typename Core::Element *k, const typename Core::Element *v,
-                   const typename Core::Element *dout, const float *lse, const float *delta, const float *key_mask,
-                   typename Core::Element *dq, typename Core::Element *dk, typename Core::Element *dv, float *scratch,
+                   const typename Core::Element *out, const typename Core::Element *dout, const float *lse,
+                   float *delta, const float *key_mask, typename Core::Element *dq, typename Core::Element *dk, typename Core::Element *dv, float *scratch,
                    int heads, int queries, int keys, i64 q_stride, i64 kv_stride, i64 out_stride, i64 dq_stride,
                    i64 dkv_stride, float scale) {
     typedef typename Core::Element T;
@@ -99,6 +105,7 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
     i64 pair = blockIdx.x, group = pair / heads, head = pair % heads;
     q += group * queries * q_stride + head * HEAD;
     dq += group * queries * dq_stride + head * HEAD;
+    out += group * queries * out_stride + head * HEAD;
     dout += group * queries * out_stride + head * HEAD;
     lse += pair * queries, delta += pair * queries;
     k += group * keys * kv_stride + head * HEAD, v += group * keys * kv_stride + head * HEAD;
@@ -129,6 +136,10 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
     u32 slope_place = Core::template left_columns_place<QUERIES>(lane);
     u32 lay_place = pair_place<T, QUERIES>(lane);
     const float factor = scale * LOG2_E;
+
+    // Every split of a head computes all of D; they write the same values.
+    compute_delta<T, HEAD, THREADS>(out, dout, delta, queries, out_stride);
+    __syncthreads();
 
     int stage = 0;
     start_copy(0, 0);
@@ -310,3 +321,18 @@ __device__ __forceinline__ void attention_sum_splits(const float *scratch, typen
     write_query_gradient<Shape>(dq + (group * queries + first) * dq_stride + head * HEAD, dq_stride,
                                 queries - (int)first, sums, scale);
 }
+
+#define ATTENTION_BACKWARD(NAME, T, CORE, HEAD, KEY_TILES, WARPS, QUERIES, CHUNK, RESIDENT_BLOCKS)                    \
+    extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT_BLOCKS) attention_backward_##NAME##_##HEAD(     \
+        const T *q, const T *k, const T *v, const T *out, const T *dout, const float *lse, float *delta,              \
+        const float *key_mask, T *dq, T *dk, T *dv, float *scratch, int groups, int heads, int queries, int keys,     \
+        i64 q_stride, i64 kv_stride, i64 out_stride, i64 dq_stride, i64 dkv_stride, float scale) {                    \
+        attention_backward<CORE, HEAD, KEY_TILES, WARPS, QUERIES, CHUNK>(                                             \
+            q, k, v, out, dout, lse, delta, key_mask, dq, dk, dv, scratch, heads, queries, keys, q_stride, kv_stride, \
+            out_stride, dq_stride, dkv_stride, scale);                                                                \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_sum_splits_##NAME##_##HEAD(                    \
+        const float *scratch, T *dq, int groups, int heads, int queries, int splits, i64 dq_stride, float scale) {    \
+        attention_sum_splits<CORE, HEAD, KEY_TILES, WARPS, QUERIES>(scratch, dq, heads, queries, splits, dq_stride,   \
+                                                                    scale);                                           \
+    }

@@ -212,3 +212,11 @@ __device__ __forceinline__ void attention_forward(const typename Core::Element *
     __syncwarp();
     write_rows<T, HEAD, 16 * ROW_TILES>(out, out_stride, valid, shared, own);
 }
+
+#define ATTENTION_FORWARD(NAME, T, CORE, HEAD, ROW_TILES, KEYS, RESIDENT_BLOCKS)                                      \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT_BLOCKS) attention_forward_##NAME##_##HEAD(             \
+        const T *q, const T *k, const T *v, T *out, float *lse, const float *key_mask, int groups, int heads,         \
+        int queries, int keys, i64 q_stride, i64 kv_stride, i64 out_stride, float scale) {                            \
+        attention_forward<CORE, HEAD, ROW_TILES, KEYS>(q, k, v, out, lse, key_mask, heads, queries, keys, q_stride,   \
+                                                       kv_stride, out_stride, scale);                                 \
+    }

@@ -12,7 +12,7 @@
 //   attention_delta_plain_T(out, dout, delta, groups, heads, queries, out_stride, head_dim)
 //     blocks: ⌈groups · heads · queries / 4⌉; no dynamic shared memory
 //   attention_backward_query_plain_T_BOUND, attention_backward_key_plain_T_BOUND(
-//         q, k, v, dout, lse, delta, key_mask, dq, dk, dv, scratch, groups, heads, queries, keys,
+//         q, k, v, out, dout, lse, delta, key_mask, dq, dk, dv, scratch, groups, heads, queries, keys,
 //         q_stride, kv_stride, out_stride, dq_stride, dkv_stride, scale, head_dim)
 //     the first writes dq alone, the second dk and dv; `scratch` is not used and may be null
 //     blocks: groups · heads · ⌈queries / rows⌉ and groups · heads · ⌈keys / rows⌉; rows 32, 32, 32, 8
@@ -247,7 +247,7 @@ __device__ __forceinline__ void backward(const T *q, const T *k, const T *v, con
 
 #define BACKWARD(SIDE, FOR_KEYS, NAME, T, BOUND, ROWS)                                                                \
     extern "C" __global__ void __launch_bounds__(128) attention_backward_##SIDE##_plain_##NAME##_##BOUND(             \
-        const T *q, const T *k, const T *v, const T *dout, const float *lse, const float *delta,                      \
+        const T *q, const T *k, const T *v, const T *out, const T *dout, const float *lse, const float *delta,            \
         const float *key_mask, T *dq, T *dk, T *dv, float *scratch, int groups, int heads, int queries, int keys,     \
         i64 q_stride, i64 kv_stride, i64 out_stride, i64 dq_stride, i64 dkv_stride, float scale, int head_dim) {      \
         backward<T, BOUND, ROWS, FOR_KEYS>(q, k, v, dout, lse, delta, key_mask, dq, dk, dv, heads, queries, keys,     \
