@@ -48,10 +48,7 @@ __device__ __forceinline__ void copy_word(u32 to, const void *from, bool exists)
                  : "memory");
 }
 __device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all of this thread's copies but the last `LATER` closed groups.
-template <int LATER> __device__ __forceinline__ void await_older_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-}
+__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 
 // Starts the copy of a tile of ROWS rows, `stride` elements apart; rows from `valid` on become zeros.
 template <typename T, int COLUMNS, int ROWS, int THREADS>

@@ -164,7 +164,7 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
         clear(value_sums);
 
         for (int tile = 0; tile < tiles; tile++, stage ^= 1) {
-            await_older_copies<0>();
+            await_copies();
             if (tile == 0) {
                 Core::template prepare<HEAD, KEYS, THREADS>(key_space);
                 Core::template prepare<HEAD, KEYS, THREADS>(value_space);

@@ -29,9 +29,9 @@
 //     64 |  49,152 | 128, 64, 128, 82,944
 //    128 |  98,304 | 128, 64, 256, 148,480
 
-ATTENTION_FORWARD(bf16, bf16, BrainCore, 32, 2, 3)
-ATTENTION_FORWARD(bf16, bf16, BrainCore, 64, 2, 2)
-ATTENTION_FORWARD(bf16, bf16, BrainCore, 128, 2, 2)
+ATTENTION_FORWARD(bf16, bf16, BrainCore, 32, 2, 64, 3)
+ATTENTION_FORWARD(bf16, bf16, BrainCore, 64, 2, 64, 2)
+ATTENTION_FORWARD(bf16, bf16, BrainCore, 128, 2, 64, 2)
 
 ATTENTION_BACKWARD(bf16, bf16, BrainCore, 32, 2, 4, 64, 32, 2)
 ATTENTION_BACKWARD(bf16, bf16, BrainCore, 64, 2, 4, 64, 32, 2)

@@ -29,9 +29,9 @@
 //     64 |  98,304 | 128, 32, 128, 115,200
 //    128 | 131,072 | 64, 32, 128, 139,776
 
-ATTENTION_FORWARD(tf32, float, SingleCore, 32, 2, 2)
-ATTENTION_FORWARD(tf32, float, SingleCore, 64, 2, 2)
-ATTENTION_FORWARD(tf32, float, SingleCore, 128, 2, 1)
+ATTENTION_FORWARD(tf32, float, SingleCore, 32, 2, 64, 2)
+ATTENTION_FORWARD(tf32, float, SingleCore, 64, 2, 64, 2)
+ATTENTION_FORWARD(tf32, float, SingleCore, 128, 2, 32, 1)
 
 ATTENTION_BACKWARD(tf32, float, SingleCore, 32, 2, 4, 64, 32, 2)
 ATTENTION_BACKWARD(tf32, float, SingleCore, 64, 2, 4, 32, 32, 2)
