@@ -50,7 +50,10 @@ fn assert_near(found: &[f32], expected: &[f32], tolerance: f64, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}: lengths differ");
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     let pairs = || found.iter().zip(expected);
-    let distance = square(&mut pairs().map(|(a, b)| if a == b { 0.0 } else { f64::from(a - b) }));
+    // Infinities and what is not a number must be the same.
+    let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
+    let off = |(a, b): (&f32, &f32)| if same(*a, *b) { 0.0 } else { f64::from(a - b) };
+    let distance = square(&mut pairs().map(off));
     let size = square(&mut expected.iter().map(|x| f64::from(*x)).filter(|x| x.is_finite()));
     // What cancels to nearly nothing is compared with what one element of order 1 loses.
     let bound = tolerance * (size.sqrt() + 0.1 * (expected.len() as f64).sqrt());
