@@ -3,4 +3,7 @@
 //! tape's device is a GPU.
 
 mod attention;
+mod gated_residual;
 mod linear;
+mod modulated_norm;
+mod modulation;
