@@ -29,6 +29,8 @@ use std::process::Command;
 const JUDGE: &str = "judge";
 /// What makes the judge: no retriever that learns, contexts half random and half near the goal.
 const JUDGE_SETS: [&str; 2] = ["arm.id=random", "training.context=mixed"];
+/// What makes an arm, before its own settings: it reads what it recalls.
+const ARM_SETS: [&str; 1] = ["training.context=recalled"];
 
 /// Which arms, on what, and where.
 #[derive(Args)]
@@ -140,6 +142,9 @@ impl<'a> Comparison<'a> {
                 origin: format!("--arm {}", twice.name),
                 reason: "another run of the comparison has this name".to_owned(),
             });
+        }
+        for contender in &mut contenders {
+            contender.sets.splice(0..0, ARM_SETS.map(str::to_owned));
         }
         let judge = JUDGE_SETS.map(str::to_owned).into();
         contenders.insert(0, Contender { name: JUDGE.to_owned(), sets: judge });
