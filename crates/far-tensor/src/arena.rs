@@ -7,6 +7,7 @@
 use crate::buffer::{Buffer, LANE};
 use crate::gradient::Gradients;
 use crate::initialization::Initialization;
+use crate::storage::Storage;
 use crate::tensor::Origin;
 use crate::{Error, Random, Result, Shape, Tensor};
 use std::ops::Range;
@@ -149,7 +150,7 @@ impl ArenaBuilder {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             entries: self.entries,
             rates,
-            values: Arc::new(values),
+            values: Arc::new(values.into()),
             frozen: false,
         }
     }
@@ -161,7 +162,7 @@ pub struct Parameters {
     number: u64,
     entries: Vec<Entry>,
     rates: Arc<[(Range<usize>, f32)]>,
-    values: Arc<Buffer>,
+    values: Arc<Storage>,
     frozen: bool,
 }
 
@@ -198,7 +199,7 @@ impl Parameters {
     /// [outputs, inputs].
     pub fn stored(&self) -> impl Iterator<Item = (&str, Shape, Vec<f32>)> {
         self.entries.iter().map(|entry| {
-            let values = &self.values[entry.range.clone()];
+            let values = &self.values()[entry.range.clone()];
             let mut stored = values.to_vec();
             if entry.layout == FileLayout::Transposed {
                 crate::product::transpose(&mut stored, values, entry.shape.last());
@@ -225,12 +226,12 @@ impl Parameters {
     /// A gradient buffer for this arena.
     pub fn gradients(&self) -> Gradients {
         let ranges = self.entries.iter().map(|entry| entry.range.clone()).collect();
-        Gradients::new(self.number, self.values.len(), ranges)
+        Gradients::new(self.number, self.values.length(), ranges)
     }
 
     /// The whole arena, padding included.
     pub fn values(&self) -> &[f32] {
-        &self.values
+        self.values.host()
     }
 
     /// The whole arena to change.
@@ -238,9 +239,17 @@ impl Parameters {
     /// # Errors
     /// If a tensor still refers to it.
     pub fn values_mut(&mut self) -> Result<&mut [f32]> {
+        Ok(self.storage_mut()?.host_mut())
+    }
+
+    /// How many values the arena has, padding included.
+    pub(crate) fn length(&self) -> usize {
+        self.values.length()
+    }
+
+    pub(crate) fn storage_mut(&mut self) -> Result<&mut Storage> {
         let name = &self.name;
-        let values = Arc::get_mut(&mut self.values);
-        values.map(|values| &mut **values).ok_or_else(|| Error::Shared { arena: name.clone() })
+        Arc::get_mut(&mut self.values).ok_or_else(|| Error::Shared { arena: name.clone() })
     }
 
     /// Replaces the values of one parameter, in the order of memory.
@@ -275,11 +284,11 @@ impl Parameters {
     /// # Errors
     /// If the values do not fill the arena.
     pub fn with_values(&self, values: &[f32]) -> Result<Self> {
-        if values.len() != self.values.len() {
+        if values.len() != self.length() {
             return Err(Error::Mismatch {
                 operation: "with_values",
                 left: Shape::from([values.len()]),
-                right: Shape::from([self.values.len()]),
+                right: Shape::from([self.length()]),
                 requirement: "the values must fill the arena, padding included",
             });
         }
@@ -290,7 +299,7 @@ impl Parameters {
             number: self.number,
             entries: self.entries.clone(),
             rates: self.rates.clone(),
-            values: Arc::new(copy),
+            values: Arc::new(copy.into()),
             frozen: true,
         })
     }

@@ -61,6 +61,41 @@ pub enum Error {
         culprit: String,
     },
 
+    // ---- A GPU: another machine, driver or size is needed.
+    /// No GPU can be used.
+    #[error("no CUDA device can be used: {problem}")]
+    NoCuda {
+        /// What is missing, with the versions found.
+        problem: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The GPU has no room left.
+    #[error(
+        "the GPU has no room for {asked:.2} GB more: {free:.2} of {total:.2} GB are free, \
+         tensors hold {held:.2}",
+        asked = *asked as f64 / 1e9, free = *free as f64 / 1e9, total = *total as f64 / 1e9,
+        held = *held as f64 / 1e9
+    )]
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes free on the GPU.
+        free: usize,
+        /// Bytes it has.
+        total: usize,
+        /// Bytes held by tensors of this device.
+        held: usize,
+    },
+    /// The GPU or one of its libraries refused.
+    #[error("CUDA: {action} failed: {reason}")]
+    Cuda {
+        /// What was being done.
+        action: &'static str,
+        /// What was said.
+        reason: String,
+    },
+
     // ---- Checkpoints: another file, or another model, is needed.
     /// A checkpoint cannot be read or does not fit the parameters.
     #[error("{path}: {problem}", path = path.display())]

@@ -1,24 +1,29 @@
 //! Where gradients are gathered while a tape runs backward.
 
 use crate::buffer::Buffer;
+use crate::cuda::{Cuda, CudaBuffer, Element};
+use crate::storage::Storage;
 use crate::tensor::Origin;
-use crate::{Device, Tensor};
+use crate::{Device, Result, Tensor};
 use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 /// The gradients of one parameter arena: a flat buffer parallel to it.
 pub struct Gradients {
     pub(crate) arena: u64,
-    pub(crate) values: Buffer,
+    pub(crate) values: Storage,
     pub(crate) ranges: Vec<Range<usize>>,
     /// Which parameters have received a gradient since the last update: the first one overwrites,
     /// so that nothing needs to be zeroed.
     pub(crate) written: Vec<bool>,
+    /// The GPU that gathered them last.
+    cuda: Option<Arc<Cuda>>,
 }
 
 impl Gradients {
     pub(crate) fn new(arena: u64, length: usize, ranges: Vec<Range<usize>>) -> Self {
         let written = vec![false; ranges.len()];
-        Self { arena, values: Buffer::zeroed(length), ranges, written }
+        Self { arena, values: Buffer::zeroed(length).into(), ranges, written, cuda: None }
     }
 
     /// Forgets what was gathered.
@@ -28,40 +33,81 @@ impl Gradients {
 
     /// The whole flat buffer, with zeros where no gradient arrived.
     pub fn completed(&mut self) -> &mut [f32] {
+        self.cuda = None;
+        let values = self.values.host_mut();
         for (range, written) in self.ranges.iter().zip(&mut self.written) {
             if !*written {
-                self.values[range.clone()].fill(0.0);
+                values[range.clone()].fill(0.0);
                 *written = true;
             }
         }
-        &mut self.values
+        values
+    }
+
+    /// The GPU that they are on.
+    pub(crate) fn gpu(&self) -> Option<Arc<Cuda>> {
+        self.cuda.clone()
+    }
+
+    /// The same on a GPU: the address of the whole.
+    pub(crate) fn completed_on(&mut self, cuda: &Cuda) -> Result<u64> {
+        let [pointer, _] = self.values.on_mut(cuda, false)?;
+        for (range, written) in self.ranges.iter().zip(&mut self.written) {
+            if !*written {
+                cuda.zero(pointer + 4 * range.start as u64, 4 * range.len())?;
+                *written = true;
+            }
+        }
+        Ok(pointer)
     }
 
     fn split(&mut self) -> Vec<ParameterSlot<'_>> {
-        let mut rest: &mut [f32] = &mut self.values;
+        self.cuda = None;
+        let mut rest: &mut [f32] = self.values.host_mut();
         let mut start = 0;
         let mut slots = Vec::with_capacity(self.ranges.len());
         for (range, written) in self.ranges.iter().zip(&mut self.written) {
             let (_, tail) = std::mem::take(&mut rest).split_at_mut(range.start - start);
             let (values, tail) = tail.split_at_mut(range.len());
             (rest, start) = (tail, range.end);
-            slots.push(ParameterSlot { values: Some(values), written });
+            slots.push(ParameterSlot { place: SlotPlace::Host(Some(values)), written });
         }
         slots
+    }
+
+    fn split_on(&mut self, cuda: &Arc<Cuda>) -> Result<Vec<ParameterSlot<'_>>> {
+        self.cuda = Some(cuda.clone());
+        let [pointer, _] = self.values.on_mut(cuda, false)?;
+        let slots = self.ranges.iter().zip(&mut self.written).map(|(range, written)| {
+            let pointer = pointer + 4 * range.start as u64;
+            ParameterSlot { place: SlotPlace::Cuda { pointer, length: range.len() }, written }
+        });
+        Ok(slots.collect())
     }
 }
 
 struct ParameterSlot<'a> {
-    values: Option<&'a mut [f32]>,
+    place: SlotPlace<'a>,
     written: &'a mut bool,
+}
+
+enum SlotPlace<'a> {
+    Host(Option<&'a mut [f32]>),
+    /// In f32.
+    Cuda {
+        pointer: u64,
+        length: usize,
+    },
 }
 
 enum Place<'a> {
     Node(Buffer),
     Parameter(&'a mut [f32]),
+    /// A copy of what belongs to a parameter on a GPU.
+    Staged(Buffer),
 }
 
-/// The gradient of one input, on loan to a backward.
+/// The gradient of one input, on loan to a backward on the host.
 pub(crate) struct GradientBuffer<'a> {
     place: Place<'a>,
     /// Whether to add to what is there; otherwise every element must be written.
@@ -73,7 +119,7 @@ impl Deref for GradientBuffer<'_> {
 
     fn deref(&self) -> &[f32] {
         match &self.place {
-            Place::Node(buffer) => buffer,
+            Place::Node(buffer) | Place::Staged(buffer) => buffer,
             Place::Parameter(values) => values,
         }
     }
@@ -82,17 +128,39 @@ impl Deref for GradientBuffer<'_> {
 impl DerefMut for GradientBuffer<'_> {
     fn deref_mut(&mut self) -> &mut [f32] {
         match &mut self.place {
-            Place::Node(buffer) => buffer,
+            Place::Node(buffer) | Place::Staged(buffer) => buffer,
             Place::Parameter(values) => values,
         }
     }
+}
+
+enum CudaPlace {
+    Node(CudaBuffer),
+    Parameter,
+    /// Of another element type than the gradient itself, which it is added to in the end.
+    Temporary(CudaBuffer),
+}
+
+/// The gradient of one input, on loan to a backward on a GPU.
+pub(crate) struct CudaGradient {
+    place: CudaPlace,
+    /// Where it is.
+    pub pointer: u64,
+    /// Whether to add to what is there; otherwise every element must be written.
+    pub accumulate: bool,
+}
+
+/// A gradient of a node, where it was computed.
+enum NodeGradient {
+    Host(Buffer),
+    Cuda(CudaBuffer),
 }
 
 /// All gradients of one run backward.
 pub(crate) struct GradientStore<'a> {
     device: Device,
     tape: u64,
-    nodes: Vec<Option<Buffer>>,
+    nodes: Vec<Option<NodeGradient>>,
     arenas: Vec<(u64, Vec<ParameterSlot<'a>>)>,
     checking: bool,
     current: (&'static str, usize),
@@ -105,19 +173,16 @@ impl<'a> GradientStore<'a> {
         tape: u64,
         nodes: usize,
         arenas: &'a mut [&mut Gradients],
-    ) -> Self {
-        let arenas = arenas.iter_mut().map(|arena| (arena.arena, arena.split())).collect();
+    ) -> Result<Self> {
+        let slots = arenas.iter_mut().map(|arena| match device.gpu() {
+            Some(cuda) => Ok((arena.arena, arena.split_on(cuda)?)),
+            None => Ok((arena.arena, arena.split())),
+        });
+        let arenas = slots.collect::<Result<_>>()?;
         let nodes = std::iter::repeat_with(|| None).take(nodes).collect();
         let current = ("loss", 0);
-        Self {
-            device: device.clone(),
-            tape,
-            nodes,
-            arenas,
-            checking: false,
-            current,
-            culprit: None,
-        }
+        let device = device.clone();
+        Ok(Self { device, tape, nodes, arenas, checking: false, current, culprit: None })
     }
 
     pub(crate) fn check(&mut self, checking: bool) {
@@ -132,12 +197,52 @@ impl<'a> GradientStore<'a> {
         &self.device
     }
 
-    pub(crate) fn upstream(&mut self, index: usize) -> Option<Buffer> {
-        self.nodes[index].take()
+    fn cuda(&self) -> &Arc<Cuda> {
+        self.device.gpu().expect("gradients are on a GPU only where the device is one")
     }
 
-    pub(crate) fn finish(self) -> (Vec<Option<Buffer>>, Option<String>) {
-        (self.nodes, self.culprit)
+    fn to_host(&self, gradient: NodeGradient) -> Buffer {
+        match gradient {
+            NodeGradient::Host(buffer) => buffer,
+            NodeGradient::Cuda(source) => {
+                let mut buffer = self.device.buffer(source.length());
+                source.read(&mut buffer).unwrap_or_else(|error| panic!("{error}"));
+                buffer
+            }
+        }
+    }
+
+    fn to_cuda(&self, gradient: NodeGradient, element: Element) -> Result<CudaBuffer> {
+        match gradient {
+            NodeGradient::Cuda(buffer) if buffer.element() == element => Ok(buffer),
+            NodeGradient::Cuda(buffer) => self.cuda().converted(&buffer, element),
+            NodeGradient::Host(buffer) => {
+                let uploaded = self.cuda().upload(&buffer)?;
+                self.to_cuda(NodeGradient::Cuda(uploaded), element)
+            }
+        }
+    }
+
+    /// The gradient of a node's output, for a backward on the host.
+    pub(crate) fn upstream(&mut self, index: usize) -> Option<Buffer> {
+        let gradient = self.nodes[index].take()?;
+        Some(self.to_host(gradient))
+    }
+
+    /// The gradient of a node's output, for a backward on a GPU.
+    pub(crate) fn upstream_cuda(
+        &mut self,
+        index: usize,
+        element: Element,
+    ) -> Result<Option<CudaBuffer>> {
+        let Some(gradient) = self.nodes[index].take() else { return Ok(None) };
+        self.to_cuda(gradient, element).map(Some)
+    }
+
+    pub(crate) fn finish(mut self) -> (Vec<Option<Buffer>>, Option<String>) {
+        let nodes = std::mem::take(&mut self.nodes);
+        let nodes = nodes.into_iter().map(|node| node.map(|gradient| self.to_host(gradient)));
+        (nodes.collect(), self.culprit)
     }
 
     /// Borrows the gradient of `input` to write or add to; `None` when nobody wants it. Give it
@@ -147,36 +252,173 @@ impl<'a> GradientStore<'a> {
             Origin::Constant => None,
             Origin::Node { tape, index } => {
                 debug_assert_eq!(tape, self.tape);
-                let kept = self.nodes[index].take();
+                let kept = self.nodes[index].take().map(|gradient| self.to_host(gradient));
                 let accumulate = kept.is_some();
                 let elements = input.shape().elements();
                 let buffer = kept.unwrap_or_else(|| self.device.buffer(elements));
                 Some(GradientBuffer { place: Place::Node(buffer), accumulate })
             }
             Origin::Parameter { arena, index } => {
+                let device = self.device.clone();
                 let slot = self.parameter_slot(arena, index)?;
-                let values = slot.values.take().expect("each gradient is given back");
                 let accumulate = *slot.written;
-                Some(GradientBuffer { place: Place::Parameter(values), accumulate })
+                let place = match &mut slot.place {
+                    SlotPlace::Host(values) => {
+                        Place::Parameter(values.take().expect("each gradient is given back"))
+                    }
+                    SlotPlace::Cuda { pointer, length } => {
+                        let mut buffer = device.buffer(*length);
+                        if accumulate {
+                            let context = device.gpu().expect("the arena is on it").context();
+                            let read = context.read(*pointer, &mut buffer);
+                            read.unwrap_or_else(|error| panic!("{error}"));
+                        }
+                        Place::Staged(buffer)
+                    }
+                };
+                Some(GradientBuffer { place, accumulate })
             }
         }
     }
 
     /// Returns what [`GradientStore::take`] lent.
     pub(crate) fn give(&mut self, input: &Tensor, buffer: GradientBuffer<'a>) {
-        if self.checking && self.culprit.is_none() && !buffer.iter().all(|x| x.is_finite()) {
-            let (operation, index) = self.current;
-            self.culprit = Some(format!("a gradient made by {operation} (operation {index})"));
-        }
+        self.examine(|| buffer.iter().all(|x| x.is_finite()));
         match (input.origin(), buffer.place) {
-            (Origin::Node { index, .. }, Place::Node(values)) => self.nodes[index] = Some(values),
-            (Origin::Parameter { arena, index }, Place::Parameter(values)) => {
+            (Origin::Node { index, .. }, Place::Node(values)) => {
+                self.nodes[index] = Some(NodeGradient::Host(values));
+            }
+            (Origin::Parameter { arena, index }, place) => {
+                let device = self.device.clone();
                 let slot = self.parameter_slot(arena, index).expect("it was taken from here");
-                slot.values = Some(values);
                 *slot.written = true;
+                match (&mut slot.place, place) {
+                    (SlotPlace::Host(home), Place::Parameter(values)) => *home = Some(values),
+                    (SlotPlace::Cuda { pointer, .. }, Place::Staged(values)) => {
+                        let cuda = device.gpu().expect("the arena is on it");
+                        let written = cuda.write(*pointer, &values);
+                        written.unwrap_or_else(|error| panic!("{error}"));
+                    }
+                    _ => unreachable!("a gradient goes back to where it was taken from"),
+                }
             }
             _ => unreachable!("a gradient goes back to the input it was taken for"),
         }
+    }
+
+    /// Notes the operation at hand as the culprit unless its gradient is finite.
+    fn examine(&mut self, is_finite: impl FnOnce() -> bool) {
+        if self.checking && self.culprit.is_none() && !is_finite() {
+            let (operation, index) = self.current;
+            self.culprit = Some(format!("a gradient made by {operation} (operation {index})"));
+        }
+    }
+
+    /// [`GradientStore::take`] for a backward on a GPU, as numbers of type `element`. Give it back
+    /// with [`GradientStore::give_cuda`].
+    pub(crate) fn take_cuda(
+        &mut self,
+        input: &Tensor,
+        element: Element,
+    ) -> Result<Option<CudaGradient>> {
+        let length = input.shape().elements();
+        let (own, node) = match input.origin() {
+            Origin::Constant => return Ok(None),
+            Origin::Node { tape, index } => {
+                debug_assert_eq!(tape, self.tape);
+                (input.element(self.cuda()), Some(index))
+            }
+            Origin::Parameter { arena, index } => {
+                let Some(slot) = self.parameter_slot(arena, index) else { return Ok(None) };
+                let SlotPlace::Cuda { pointer, .. } = slot.place else {
+                    unreachable!("the arenas of a GPU's tape are on it")
+                };
+                let accumulate = *slot.written;
+                if element == Element::F32 {
+                    let place = CudaPlace::Parameter;
+                    return Ok(Some(CudaGradient { place, pointer, accumulate }));
+                }
+                (Element::F32, None)
+            }
+        };
+        let place = match node {
+            Some(index) if own == element => {
+                let kept = self.nodes[index].take();
+                let accumulate = kept.is_some();
+                let buffer = match kept {
+                    Some(gradient) => self.to_cuda(gradient, own)?,
+                    None => self.cuda().buffer(own, length)?,
+                };
+                let pointer = buffer.pointer();
+                let place = CudaPlace::Node(buffer);
+                return Ok(Some(CudaGradient { place, pointer, accumulate }));
+            }
+            _ => self.cuda().buffer(element, length)?,
+        };
+        let pointer = place.pointer();
+        let place = CudaPlace::Temporary(place);
+        Ok(Some(CudaGradient { place, pointer, accumulate: false }))
+    }
+
+    /// Returns what [`GradientStore::take_cuda`] lent.
+    pub(crate) fn give_cuda(&mut self, input: &Tensor, gradient: CudaGradient) -> Result<()> {
+        match (input.origin(), gradient.place) {
+            (Origin::Node { index, .. }, CudaPlace::Node(buffer)) => {
+                if self.checking {
+                    let mut values = vec![0.0; buffer.length()];
+                    buffer.read(&mut values)?;
+                    self.examine(|| values.iter().all(|x| x.is_finite()));
+                }
+                self.nodes[index] = Some(NodeGradient::Cuda(buffer));
+            }
+            (Origin::Parameter { arena, index }, CudaPlace::Parameter) => {
+                let slot = self.parameter_slot(arena, index).expect("it was taken from here");
+                *slot.written = true;
+            }
+            (_, CudaPlace::Temporary(buffer)) => self.add_cuda(input, &buffer)?,
+            _ => unreachable!("a gradient goes back to the input it was taken for"),
+        }
+        Ok(())
+    }
+
+    /// Lends the gradient of `input` on a GPU to `work(address, accumulate)`, if anybody wants it.
+    pub(crate) fn with_cuda(
+        &mut self,
+        input: &Tensor,
+        element: Element,
+        work: impl FnOnce(u64, bool) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(gradient) = self.take_cuda(input, element)? {
+            work(gradient.pointer, gradient.accumulate)?;
+            self.give_cuda(input, gradient)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a whole gradient; where it is the first one, the buffer itself moves in.
+    pub(crate) fn add_whole_cuda(&mut self, input: &Tensor, whole: CudaBuffer) -> Result<()> {
+        match input.origin() {
+            Origin::Node { index, .. }
+                if self.nodes[index].is_none() && whole.element() == input.element(self.cuda()) =>
+            {
+                let (pointer, place) = (whole.pointer(), CudaPlace::Node(whole));
+                self.give_cuda(input, CudaGradient { place, pointer, accumulate: false })
+            }
+            _ => self.add_cuda(input, &whole),
+        }
+    }
+
+    /// Adds a gradient that was gathered elsewhere on the GPU.
+    pub(crate) fn add_cuda(&mut self, input: &Tensor, gathered: &CudaBuffer) -> Result<()> {
+        let cuda = self.cuda().clone();
+        let own = match input.origin() {
+            Origin::Parameter { .. } => Element::F32,
+            _ => input.element(&cuda),
+        };
+        let source = (gathered.pointer(), gathered.element());
+        self.with_cuda(input, own, |pointer, accumulate| {
+            cuda.convert(source, (pointer, own), gathered.length(), accumulate)
+        })
     }
 
     /// Lends the gradient of `input` to `work`, if anybody wants it.

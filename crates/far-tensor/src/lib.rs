@@ -1,4 +1,4 @@
-//! Tensors, tape autodiff and fused operations on the CPU: what a diffusion transformer needs to
+//! Tensors, tape autodiff and fused operations on the CPU and on GPUs: what a diffusion transformer needs to
 //! train, and nothing else.
 //!
 //! - A [`Tensor`] is a contiguous row-major array of f32. A [`Tape`] has the operations as methods
@@ -35,7 +35,9 @@
 mod arena;
 mod buffer;
 mod checkpoint;
+mod cuda;
 mod device;
+mod device_choice;
 mod error;
 mod gradient;
 mod initialization;
@@ -47,6 +49,7 @@ mod profile;
 mod random;
 mod shape;
 mod step;
+mod storage;
 mod tape;
 mod tensor;
 #[cfg(test)]
@@ -57,7 +60,9 @@ mod vectorize;
 pub use arena::{ArenaBuilder, ParameterId, Parameters};
 pub use buffer::{Buffer, Pool};
 pub use checkpoint::{Checkpoint, CheckpointWriter, Matching};
+pub use cuda::{MemoryUse, Precision};
 pub use device::Device;
+pub use device_choice::DeviceChoice;
 pub use error::{Error, Result};
 pub use gradient::Gradients;
 pub use initialization::Initialization;

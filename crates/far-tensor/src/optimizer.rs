@@ -8,8 +8,10 @@
 //! [`ArenaBuilder::set_rate`]: crate::ArenaBuilder::set_rate
 
 use crate::buffer::Buffer;
+use crate::cuda::{Cuda, Precision, UpdatePlaces};
 use crate::gradient::Gradients;
 use crate::parallel::{Disjoint, GRAIN, for_ranges};
+use crate::storage::Storage;
 use crate::vectorize::{fused, lane_sum, vectorized};
 use crate::{Error, Parameters, Result};
 use std::ops::Range;
@@ -72,21 +74,21 @@ pub struct Update {
 pub struct AdamW {
     config: AdamWConfig,
     updates: u64,
-    first: Buffer,
-    second: Buffer,
-    average: Option<Buffer>,
+    first: Storage,
+    second: Storage,
+    average: Option<Storage>,
 }
 
 impl AdamW {
     /// An optimizer for these parameters; the average begins as a copy of them.
     pub fn new(config: AdamWConfig, parameters: &Parameters) -> Self {
-        let length = parameters.values().len();
+        let length = parameters.length();
         let average = config.average_decay.map(|_| {
             let mut copy = Buffer::zeroed(length);
             copy.copy_from_slice(parameters.values());
-            copy
+            copy.into()
         });
-        let (first, second) = (Buffer::zeroed(length), Buffer::zeroed(length));
+        let (first, second) = (Buffer::zeroed(length).into(), Buffer::zeroed(length).into());
         Self { config, updates: 0, first, second, average }
     }
 
@@ -102,20 +104,23 @@ impl AdamW {
 
     /// The moving average of the parameters, in the arena's layout.
     pub fn average(&self) -> Option<&[f32]> {
-        self.average.as_deref()
+        self.average.as_ref().map(|average| &**average.host())
     }
 
     /// The state to save: the number of updates and the flat buffers by name.
     pub(crate) fn state(&self) -> (u64, Vec<(&'static str, &[f32])>) {
-        let mut buffers = vec![("first", &*self.first), ("second", &*self.second)];
-        buffers.extend(self.average.as_deref().map(|average| ("average", average)));
+        let mut buffers = vec![("first", &**self.first.host()), ("second", &**self.second.host())];
+        buffers.extend(self.average().map(|average| ("average", average)));
         (self.updates, buffers)
     }
 
     /// The state to load into, as in [`AdamW::state`].
     pub(crate) fn state_mut(&mut self) -> (&mut u64, Vec<(&'static str, &mut [f32])>) {
-        let mut buffers = vec![("first", &mut *self.first), ("second", &mut *self.second)];
-        buffers.extend(self.average.as_deref_mut().map(|average| ("average", average)));
+        let [first, second] =
+            [&mut self.first, &mut self.second].map(|part| &mut **part.host_mut());
+        let mut buffers = vec![("first", first), ("second", second)];
+        let average = self.average.as_mut().map(|average| &mut **average.host_mut());
+        buffers.extend(average.map(|average| ("average", average)));
         (&mut self.updates, buffers)
     }
 
@@ -146,14 +151,22 @@ impl AdamW {
         parameters: &mut Parameters,
         gradients: &mut Gradients,
     ) -> Result<Update> {
-        let flat = gradients.completed();
-        let norm = global_norm(flat);
+        let number = self.updates + 1;
+        let learning_rate = self.rate(number);
+        let norm = match gradients.gpu() {
+            Some(cuda) => self.update_on(&cuda, parameters, gradients, number)?,
+            None => self.update_here(parameters, gradients, number)?,
+        };
+        self.updates = number;
+        gradients.clear();
+        Ok(Update { number, gradient_norm: norm as f32, learning_rate })
+    }
+
+    /// The numbers of update `number`, given the gradient norm.
+    fn constants(&self, number: u64, norm: f64) -> Result<Constants> {
         if !norm.is_finite() {
             return Err(Error::non_finite("gradient norm", norm, None));
         }
-        let rates = parameters.rates();
-        let values = parameters.values_mut()?;
-        let number = self.updates + 1;
         let learning_rate = self.rate(number);
         let clip = match self.config.clip {
             // The small number is the custom of the frameworks people compare with.
@@ -161,7 +174,7 @@ impl AdamW {
             _ => 1.0,
         };
         let correction = |decay: f32| 1.0 - f64::from(decay).powf(number as f64);
-        let constants = Constants {
+        Ok(Constants {
             clip,
             first: self.config.first_decay,
             second: self.config.second_decay,
@@ -170,12 +183,26 @@ impl AdamW {
             root: (1.0 / correction(self.config.second_decay).sqrt()) as f32,
             decay: learning_rate * self.config.weight_decay,
             average: 1.0 - self.average_decay(number),
-        };
+        })
+    }
+
+    /// The update on the CPU; returns the gradient norm.
+    fn update_here(
+        &mut self,
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
+        number: u64,
+    ) -> Result<f64> {
+        let flat: &[f32] = gradients.completed();
+        let norm = global_norm(flat);
+        let constants = self.constants(number, norm)?;
+        let rates = parameters.rates();
+        let values = parameters.values_mut()?;
         let length = values.len();
-        let (values, first) = (Disjoint::new(values), Disjoint::new(&mut self.first));
-        let second = Disjoint::new(&mut self.second);
-        let average = self.average.as_deref_mut().map(Disjoint::new);
-        let flat: &[f32] = flat;
+        let values = Disjoint::new(values);
+        let first = Disjoint::new(self.first.host_mut());
+        let second = Disjoint::new(self.second.host_mut());
+        let average = self.average.as_mut().map(|average| Disjoint::new(average.host_mut()));
         for_ranges(length, GRAIN, |range| {
             for_rates(&rates, range, |range, rate| {
                 // SAFETY: the ranges are disjoint, in each of the four buffers.
@@ -190,9 +217,43 @@ impl AdamW {
                 }
             });
         });
-        self.updates = number;
-        gradients.clear();
-        Ok(Update { number, gradient_norm: norm as f32, learning_rate })
+        Ok(norm)
+    }
+
+    /// The update on a GPU; returns the gradient norm.
+    fn update_on(
+        &mut self,
+        cuda: &Cuda,
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
+        number: u64,
+    ) -> Result<f64> {
+        let length = parameters.length();
+        let flat = gradients.completed_on(cuda)?;
+        let norm = cuda.norm(flat, length)?;
+        let constants = self.constants(number, norm)?;
+        let rates = parameters.rates();
+        let with_half = cuda.precision() == Precision::Bf16;
+        let [values, half] = parameters.storage_mut()?.on_mut(cuda, with_half)?;
+        let average = match &mut self.average {
+            Some(average) => average.on_mut(cuda, false)?[0],
+            None => 0,
+        };
+        let places = UpdatePlaces {
+            values,
+            half,
+            first: self.first.on_mut(cuda, false)?[0],
+            second: self.second.on_mut(cuda, false)?[0],
+            average,
+            gradients: flat,
+        };
+        let mut outcome = Ok(());
+        for_rates(&rates, 0..length, |range, rate| {
+            if outcome.is_ok() {
+                outcome = cuda.adamw(places.from(range.start), range.len(), constants.times(rate));
+            }
+        });
+        outcome.map(|()| norm)
     }
 }
 
@@ -230,16 +291,17 @@ vectorized! {
     }
 }
 
+/// The numbers of one update.
 #[derive(Clone, Copy)]
-struct Constants {
-    clip: f32,
-    first: f32,
-    second: f32,
-    epsilon: f32,
-    step: f32,
-    root: f32,
-    decay: f32,
-    average: f32,
+pub(crate) struct Constants {
+    pub clip: f32,
+    pub first: f32,
+    pub second: f32,
+    pub epsilon: f32,
+    pub step: f32,
+    pub root: f32,
+    pub decay: f32,
+    pub average: f32,
 }
 
 impl Constants {

@@ -53,12 +53,13 @@ impl Trained {
         for part in 0..micro_batches {
             let mut tape = Tape::recording(device);
             let value = loss(&mut tape, &self.parameters, part)?;
+            tape.backward(&value, share, &mut [&mut self.gradients])?;
+            // Looked at only now: a GPU would have to be waited for in the middle.
             mean += share * value.item()?;
             if !mean.is_finite() {
                 drop((value, tape));
                 return Err(self.blame(device, "loss", mean.into(), part, &mut loss));
             }
-            tape.backward(&value, share, &mut [&mut self.gradients])?;
         }
         match self.optimizer.update(&mut self.parameters, &mut self.gradients) {
             Ok(update) => Ok(Step { loss: mean, update }),

@@ -5,7 +5,9 @@
 //! inference tape keeps nothing, so an intermediate result is freed as soon as the caller drops it.
 
 use crate::buffer::Buffer;
+use crate::cuda::{Cuda, CudaBuffer, Element};
 use crate::gradient::{GradientStore, Gradients};
+use crate::storage::Storage;
 use crate::tensor::Origin;
 use crate::{Device, Error, Result, Shape, Tensor};
 use std::sync::Arc;
@@ -18,9 +20,27 @@ pub(crate) trait Backward: Send {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>);
 }
 
+/// The backward of one operation recorded on a GPU.
+pub(crate) trait CudaBackward: Send {
+    /// Turns the gradient of the output, of its element type, into gradients of the inputs.
+    fn backward(
+        &self,
+        cuda: &Cuda,
+        upstream: CudaBuffer,
+        gradients: &mut GradientStore<'_>,
+    ) -> Result<()>;
+}
+
+enum NodeBackward {
+    /// A variable.
+    None,
+    Host(Box<dyn Backward>),
+    Cuda(Element, Box<dyn CudaBackward>),
+}
+
 struct Node {
     operation: &'static str,
-    backward: Option<Box<dyn Backward>>,
+    backward: NodeBackward,
 }
 
 /// Records operations and runs them backward.
@@ -92,6 +112,11 @@ impl Tape {
         &self.device
     }
 
+    /// The GPU that the operations run on, if it is one.
+    pub(crate) fn cuda(&self) -> Option<Arc<Cuda>> {
+        self.device.gpu().cloned()
+    }
+
     /// The first operation whose result or gradient was not finite, if this tape looks for it.
     pub fn culprit(&self) -> Option<&str> {
         self.culprit.as_deref()
@@ -107,9 +132,9 @@ impl Tape {
         let mut buffer = self.device.buffer(values.shape().elements());
         buffer.copy_from_slice(values.values());
         let index = self.nodes.len();
-        self.nodes.push(Node { operation: "variable", backward: None });
+        self.nodes.push(Node { operation: "variable", backward: NodeBackward::None });
         let origin = Origin::Node { tape: self.number, index };
-        Tensor::new(*values.shape(), Arc::new(buffer), 0, origin)
+        Tensor::of_host(*values.shape(), buffer, origin)
     }
 
     /// Whether a gradient is to flow to `tensor` on this tape.
@@ -146,7 +171,42 @@ impl Tape {
             profile.add(operation, now - *clock);
             *clock = now;
         }
-        let storage = Arc::new(buffer);
+        let storage = Arc::new(buffer.into());
+        self.keep(operation, shape, storage, inputs, |output| {
+            NodeBackward::Host(Box::new(backward(output)))
+        })
+    }
+
+    /// [`Tape::record`] for the result of a GPU.
+    pub(crate) fn record_cuda<B: CudaBackward + 'static>(
+        &mut self,
+        operation: &'static str,
+        shape: Shape,
+        buffer: CudaBuffer,
+        inputs: &[&Tensor],
+        backward: impl FnOnce(&Tensor) -> B,
+    ) -> Tensor {
+        let element = buffer.element();
+        let storage: Arc<Storage> = Arc::new(buffer.into());
+        if self.checking && self.culprit.is_none() {
+            let finite = storage.host().iter().all(|x| x.is_finite());
+            let index = self.nodes.len();
+            self.culprit =
+                (!finite).then(|| format!("the result of {operation} (operation {index})"));
+        }
+        self.keep(operation, shape, storage, inputs, |output| {
+            NodeBackward::Cuda(element, Box::new(backward(output)))
+        })
+    }
+
+    fn keep(
+        &mut self,
+        operation: &'static str,
+        shape: Shape,
+        storage: Arc<Storage>,
+        inputs: &[&Tensor],
+        backward: impl FnOnce(&Tensor) -> NodeBackward,
+    ) -> Tensor {
         let wanted = inputs.iter().any(|input| self.wants(input));
         if !wanted {
             return Tensor::new(shape, storage, 0, Origin::Constant);
@@ -155,7 +215,7 @@ impl Tape {
         let output = Tensor::new(shape, storage, 0, origin);
         // The node keeps the values without their origin: its own gradient is of no use to it.
         let backward = backward(&output.detach());
-        self.nodes.push(Node { operation, backward: Some(Box::new(backward)) });
+        self.nodes.push(Node { operation, backward });
         output
     }
 
@@ -165,7 +225,7 @@ impl Tape {
     /// none. Use a `scale` of 1/n to average over n micro-batches.
     ///
     /// # Errors
-    /// If `loss` has not exactly one element.
+    /// If `loss` has not exactly one element, or a GPU has no room or has failed.
     pub fn backward(
         &mut self,
         loss: &Tensor,
@@ -173,7 +233,7 @@ impl Tape {
         arenas: &mut [&mut Gradients],
     ) -> Result<VariableGradients> {
         loss.expect("backward", loss.shape().elements() == 1, || "a loss has one element".into())?;
-        let mut store = GradientStore::new(&self.device, self.number, self.nodes.len(), arenas);
+        let mut store = GradientStore::new(&self.device, self.number, self.nodes.len(), arenas)?;
         store.check(self.checking && self.culprit.is_none());
         if self.wants(loss) {
             let mut seed = self.device.buffer(1);
@@ -182,13 +242,22 @@ impl Tape {
         }
         for index in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[index];
-            let Some(backward) = node.backward.take() else { continue };
-            if let Some(upstream) = store.upstream(index) {
-                store.enter(node.operation, index);
-                let start = self.device.profile().map(|_| Instant::now());
-                backward.backward(upstream, &mut store);
-                if let (Some(profile), Some(start)) = (self.device.profile(), start) {
-                    profile.add(node.operation, start.elapsed());
+            store.enter(node.operation, index);
+            // What the node kept is freed as soon as its backward is done.
+            match std::mem::replace(&mut node.backward, NodeBackward::None) {
+                NodeBackward::None => {}
+                NodeBackward::Host(backward) => {
+                    let Some(upstream) = store.upstream(index) else { continue };
+                    let start = self.device.profile().map(|_| Instant::now());
+                    backward.backward(upstream, &mut store);
+                    if let (Some(profile), Some(start)) = (self.device.profile(), start) {
+                        profile.add(node.operation, start.elapsed());
+                    }
+                }
+                NodeBackward::Cuda(element, backward) => {
+                    let Some(upstream) = store.upstream_cuda(index, element)? else { continue };
+                    let cuda = self.device.gpu().expect("it recorded the node");
+                    backward.backward(cuda, upstream, &mut store)?;
                 }
             }
         }

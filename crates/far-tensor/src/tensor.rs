@@ -1,7 +1,9 @@
-//! Contiguous row-major tensors of f32.
+//! Contiguous row-major tensors.
 
 use crate::buffer::Buffer;
-use crate::{Error, Result, Shape};
+use crate::cuda::{Cuda, Element};
+use crate::storage::Storage;
+use crate::{Device, Error, Result, Shape};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,11 +18,12 @@ pub(crate) enum Origin {
     Parameter { arena: u64, index: usize },
 }
 
-/// A contiguous row-major array of f32 with a shape; clones share the elements.
+/// A contiguous row-major array with a shape; clones share the elements. The elements are f32; a GPU
+/// may compute them as bfloat16.
 #[derive(Clone)]
 pub struct Tensor {
     shape: Shape,
-    storage: Arc<Buffer>,
+    storage: Arc<Storage>,
     offset: usize,
     origin: Origin,
 }
@@ -41,17 +44,21 @@ impl Tensor {
         }
         let mut buffer = Buffer::zeroed(values.len());
         buffer.copy_from_slice(values);
-        Ok(Self::new(shape, Arc::new(buffer), 0, Origin::Constant))
+        Ok(Self::of_host(shape, buffer, Origin::Constant))
     }
 
     /// A tensor of zeros.
     pub fn zeros(shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
-        Self::new(shape, Arc::new(Buffer::zeroed(shape.elements())), 0, Origin::Constant)
+        Self::of_host(shape, Buffer::zeroed(shape.elements()), Origin::Constant)
     }
 
-    pub(crate) fn new(shape: Shape, storage: Arc<Buffer>, offset: usize, origin: Origin) -> Self {
-        debug_assert!(offset + shape.elements() <= storage.len());
+    pub(crate) fn of_host(shape: Shape, buffer: Buffer, origin: Origin) -> Self {
+        Self::new(shape, Arc::new(buffer.into()), 0, origin)
+    }
+
+    pub(crate) fn new(shape: Shape, storage: Arc<Storage>, offset: usize, origin: Origin) -> Self {
+        debug_assert!(offset + shape.elements() <= storage.length());
         Self { shape, storage, offset, origin }
     }
 
@@ -60,9 +67,37 @@ impl Tensor {
         &self.shape
     }
 
-    /// The elements in row-major order.
+    /// The elements in row-major order. Where they are on a GPU, this waits for it and fetches them.
+    ///
+    /// # Panics
+    /// If they are on a GPU that has failed.
     pub fn values(&self) -> &[f32] {
-        &self.storage[self.offset..self.offset + self.shape.elements()]
+        &self.storage.host()[self.offset..self.offset + self.shape.elements()]
+    }
+
+    /// What a GPU computes with where this takes part, and so what the gradient is there.
+    pub(crate) fn element(&self, cuda: &Cuda) -> Element {
+        self.storage.born().unwrap_or(cuda.element())
+    }
+
+    /// The address of the elements on a GPU.
+    ///
+    /// # Errors
+    /// If it has no room, has failed, or is another than the one that they are on.
+    pub(crate) fn pointer(&self, cuda: &Cuda, element: Element) -> Result<u64> {
+        let buffer = self.storage.on(cuda, element)?;
+        Ok(buffer.pointer() + (self.offset * element.size()) as u64)
+    }
+
+    /// Brings the elements to the device now rather than when they are first needed there.
+    ///
+    /// # Errors
+    /// If a GPU has no room or has failed.
+    pub fn prepare(&self, device: &Device) -> Result<()> {
+        match device.gpu() {
+            Some(cuda) => self.pointer(cuda, self.element(cuda)).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// The only element of a one-element tensor.

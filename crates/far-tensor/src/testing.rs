@@ -1,6 +1,8 @@
 //! What the tests of operations share: seeded data, comparison, finite differences.
 
-use crate::{Device, Random, Result, Shape, Tape, Tensor};
+use crate::{Device, Precision, Random, Result, Shape, Tape, Tensor};
+use std::io::Write;
+use std::sync::OnceLock;
 
 /// Seeded normal values of a shape.
 pub(crate) fn normal(shape: impl Into<Shape>, seed: u64) -> Tensor {
@@ -29,9 +31,52 @@ pub(crate) fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
     }
 }
 
-/// The value of an operation on an inference tape over poisoned memory.
-pub(crate) fn evaluate(operation: impl FnOnce(&mut Tape) -> Result<Tensor>) -> Tensor {
-    operation(&mut Tape::inference(&Device::poisoned())).expect("the operation accepts its input")
+/// GPUs of every precision with poisoned memory: none where there is no GPU, which is said once.
+fn gpus() -> &'static [(Precision, Device)] {
+    static GPUS: OnceLock<Vec<(Precision, Device)>> = OnceLock::new();
+    GPUS.get_or_init(|| {
+        let opened = Precision::ALL.map(|precision| (precision, Device::poisoned_cuda(precision)));
+        if let [(_, Err(error)), ..] = &opened {
+            // Past the tests' capture of their output: what is skipped must be seen.
+            let _ = writeln!(std::io::stderr(), "skipping all checks on a GPU: {error}");
+        }
+        let usable = opened.into_iter().filter_map(|(name, device)| Some((name, device.ok()?)));
+        usable.collect()
+    })
+}
+
+/// Fails unless ‖found − expected‖ is within a tolerance times ‖expected‖.
+fn assert_near(found: &[f32], expected: &[f32], tolerance: f64, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}: lengths differ");
+    let square = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
+    let pairs = || found.iter().zip(expected);
+    // Infinities and what is not a number must be the same.
+    let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
+    let off = |(a, b): (&f32, &f32)| if same(*a, *b) { 0.0 } else { f64::from(a - b) };
+    let distance = square(&mut pairs().map(off));
+    let size = square(&mut expected.iter().map(|x| f64::from(*x)).filter(|x| x.is_finite()));
+    // What cancels to nearly nothing is compared with what one element of order 1 loses.
+    let bound = tolerance * (size.sqrt() + 0.1 * (expected.len() as f64).sqrt());
+    assert!(distance.sqrt() <= bound, "{what}: off by {}, allowed {bound}", distance.sqrt());
+}
+
+/// The value of an operation on an inference tape over poisoned memory; GPUs must agree with it.
+pub(crate) fn evaluate(operation: impl Fn(&mut Tape) -> Result<Tensor>) -> Tensor {
+    let value = |device: &Device| {
+        operation(&mut Tape::inference(device)).expect("the operation accepts its input")
+    };
+    let expected = value(&Device::poisoned());
+    for (precision, device) in gpus() {
+        let tolerance = match precision {
+            Precision::F32 => 2e-5,
+            Precision::Tf32 => 3e-3,
+            Precision::Bf16 => 3e-2,
+        };
+        let found = value(device);
+        assert_eq!(found.shape(), expected.shape());
+        assert_near(found.values(), expected.values(), tolerance, precision.name());
+    }
+    expected
 }
 
 /// Compares the gradients of an operation with central finite differences, for every input.
@@ -52,19 +97,10 @@ pub(crate) fn check_gradients_within(
     operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
 ) {
     let device = Device::poisoned();
-    let mut tape = Tape::recording(&device);
-    let variables: Vec<Tensor> = inputs.iter().map(|input| tape.variable(input)).collect();
-    let first = operation(&mut tape, &variables).expect("the operation accepts its input");
-    let second = operation(&mut tape, &variables).expect("the operation accepts its input");
-    let weights = normal(*first.shape(), 77);
-    let mut weigh = |output: &Tensor| {
-        let product = tape.multiply(output, &weights).expect("same shape");
-        tape.sum(&product).expect("a sum exists")
-    };
-    let (left, right) = (weigh(&first), weigh(&second));
-    let loss = tape.add(&left, &right).expect("two scalars");
-    let gradients = tape.backward(&loss, 0.5, &mut []).expect("a scalar loss");
+    let gradients = compare_gradients(inputs, &operation);
 
+    let shape = *operation(&mut Tape::inference(&device), inputs).expect("as before").shape();
+    let weights = normal(shape, 77);
     let value = |inputs: &[Tensor]| -> f64 {
         let output = operation(&mut Tape::inference(&device), inputs).expect("as before");
         let products = output.values().iter().zip(weights.values());
@@ -72,8 +108,7 @@ pub(crate) fn check_gradients_within(
     };
     const STEP: f32 = 4e-3;
     for (position, input) in inputs.iter().enumerate() {
-        let zeros = vec![0.0; input.shape().elements()];
-        let analytic = gradients.of(&variables[position]).unwrap_or(&zeros);
+        let analytic = &gradients[position];
         for element in 0..input.shape().elements() {
             let moved = |delta: f32| -> f64 {
                 let mut values = input.values().to_vec();
@@ -91,4 +126,52 @@ pub(crate) fn check_gradients_within(
             );
         }
     }
+}
+
+/// The gradient of the weighted sum of an operation's output for each input; the operation is applied
+/// twice, and the mean taken.
+fn gradients_on(
+    device: &Device,
+    inputs: &[Tensor],
+    operation: &impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) -> Vec<Vec<f32>> {
+    let mut tape = Tape::recording(device);
+    let variables: Vec<Tensor> = inputs.iter().map(|input| tape.variable(input)).collect();
+    let first = operation(&mut tape, &variables).expect("the operation accepts its input");
+    let second = operation(&mut tape, &variables).expect("the operation accepts its input");
+    let weights = normal(*first.shape(), 77);
+    let mut weigh = |output: &Tensor| {
+        let product = tape.multiply(output, &weights).expect("same shape");
+        tape.sum(&product).expect("a sum exists")
+    };
+    let (left, right) = (weigh(&first), weigh(&second));
+    let loss = tape.add(&left, &right).expect("two scalars");
+    let gradients = tape.backward(&loss, 0.5, &mut []).expect("a scalar loss");
+    let of = |variable: &Tensor| match gradients.of(variable) {
+        Some(gradient) => gradient.to_vec(),
+        None => vec![0.0; variable.shape().elements()],
+    };
+    variables.iter().map(of).collect()
+}
+
+/// The gradients of an operation on the CPU, with which those on GPUs must agree; for sizes that finite
+/// differences would take too long for.
+pub(crate) fn compare_gradients(
+    inputs: &[Tensor],
+    operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) -> Vec<Vec<f32>> {
+    let gradients = gradients_on(&Device::poisoned(), inputs, &operation);
+    for (precision, gpu) in gpus() {
+        let tolerance = match precision {
+            Precision::F32 => 1e-4,
+            Precision::Tf32 => 6e-3,
+            Precision::Bf16 => 5e-2,
+        };
+        let found = gradients_on(gpu, inputs, &operation);
+        for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
+            let what = format!("{precision}, gradient of input {position}");
+            assert_near(found, expected, tolerance, &what);
+        }
+    }
+    gradients
 }

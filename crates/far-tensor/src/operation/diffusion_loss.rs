@@ -101,7 +101,7 @@ impl Tape {
         }
         let shape = Shape::new(&[batch]);
         let [loss, error, bound] = parts;
-        let data = |buffer| Tensor::new(shape, Arc::new(buffer), 0, Origin::Constant);
+        let data = |buffer| Tensor::of_host(shape, buffer, Origin::Constant);
         let loss = self.record(operation, shape, loss, &[output], |_| samples);
         Ok(DiffusionLoss { loss, error: data(error), bound: data(bound) })
     }

@@ -17,7 +17,6 @@ use crate::tape::Backward;
 use crate::tensor::Origin;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
-use std::sync::Arc;
 
 impl Tape {
     /// KL(target ‖ softmax(scores)), the mean over the rows that have a valid element; a scalar.
@@ -41,7 +40,7 @@ impl Tape {
                 let mask = row_of(mask.values(), width, row);
                 part[0] = f32::from(mask.iter().any(|value| *value != 0.0));
             });
-            Tensor::new(Shape::new(&[rows]), Arc::new(valid), 0, Origin::Constant)
+            Tensor::of_host(Shape::new(&[rows]), valid, Origin::Constant)
         });
         self.statistic(&by_row.reshape([rows])?, valid.as_ref(), 0, Statistic::Mean)
     }

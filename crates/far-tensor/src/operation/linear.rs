@@ -23,6 +23,9 @@ impl Tape {
     /// If the widths do not fit.
     pub fn linear(&mut self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let sizes = sizes(x, weight, bias)?;
+        if let Some(cuda) = self.cuda() {
+            return self.linear_cuda(&cuda, sizes, [x, weight], bias, false);
+        }
         let mut output = self.device().buffer(sizes[0] * sizes[2]);
         forward(&mut output, sizes, x, weight, bias, |_, _| {});
         let inputs = [x, weight, bias.unwrap_or(weight)];
@@ -43,6 +46,9 @@ impl Tape {
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
         let sizes = sizes(x, weight, bias)?;
+        if let Some(cuda) = self.cuda() {
+            return self.linear_cuda(&cuda, sizes, [x, weight], bias, true);
+        }
         let [rows, _, width] = sizes;
         let inputs = [x, weight, bias.unwrap_or(weight)];
         let keep = inputs.iter().any(|input| self.wants(input));

@@ -7,7 +7,6 @@
 use super::row::for_rows;
 use crate::tensor::Origin;
 use crate::{Error, Result, Shape, Tape, Tensor};
-use std::sync::Arc;
 
 /// P of diffusion timesteps and positions.
 const CUSTOMARY_PERIOD: f64 = 10_000.0;
@@ -56,7 +55,7 @@ impl Tape {
         for_rows(&mut output, width, 32 * width, |row, part| {
             waves(part, f64::from(values[row]), period, order);
         });
-        Ok(Tensor::new(shape, Arc::new(output), 0, Origin::Constant))
+        Ok(Tensor::of_host(shape, output, Origin::Constant))
     }
 }
 
@@ -89,7 +88,7 @@ pub fn position_table(rows: usize, columns: usize, width: usize) -> Result<Tenso
         waves(first, (place % columns) as f64, CUSTOMARY_PERIOD, WaveOrder::SineFirst);
         waves(second, (place / columns) as f64, CUSTOMARY_PERIOD, WaveOrder::SineFirst);
     });
-    Ok(Tensor::new(shape, Arc::new(table), 0, Origin::Constant))
+    Ok(Tensor::of_host(shape, table, Origin::Constant))
 }
 
 fn waves(target: &mut [f32], value: f64, period: f64, order: WaveOrder) {

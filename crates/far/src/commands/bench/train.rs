@@ -236,7 +236,7 @@ impl Runner {
         let mut known = 0.0;
         for (operation, time) in spent {
             let kind = match operation {
-                "linear" | "linear_gelu" => "linear_ms",
+                "linear" | "linear_gelu" | "feed_forward" => "linear_ms",
                 "self_attention" => "attention_ms",
                 _ => "elementwise_ms",
             };

@@ -1,0 +1,149 @@
+//! One GPU and the stream that all its work is ordered by.
+
+use super::library::unusable;
+use crate::{Error, Result};
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+
+/// A GPU with its primary context and one stream.
+pub(crate) struct Context {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+    /// What the maker calls it.
+    pub name: String,
+    /// Compute capability: major and minor.
+    pub capability: [i32; 2],
+    /// Bytes of its memory.
+    pub memory: usize,
+    /// Streaming multiprocessors.
+    pub processors: usize,
+}
+
+// SAFETY: the handles are not tied to a thread; every use binds the context to its own thread, and
+// the driver's functions may be called from any.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// The error of a failed call.
+pub(crate) fn failed(action: &'static str) -> impl Fn(DriverError) -> Error {
+    move |error| {
+        let reason = match error.error_string() {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => format!("{error:?}"),
+        };
+        Error::Cuda { action, reason }
+    }
+}
+
+impl Context {
+    /// The GPU with that number; the driver runs already.
+    pub(super) fn open(ordinal: usize) -> Result<Self> {
+        const CHOOSE: &str = "choose another with --device cuda:N, or use --device cpu";
+        let count = result::device::get_count().map_err(failed("counting the GPUs"))?;
+        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        if number >= count {
+            return Err(unusable(
+                format!("there is no GPU {ordinal}; the driver sees {count}"),
+                CHOOSE,
+            ));
+        }
+        let device = result::device::get(number).map_err(failed("opening the GPU"))?;
+        let name = result::device::get_name(device).map_err(failed("reading the GPU's name"))?;
+        use sys::CUdevice_attribute as Of;
+        let attribute = |of| {
+            // SAFETY: the device was just opened.
+            let value = unsafe { result::device::get_attribute(device, of) };
+            value.map_err(failed("reading the GPU's properties"))
+        };
+        let capability = [
+            attribute(Of::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(Of::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ];
+        if capability[0] < 8 {
+            let [major, minor] = capability;
+            let problem = format!("{name} has compute capability {major}.{minor}; 8.0 is needed");
+            return Err(unusable(problem, CHOOSE));
+        }
+        let processors = attribute(Of::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize;
+        // SAFETY: the device was just opened, and the context is released when this is dropped.
+        let (memory, context) = unsafe {
+            let memory = result::device::total_mem(device);
+            let memory = memory.map_err(failed("reading the GPU's memory"))?;
+            let context = result::primary_ctx::retain(device);
+            (memory, context.map_err(failed("starting the GPU's context"))?)
+        };
+        let mut this = Self {
+            device,
+            context,
+            stream: std::ptr::null_mut(),
+            name,
+            capability,
+            memory,
+            processors,
+        };
+        this.bind()?;
+        let kind = result::stream::StreamKind::NonBlocking;
+        this.stream = result::stream::create(kind).map_err(failed("making a stream"))?;
+        Ok(this)
+    }
+
+    /// Makes this GPU the calling thread's own; needed before any call of the driver.
+    pub(crate) fn bind(&self) -> Result<()> {
+        // SAFETY: the context is alive.
+        unsafe { result::ctx::set_current(self.context) }.map_err(failed("binding the GPU"))
+    }
+
+    /// Shared memory that a block may have, in bytes.
+    pub(super) fn shared_limit(&self) -> Result<usize> {
+        let of = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        // SAFETY: the device is open.
+        let limit = unsafe { result::device::get_attribute(self.device, of) };
+        Ok(limit.map_err(failed("reading the GPU's properties"))? as usize)
+    }
+
+    /// Bytes free on the GPU, whoever holds the others.
+    pub(crate) fn free_memory(&self) -> Result<usize> {
+        self.bind()?;
+        let info = result::mem_get_info().map_err(failed("reading the GPU's memory"))?;
+        Ok(info.0)
+    }
+
+    /// The stream.
+    pub(crate) fn stream(&self) -> sys::CUstream {
+        self.stream
+    }
+
+    /// Single-precision numbers at an address, after all work before.
+    pub(crate) fn read(&self, pointer: u64, target: &mut [f32]) -> Result<()> {
+        self.bind()?;
+        // SAFETY: callers own as many numbers at the address, and the stream is waited for before
+        // `target` is looked at.
+        let copied = unsafe { result::memcpy_dtoh_async(target, pointer, self.stream) };
+        copied.map_err(failed("reading from the GPU"))?;
+        self.synchronize()
+    }
+
+    /// Waits until all work is done.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(failed("waiting for the GPU"))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.bind().is_err() {
+            return;
+        }
+        // SAFETY: both are alive and nobody else holds them. A failure here has no remedy.
+        unsafe {
+            if !self.stream.is_null() {
+                let _ = result::stream::destroy(self.stream);
+            }
+            let _ = result::primary_ctx::release(self.device);
+        }
+    }
+}

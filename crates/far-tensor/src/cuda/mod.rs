@@ -1,0 +1,148 @@
+//! The GPU: its libraries, its memory, its kernels, its matrix products.
+//!
+//! Nothing here is needed to build or to run without a GPU: the driver, the compiler of kernels and
+//! the matrix library are looked for when a device is opened.
+
+mod context;
+mod kernel;
+mod library;
+mod memory;
+mod operation;
+mod optimizer;
+mod precision;
+mod product;
+mod program;
+mod transfer;
+
+use crate::profile::Profile;
+use crate::{Error, Result};
+use cudarc::cublaslt::sys::cublasComputeType_t;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use context::Context;
+pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
+pub use memory::MemoryUse;
+pub(crate) use memory::{CudaBuffer, CudaPool, Element};
+pub(crate) use optimizer::UpdatePlaces;
+pub use precision::Precision;
+pub(crate) use product::{Epilogue, Operand, Product};
+pub(crate) use program::{Program, programs};
+
+/// A GPU ready for work.
+pub(crate) struct Cuda {
+    pub(crate) pool: Arc<CudaPool>,
+    precision: Precision,
+    versions: library::Versions,
+    kernels: kernel::Kernels,
+    products: product::Products,
+    /// Shared memory that a block may have.
+    shared_limit: usize,
+    profile: OnceLock<Arc<Profile>>,
+    poisoned: bool,
+}
+
+impl Cuda {
+    /// The GPU with that number.
+    ///
+    /// # Errors
+    /// If a library is missing or too old, or there is no such GPU.
+    pub(crate) fn open(ordinal: usize, precision: Precision, poisoned: bool) -> Result<Arc<Self>> {
+        let versions = library::find()?;
+        let pool = CudaPool::of(ordinal)?;
+        let products = product::Products::new(&pool)?;
+        let shared_limit = pool.context().shared_limit()?;
+        Ok(Arc::new(Self {
+            pool,
+            precision,
+            versions,
+            kernels: kernel::Kernels::default(),
+            products,
+            shared_limit,
+            profile: OnceLock::new(),
+            poisoned,
+        }))
+    }
+
+    /// The chip and its stream.
+    pub(crate) fn context(&self) -> &Context {
+        self.pool.context()
+    }
+
+    /// The precision of what is computed.
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// What activations are made of.
+    pub(crate) fn element(&self) -> Element {
+        match self.precision {
+            Precision::Bf16 => Element::Bf16,
+            Precision::F32 | Precision::Tf32 => Element::F32,
+        }
+    }
+
+    /// Whether the chip is a Hopper, whose own instructions some kernels use.
+    pub(crate) fn is_hopper(&self) -> bool {
+        self.context().capability == [9, 0]
+    }
+
+    fn compute_type(&self, element: Element) -> cublasComputeType_t {
+        match (element, self.precision) {
+            (Element::F32, Precision::Tf32 | Precision::Bf16) => {
+                cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32
+            }
+            _ => cublasComputeType_t::CUBLAS_COMPUTE_32F,
+        }
+    }
+
+    /// From now on times are recorded by kernel.
+    pub(crate) fn record_times(&self, profile: Arc<Profile>) {
+        // Whoever asks first keeps the record; a device is profiled once.
+        let _ = self.profile.set(profile);
+    }
+
+    fn profile(&self) -> Option<&Profile> {
+        self.profile.get().map(|profile| &**profile).filter(|profile| profile.is_running())
+    }
+
+    /// A fresh buffer in the pool's memory.
+    ///
+    /// # Errors
+    /// If the GPU has no room.
+    pub(crate) fn buffer(&self, element: Element, length: usize) -> Result<CudaBuffer> {
+        let buffer = self.pool.take(element, length)?;
+        if self.poisoned {
+            // All ones is a NaN in both element types.
+            self.fill_bytes(buffer.pointer(), 0xff, buffer.size())?;
+        }
+        Ok(buffer)
+    }
+
+    /// A buffer of zeros.
+    ///
+    /// # Errors
+    /// If the GPU has no room.
+    pub(crate) fn zeroed(&self, element: Element, length: usize) -> Result<CudaBuffer> {
+        let buffer = self.pool.take(element, length)?;
+        self.zero(buffer.pointer(), buffer.size())?;
+        Ok(buffer)
+    }
+}
+
+impl fmt::Display for Cuda {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { versions, precision, .. } = self;
+        let context = self.context();
+        let gigabytes = context.memory as f64 / f64::from(1 << 30);
+        write!(formatter, "{} ({gigabytes:.0} GiB; {versions}), {precision}", context.name)
+    }
+}
+
+impl Error {
+    /// The error of a tensor that lives on another GPU than the one it is given to.
+    pub(crate) fn other_device() -> Self {
+        let reason = "a tensor of another device was given; pass its values instead".to_owned();
+        Self::Cuda { action: "reading a tensor", reason }
+    }
+}

@@ -1,0 +1,6 @@
+//! The operations on a GPU, one file each: how the kernels are launched, and the backward. Formulas,
+//! shapes and checks are in the files of the same names under `operation/`, which call these when the
+//! tape's device is a GPU.
+
+mod attention;
+mod linear;

@@ -1,0 +1,409 @@
+//! Matrix products by cuBLASLt, with what can be fused behind them.
+//!
+//! Matrices are row-major here and column-major there: target = left·right becomes
+//! targetᵀ = rightᵀ·leftᵀ, so our right-hand matrix is the library's first.
+
+use super::Cuda;
+use super::memory::{CudaBuffer, Element};
+use crate::{Error, Result};
+use cudarc::cublaslt::result::{self, CublasError};
+use cudarc::cublaslt::sys;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Mutex;
+
+/// Scratch memory of the library: what its makers advise for Hopper.
+const WORKSPACE: usize = 32 << 20;
+/// How many ways of computing a product are tried when it is first met.
+const CANDIDATES: usize = 6;
+/// Multiplications from which the ways are timed; below, the library's first choice is taken.
+const WORTH_TIMING: usize = 1 << 28;
+
+/// What the library answers.
+type Answer<T> = std::result::Result<T, CublasError>;
+
+/// A matrix on the GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand {
+    /// Where it begins.
+    pub pointer: u64,
+    /// What its numbers are.
+    pub element: Element,
+    /// Whether it lies as its transpose, row by row.
+    pub transposed: bool,
+}
+
+impl Operand {
+    /// A matrix that lies row by row.
+    pub(crate) fn plain(pointer: u64, element: Element) -> Self {
+        Self { pointer, element, transposed: false }
+    }
+
+    /// A matrix whose transpose lies row by row.
+    pub(crate) fn transposed(pointer: u64, element: Element) -> Self {
+        Self { pointer, element, transposed: true }
+    }
+}
+
+/// What follows a product, fused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Epilogue {
+    /// Nothing.
+    None,
+    /// A bias [columns] is added.
+    Bias(u64),
+    /// A bias is added, the sum kept at `before`, and GELU (tanh) applied.
+    BiasGelu { bias: u64, before: u64 },
+    /// Multiplied by the slope of GELU at `before`; the sums of its columns go to `sums`.
+    GeluSlope { before: u64, sums: u64 },
+    /// The sums over the rows of the right-hand matrix go to `sums` [columns].
+    RightSums(u64),
+}
+
+impl Epilogue {
+    fn code(self) -> sys::cublasLtEpilogue_t {
+        use sys::cublasLtEpilogue_t as Code;
+        match self {
+            Self::None => Code::CUBLASLT_EPILOGUE_DEFAULT,
+            Self::Bias(_) => Code::CUBLASLT_EPILOGUE_BIAS,
+            Self::BiasGelu { before: 0, .. } => Code::CUBLASLT_EPILOGUE_GELU_BIAS,
+            Self::BiasGelu { .. } => Code::CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+            Self::GeluSlope { .. } => Code::CUBLASLT_EPILOGUE_DGELU_BGRAD,
+            Self::RightSums(_) => Code::CUBLASLT_EPILOGUE_BGRADA,
+        }
+    }
+
+    /// The vector of the width of the target.
+    fn vector(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Bias(bias) | Self::BiasGelu { bias, .. } => Some(bias),
+            Self::GeluSlope { sums, .. } | Self::RightSums(sums) => Some(sums),
+        }
+    }
+
+    /// The matrix of the size of the target.
+    fn matrix(self) -> Option<u64> {
+        match self {
+            Self::BiasGelu { before, .. } | Self::GeluSlope { before, .. } => {
+                Some(before).filter(|pointer| *pointer != 0)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// target [rows, columns] ← left [rows, inner]·right [inner, columns].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Product {
+    /// Rows, inner and columns.
+    pub sizes: [usize; 3],
+    pub left: Operand,
+    pub right: Operand,
+    /// The target lies row by row.
+    pub target: u64,
+    pub target_element: Element,
+    /// Whether to add to what is there.
+    pub accumulate: bool,
+    pub epilogue: Epilogue,
+}
+
+/// What decides how a product is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Plan {
+    sizes: [usize; 3],
+    elements: [Element; 3],
+    transposed: [bool; 2],
+    accumulate: bool,
+    epilogue: u32,
+    /// Largest power of two, at most 256, that divides each address.
+    alignment: [u32; 3],
+}
+
+/// The library's handle, its scratch memory and what was found to be fast.
+pub(super) struct Products {
+    handle: sys::cublasLtHandle_t,
+    workspace: CudaBuffer,
+    /// `None` where the library knows no way.
+    plans: Mutex<HashMap<Plan, Option<sys::cublasLtMatmulAlgo_t>>>,
+}
+
+// SAFETY: the handle may be used from any thread; the scratch memory in the order of one stream.
+unsafe impl Send for Products {}
+// SAFETY: as above.
+unsafe impl Sync for Products {}
+
+impl Drop for Products {
+    fn drop(&mut self) {
+        // SAFETY: the handle is alive and destroyed once. A failure here has no remedy.
+        let _ = unsafe { result::destroy_handle(self.handle) };
+    }
+}
+
+impl Products {
+    pub(super) fn new(pool: &std::sync::Arc<super::CudaPool>) -> Result<Self> {
+        let handle = result::create_handle().map_err(refused)?;
+        let workspace = pool.take(Element::F32, WORKSPACE / 4)?;
+        Ok(Self { handle, workspace, plans: Mutex::default() })
+    }
+}
+
+fn refused(error: CublasError) -> Error {
+    Error::Cuda { action: "multiplying matrices", reason: format!("{error:?}") }
+}
+
+fn alignment(pointer: u64) -> u32 {
+    1 << pointer.trailing_zeros().min(8)
+}
+
+fn kind(element: Element) -> sys::cudaDataType {
+    match element {
+        Element::F32 => sys::cudaDataType::CUDA_R_32F,
+        Element::Bf16 => sys::cudaDataType::CUDA_R_16BF,
+    }
+}
+
+impl Cuda {
+    /// Computes a product.
+    ///
+    /// # Errors
+    /// If the library knows no way for these sizes and this epilogue, or the GPU has failed.
+    pub(crate) fn multiply(&self, product: &Product) -> Result<()> {
+        if self.try_multiply(product)? {
+            return Ok(());
+        }
+        Err(refused(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)))
+    }
+
+    /// Computes a product, or says that the library knows no way for these sizes and this epilogue:
+    /// odd widths have no fused ones.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn try_multiply(&self, product: &Product) -> Result<bool> {
+        let [rows, inner, columns] = product.sizes;
+        if rows * columns == 0 {
+            return Ok(true);
+        }
+        if inner == 0 {
+            let bytes = rows * columns * product.target_element.size();
+            if !product.accumulate {
+                self.zero(product.target, bytes)?;
+            }
+            return Ok(matches!(product.epilogue, Epilogue::None));
+        }
+        self.context().bind()?;
+        let plan = Plan {
+            sizes: product.sizes,
+            elements: [product.left.element, product.right.element, product.target_element],
+            transposed: [product.left.transposed, product.right.transposed],
+            accumulate: product.accumulate,
+            epilogue: product.epilogue.code() as u32,
+            alignment: [product.left.pointer, product.right.pointer, product.target].map(alignment),
+        };
+        let call = Call::new(self, product).map_err(refused)?;
+        let plans = || self.products.plans.lock().expect("nobody panics while looking");
+        let known = plans().get(&plan).copied();
+        let algorithm = match known {
+            Some(algorithm) => algorithm,
+            None => {
+                let found = self.choose(&call, &plan).ok();
+                plans().insert(plan, found);
+                found
+            }
+        };
+        let Some(algorithm) = algorithm else { return Ok(false) };
+        self.timed("matrix product", || self.call(&call, &algorithm).map_err(refused))?;
+        Ok(true)
+    }
+
+    fn call(&self, call: &Call, algorithm: &sys::cublasLtMatmulAlgo_t) -> Answer<()> {
+        let one = 1.0_f32;
+        let beta = if call.product.accumulate { 1.0_f32 } else { 0.0 };
+        let Product { left, right, target, .. } = *call.product;
+        // SAFETY: the descriptions are alive and say the sizes of the matrices, which callers keep
+        // alive in the order of the stream.
+        unsafe {
+            result::matmul(
+                self.products.handle,
+                call.description,
+                std::ptr::from_ref(&one).cast(),
+                std::ptr::from_ref(&beta).cast(),
+                right.pointer as *const c_void,
+                call.layouts[0],
+                left.pointer as *const c_void,
+                call.layouts[1],
+                target as *const c_void,
+                call.layouts[2],
+                target as *mut c_void,
+                call.layouts[2],
+                algorithm,
+                self.products.workspace.pointer() as *mut c_void,
+                WORKSPACE,
+                self.context().stream().cast(),
+            )
+        }
+    }
+
+    /// The fastest of the library's first suggestions, timed on the operands themselves.
+    fn choose(&self, call: &Call, plan: &Plan) -> Answer<sys::cublasLtMatmulAlgo_t> {
+        let suggestions = self.suggestions(call, plan)?;
+        let [rows, inner, columns] = plan.sizes;
+        // What accumulates would count every trial.
+        if rows * inner * columns < WORTH_TIMING || plan.accumulate || suggestions.len() < 2 {
+            return Ok(suggestions[0]);
+        }
+        let mut best = (f32::INFINITY, suggestions[0]);
+        for suggestion in suggestions {
+            let Some(time) = self.trial(call, &suggestion) else { continue };
+            if time < best.0 {
+                best = (time, suggestion);
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// The shortest of a few runs.
+    fn trial(&self, call: &Call, algorithm: &sys::cublasLtMatmulAlgo_t) -> Option<f32> {
+        use cudarc::driver::result::event;
+        let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
+        let (start, end) = (event::create(flags).ok()?, event::create(flags).ok()?);
+        let stream = self.context().stream();
+        let mut shortest = None;
+        for _ in 0..3 {
+            // SAFETY: events and stream are alive.
+            let time = unsafe {
+                event::record(start, stream).ok()?;
+                self.call(call, algorithm).ok()?;
+                event::record(end, stream).ok()?;
+                event::synchronize(end).ok()?;
+                event::elapsed(start, end).ok()?
+            };
+            shortest = Some(shortest.map_or(time, |known: f32| known.min(time)));
+        }
+        // SAFETY: both are alive and destroyed once.
+        unsafe {
+            let _ = (event::destroy(start), event::destroy(end));
+        }
+        shortest
+    }
+
+    fn suggestions(&self, call: &Call, plan: &Plan) -> Answer<Vec<sys::cublasLtMatmulAlgo_t>> {
+        use sys::cublasLtMatmulPreferenceAttributes_t as Of;
+        let preference = result::create_matmul_pref()?;
+        let [left, right, target] = plan.alignment;
+        let settings = [
+            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right),
+            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left),
+            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, target),
+            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, target),
+        ];
+        let limit = WORKSPACE as u64;
+        // SAFETY: preference, descriptions and the array are alive; sizes are those of the values.
+        unsafe {
+            let of = Of::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+            result::set_matmul_pref_attribute(
+                preference,
+                of,
+                std::ptr::from_ref(&limit).cast(),
+                8,
+            )?;
+            for (of, value) in &settings {
+                let value = std::ptr::from_ref(value).cast();
+                result::set_matmul_pref_attribute(preference, *of, value, 4)?;
+            }
+            let mut found: [sys::cublasLtMatmulHeuristicResult_t; CANDIDATES] = std::mem::zeroed();
+            let mut count = 0;
+            let asked = sys::cublasLtMatmulAlgoGetHeuristic(
+                self.products.handle,
+                call.description,
+                call.layouts[0],
+                call.layouts[1],
+                call.layouts[2],
+                call.layouts[2],
+                preference,
+                CANDIDATES as i32,
+                found.as_mut_ptr(),
+                &mut count,
+            );
+            let _ = result::destroy_matmul_pref(preference);
+            asked.result()?;
+            let usable = found[..count as usize].iter().filter(|one| one.state.result().is_ok());
+            let usable: Vec<_> = usable.map(|one| one.algo).collect();
+            if usable.is_empty() {
+                return Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED));
+            }
+            Ok(usable)
+        }
+    }
+}
+
+/// A product in the library's words.
+struct Call<'a> {
+    product: &'a Product,
+    description: sys::cublasLtMatmulDesc_t,
+    /// First, second and target.
+    layouts: [sys::cublasLtMatrixLayout_t; 3],
+}
+
+impl<'a> Call<'a> {
+    fn new(cuda: &Cuda, product: &'a Product) -> Answer<Self> {
+        use sys::cublasLtMatmulDescAttributes_t as Of;
+        let [rows, inner, columns] = product.sizes;
+        let Product { left, right, epilogue, .. } = *product;
+        let description = result::create_matmul_desc(
+            cuda.compute_type(left.element),
+            sys::cudaDataType::CUDA_R_32F,
+        )?;
+        let layout = |operand: Operand, height: usize, width: usize| {
+            // What lies row by row as [height, width] is [width, height] column by column.
+            let [height, width] =
+                if operand.transposed { [width, height] } else { [height, width] };
+            result::create_matrix_layout(
+                kind(operand.element),
+                width as u64,
+                height as u64,
+                width as i64,
+            )
+        };
+        let target = Operand::plain(product.target, product.target_element);
+        let layouts = [
+            layout(right, inner, columns)?,
+            layout(left, rows, inner)?,
+            layout(target, rows, columns)?,
+        ];
+        let call = Self { product, description, layouts };
+        call.set(Of::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(right.transposed))?;
+        call.set(Of::CUBLASLT_MATMUL_DESC_TRANSB, &i32::from(left.transposed))?;
+        call.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &(epilogue.code() as u32))?;
+        if let Some(vector) = epilogue.vector() {
+            call.set(Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector)?;
+        }
+        if let Some(matrix) = epilogue.matrix() {
+            call.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &matrix)?;
+            call.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &(columns as i64))?;
+        }
+        Ok(call)
+    }
+
+    fn set<T>(&self, of: sys::cublasLtMatmulDescAttributes_t, value: &T) -> Answer<()> {
+        let size = size_of::<T>();
+        // SAFETY: the description is alive, and the value has the size that is told.
+        unsafe {
+            let value = std::ptr::from_ref(value).cast();
+            result::set_matmul_desc_attribute(self.description, of, value, size)
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        // SAFETY: all are alive and destroyed once. A failure here has no remedy.
+        unsafe {
+            for layout in self.layouts {
+                let _ = result::destroy_matrix_layout(layout);
+            }
+            let _ = result::destroy_matmul_desc(self.description);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Moving numbers to the GPU, from it, and within it.
+
+use super::context::failed;
+use super::memory::{CudaBuffer, Element};
+use super::program::{Program, programs};
+use super::{Cuda, Kernel, Launch, arguments};
+use crate::Result;
+use cudarc::driver::result;
+
+programs! {
+    /// Conversions between element types.
+    CONVERSION = "conversion": "conversion.cu";
+}
+
+impl CudaBuffer {
+    /// Its numbers on the host, after all work before; `target` has its length.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn read(&self, target: &mut [f32]) -> Result<()> {
+        self.read_from(0, target)
+    }
+
+    /// Numbers from `start` on.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn read_from(&self, start: usize, target: &mut [f32]) -> Result<()> {
+        assert!(start + target.len() <= self.length(), "the buffer has that many numbers");
+        let pointer = self.pointer() + (start * self.element().size()) as u64;
+        let context = self.context();
+        context.bind()?;
+        match self.element() {
+            Element::F32 => context.read(pointer, target)?,
+            Element::Bf16 => {
+                let mut bits = vec![0_u16; target.len()];
+                // SAFETY: the source has that many elements, and the stream is waited for before
+                // `bits` is looked at or freed.
+                let copied =
+                    unsafe { result::memcpy_dtoh_async(&mut bits, pointer, context.stream()) };
+                copied.map_err(failed("reading from the GPU"))?;
+                context.synchronize()?;
+                for (target, bits) in target.iter_mut().zip(bits) {
+                    *target = f32::from_bits(u32::from(bits) << 16);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cuda {
+    /// A copy of numbers of the host, in f32.
+    ///
+    /// # Errors
+    /// If the GPU has no room or has failed.
+    pub(crate) fn upload(&self, values: &[f32]) -> Result<CudaBuffer> {
+        let buffer = self.pool.take(Element::F32, values.len())?;
+        self.write(buffer.pointer(), values)?;
+        Ok(buffer)
+    }
+
+    /// Writes plain numbers of the host to an address.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn write<T: Copy>(&self, pointer: u64, values: &[T]) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.context().bind()?;
+        // SAFETY: callers own as many bytes at the address. Memory of the host that is not pinned is
+        // copied away before the call returns.
+        let copied = unsafe { result::memcpy_htod_async(pointer, values, self.context().stream()) };
+        copied.map_err(failed("writing to the GPU"))
+    }
+
+    /// The same numbers as another element type.
+    ///
+    /// # Errors
+    /// If the GPU has no room or has failed.
+    pub(crate) fn converted(&self, source: &CudaBuffer, element: Element) -> Result<CudaBuffer> {
+        let target = self.pool.take(element, source.length())?;
+        let (from, length) = ((source.pointer(), source.element()), source.length());
+        self.convert(from, (target.pointer(), element), length, false)?;
+        Ok(target)
+    }
+
+    /// target ← source, or target + source, between any element types.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn convert(
+        &self,
+        source: (u64, Element),
+        target: (u64, Element),
+        length: usize,
+        accumulate: bool,
+    ) -> Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let name = match (source.1, target.1) {
+            (Element::F32, Element::F32) => "convert_f32_to",
+            (Element::F32, Element::Bf16) => "convert_f32_to",
+            (Element::Bf16, _) => "convert_bf16_to",
+        };
+        let kernel = Kernel { program: &CONVERSION, name };
+        let arguments = arguments![source.0, target.0, length, accumulate];
+        self.launch(kernel, target.1, Launch::elements(length.div_ceil(4)), arguments)
+    }
+
+    /// Sets bytes to zero.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn zero(&self, pointer: u64, bytes: usize) -> Result<()> {
+        self.fill_bytes(pointer, 0, bytes)
+    }
+
+    /// Sets bytes to a value.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn fill_bytes(&self, pointer: u64, value: u8, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context().bind()?;
+        // SAFETY: callers own as many bytes at the address.
+        let set =
+            unsafe { result::memset_d8_async(pointer, value, bytes, self.context().stream()) };
+        set.map_err(failed("clearing memory of the GPU"))
+    }
+
+    /// Copies bytes within the GPU.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    pub(crate) fn copy(&self, target: u64, source: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context().bind()?;
+        // SAFETY: callers own as many bytes at both addresses.
+        let copied =
+            unsafe { result::memcpy_dtod_async(target, source, bytes, self.context().stream()) };
+        copied.map_err(failed("copying within the GPU"))
+    }
+}
