@@ -97,19 +97,7 @@ pub(crate) fn check_gradients_within(
     operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
 ) {
     let device = Device::poisoned();
-    let gradients = gradients_on(&device, inputs, &operation);
-    for (precision, gpu) in gpus() {
-        let tolerance = match precision {
-            Precision::F32 => 1e-4,
-            Precision::Tf32 => 6e-3,
-            Precision::Bf16 => 5e-2,
-        };
-        let found = gradients_on(gpu, inputs, &operation);
-        for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
-            let what = format!("{precision}, gradient of input {position}");
-            assert_near(found, expected, tolerance, &what);
-        }
-    }
+    let gradients = compare_gradients(inputs, &operation);
 
     let shape = *operation(&mut Tape::inference(&device), inputs).expect("as before").shape();
     let weights = normal(shape, 77);
@@ -164,4 +152,26 @@ fn gradients_on(
         None => vec![0.0; variable.shape().elements()],
     };
     variables.iter().map(of).collect()
+}
+
+/// The gradients of an operation on the CPU, with which those on GPUs must agree; for sizes that finite
+/// differences would take too long for.
+pub(crate) fn compare_gradients(
+    inputs: &[Tensor],
+    operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) -> Vec<Vec<f32>> {
+    let gradients = gradients_on(&Device::poisoned(), inputs, &operation);
+    for (precision, gpu) in gpus() {
+        let tolerance = match precision {
+            Precision::F32 => 1e-4,
+            Precision::Tf32 => 6e-3,
+            Precision::Bf16 => 5e-2,
+        };
+        let found = gradients_on(gpu, inputs, &operation);
+        for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
+            let what = format!("{precision}, gradient of input {position}");
+            assert_near(found, expected, tolerance, &what);
+        }
+    }
+    gradients
 }

@@ -2,4 +2,8 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
+mod attention;
+mod gated_residual;
 mod linear;
+mod modulated_norm;
+mod modulation;
