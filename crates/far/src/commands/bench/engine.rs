@@ -3,7 +3,7 @@
 use super::kernel_table::KernelTable;
 use crate::hint::Hint;
 use clap::Args;
-use far_tensor::{Device, DeviceChoice, Precision};
+use far_tensor::{Device, DeviceChoice, Error, Precision};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub struct EngineArguments {
     device: DeviceChoice,
     /// How precisely a GPU computes: bf16 (unless told otherwise), tf32 or f32; the CPU computes in
     /// f32.
-    #[arg(long)]
+    #[arg(long, visible_alias = "precision")]
     dtype: Option<Precision>,
     /// Threads of the CPU.
     #[arg(long, default_value_t = 2)]
@@ -38,7 +38,10 @@ impl EngineArguments {
         let device = match self.device.open(self.dtype.unwrap_or_default()) {
             Ok(device) if device.is_cuda() => device,
             Ok(_) => Device::with_threads(self.threads.max(1)),
-            Err(error) => return Err(Hint::error(error.to_string(), "use --device cpu")),
+            Err(error @ Error::NoCuda { remedy, .. }) => {
+                return Err(Hint::error(error.to_string(), remedy));
+            }
+            Err(error) => return Err(error.into()),
         };
         if let (false, Some(dtype @ (Precision::Bf16 | Precision::Tf32))) =
             (device.is_cuda(), self.dtype)

@@ -52,6 +52,7 @@ impl KernelTable {
     }
 
     /// The table for people; `run` is what one run is called and `seconds` what it takes unobserved.
+    /// Times of threads that work side by side add up, so that the sum may be larger.
     pub fn print(&self, run: &str, seconds: f64) {
         let total = self.total();
         println!("  {:<36} {:>10} {:>7} {:>9}", "", format!("ms/{run}"), "share", "times");

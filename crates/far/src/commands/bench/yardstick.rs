@@ -61,7 +61,7 @@ impl Yardstick {
             number("bytes") / 1e9,
             number("copy_gb_per_s"),
         );
-        println!("  share of floor    {:>9.2}", number("share"));
+        println!("  floor / median    {:>9.2}", number("share"));
     }
 }
 
