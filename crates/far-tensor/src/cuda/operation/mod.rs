@@ -2,4 +2,9 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
+mod activation;
+mod arithmetic;
+mod element;
+mod embedding;
+mod layout;
 mod linear;
