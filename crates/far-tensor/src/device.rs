@@ -62,6 +62,12 @@ impl Device {
             .map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
     }
 
+    /// Whether independent pieces of work are worth giving to several threads at once, each with a
+    /// small part; otherwise one thread with large parts is faster.
+    pub fn parallel(&self) -> bool {
+        true
+    }
+
     /// The pool that tensors take their memory from.
     pub fn pool(&self) -> &Pool {
         &self.pool
