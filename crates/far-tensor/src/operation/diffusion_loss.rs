@@ -22,19 +22,15 @@
 //! [B, C, S…], losses [B].
 
 use super::noise_schedule::BoundCoefficients;
-use super::row::{for_rows, put, row_of};
+use super::row::{PIECE, for_rows, put, row_of};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::parallel::GRAIN;
 use crate::tape::Backward;
 use crate::tensor::Origin;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::f64::consts::{FRAC_2_PI, LN_2};
 use std::sync::Arc;
-
-/// Elements summed in single precision before a sum goes on in double.
-const PIECE: usize = GRAIN / 8;
 
 /// What the network should have predicted.
 #[derive(Clone, Copy)]

@@ -119,12 +119,12 @@ impl Tape {
 }
 
 /// ℓ and dℓ/dx of one element, as the vectorized loops need them.
-trait Term {
+pub(super) trait Term {
     fn value<const FUSED: bool>(x: f32, target: f32, beta: f32) -> f32;
     fn slope<const FUSED: bool>(x: f32, target: f32, beta: f32) -> f32;
 }
 
-struct Squared;
+pub(super) struct Squared;
 struct SmoothL1;
 struct CrossEntropy;
 
@@ -167,7 +167,7 @@ impl Term for CrossEntropy {
 
 vectorized! {
     /// Σ w·ℓ over a piece.
-    fn total<T: Term>(x: &[f32], target: &[f32], weights: Option<&[f32]>, beta: f32) -> f32 {
+    pub(super) fn total<T: Term>(x: &[f32], target: &[f32], weights: Option<&[f32]>, beta: f32) -> f32 {
         let length = x.len();
         let target = &target[..length];
         match weights {
@@ -184,7 +184,7 @@ vectorized! {
 
 vectorized! {
     /// gradient ← factor·w·dℓ/dx over a piece.
-    fn slopes<T: Term>(
+    pub(super) fn slopes<T: Term>(
         gradient: &mut [f32],
         x: &[f32],
         target: &[f32],

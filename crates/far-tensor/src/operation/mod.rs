@@ -27,6 +27,7 @@ mod rotary;
 mod row;
 mod sinusoidal;
 mod softmax;
+mod squared_errors;
 mod upsample;
 mod window;
 

@@ -1,9 +1,10 @@
 //! Sums and means: over everything, or over one axis.
 
 use super::arithmetic::pieces;
+use super::row::PIECE;
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, GRAIN, for_ranges, row_grain};
+use crate::parallel::{Disjoint, for_ranges, row_grain};
 use crate::tape::Backward;
 use crate::vectorize::{add_assign, sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
@@ -87,7 +88,7 @@ impl Tape {
 
 /// Σ values in double precision over pieces of a fixed size, so that it depends on nothing else.
 pub(super) fn total(values: &[f32]) -> f64 {
-    values.chunks(GRAIN / 8).map(|piece| f64::from(sum(piece))).sum()
+    values.chunks(PIECE).map(|piece| f64::from(sum(piece))).sum()
 }
 
 vectorized! {
