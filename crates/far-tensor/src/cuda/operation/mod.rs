@@ -2,7 +2,11 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
+mod diffusion_loss;
 mod gated_residual;
+mod head_norm;
 mod linear;
+mod loss;
 mod modulated_norm;
 mod modulation;
+mod reduction;
