@@ -69,10 +69,14 @@ impl Tape {
         bound_weight: f32,
     ) -> Result<DiffusionLoss> {
         let operation = "diffusion_loss";
-        let DiffusionTarget { target, clean, weights } = target;
+        let given = target;
+        let DiffusionTarget { target, clean, weights } = given;
         check(operation, output, target, coefficients.len())?;
         target.expect_same(operation, clean)?;
         weights.map_or(Ok(()), |weights| target.expect_same(operation, weights))?;
+        if let Some(cuda) = self.cuda() {
+            return self.diffusion_loss_cuda(&cuda, output, given, coefficients, bound_weight);
+        }
         let samples = Samples {
             output: output.clone(),
             target: target.detach(),

@@ -20,11 +20,14 @@ use crate::tape::Backward;
 use crate::vectorize::{lane_sum, logistic, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
-/// Which loss; smooth L1 carries its β.
+/// Which loss.
 #[derive(Clone, Copy)]
-enum Loss {
+pub(crate) enum Loss {
+    /// (x − t)².
     Squared,
+    /// With its β.
     SmoothL1(f32),
+    /// Of logits.
     CrossEntropy,
 }
 
@@ -91,6 +94,9 @@ impl Tape {
         x.expect_same(operation, target)?;
         weights.map_or(Ok(()), |weights| x.expect_same(operation, weights))?;
         x.expect(operation, elements > 0, || "a mean needs an element".into())?;
+        if let Some(cuda) = self.cuda() {
+            return self.mean_loss_cuda(&cuda, operation, x, target, weights, loss);
+        }
         // One partial sum per piece, added up in their order.
         let mut partials = self.device().buffer(elements.div_ceil(GRAIN));
         let shared = Disjoint::new(&mut partials);
