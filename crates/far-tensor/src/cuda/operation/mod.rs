@@ -4,7 +4,22 @@
 
 mod activation;
 mod arithmetic;
+mod convolution;
+mod cosine;
+mod divergence;
 mod element;
 mod embedding;
+mod group_norm;
 mod layout;
 mod linear;
+mod masked;
+mod permute;
+mod pooling;
+mod rotary;
+mod softmax;
+mod team;
+
+pub(crate) use convolution::Convolution;
+pub(crate) use group_norm::ChannelGroups;
+pub(crate) use pooling::Pooling;
+pub(crate) use rotary::Rotation;
