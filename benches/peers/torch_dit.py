@@ -2,17 +2,23 @@
 """One training step of the world model's network in PyTorch, for `far bench train --peer`.
 
 The same shapes and arithmetic: a transformer whose blocks alternate between attention inside each
-frame and over all frames, modulated by one vector per sample; mean squared error; AdamW. Prints one
-JSON line per shape.
+frame and over all frames, modulated by one vector per sample; mean squared error; AdamW. Batches are
+on the device before the clock starts. Prints one JSON line per case with the median and the fastest
+step and, on a GPU, the most memory that tensors held.
 
     python3 benches/peers/torch_dit.py cpu --shape small --threads 2
+    python3 benches/peers/torch_dit.py cuda --shape paper --dtype bf16 --engine torch-compile
 """
 import argparse
+import contextlib
+import itertools
 import json
+import sys
 import time
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn import functional as F
 
 CHANNELS = 16
@@ -69,25 +75,45 @@ class Network(nn.Module):
         return self.leave(tokens)
 
 
-def measure(device, shape, steps):
+def attention_choice(name):
+    """PyTorch's own choice among its kernels for attention, or one of them."""
+    kernels = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+    return sdpa_kernel(kernels[name]) if name in kernels else contextlib.nullcontext()
+
+
+def measure(device, shape, dtype, engine, attention, steps):
     depth, width, heads, batch, frames, tokens = SHAPES[shape]
+    on_gpu = device == "cuda"
+    wait = torch.cuda.synchronize if on_gpu else lambda: None
+    if on_gpu:
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    torch.compiler.reset()
     network = Network(depth, width, heads).to(device)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=on_gpu)
+    forward = torch.compile(network, dynamic=False) if engine == "torch-compile" else network
+    inputs = [torch.randn(batch, frames * tokens, CHANNELS, device=device) for _ in range(4)]
+    conditions = [torch.randn(batch, width, device=device) for _ in range(4)]
     times = []
-    for _ in range(steps):
-        inputs = torch.randn(batch, frames * tokens, CHANNELS, device=device)
-        condition = torch.randn(batch, width, device=device)
-        start = time.perf_counter()
-        loss = (network(inputs, condition, frames) - inputs).square().mean()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    times = sorted(times[steps // 3:])
-    result = {"engine": "torch", "version": torch.__version__, "device": device, "shape": shape}
-    result |= {"dtype": "f32", "median_s": times[len(times) // 2], "min_s": times[0]}
+    with attention_choice(attention):
+        for step in range(steps):
+            x, condition = inputs[step % 4], conditions[step % 4]
+            wait()
+            start = time.perf_counter()
+            with torch.autocast(device, dtype=torch.bfloat16, enabled=dtype == "bf16"):
+                loss = (forward(x, condition, frames) - x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            wait()
+            times.append(time.perf_counter() - start)
+    result = {"engine": engine, "version": torch.__version__, "device": device, "shape": shape}
+    kept = sorted(times[steps // 3:])
+    result |= {"dtype": dtype, "attention": attention, "first_step_s": times[0]}
+    result |= {"median_s": kept[len(kept) // 2], "min_s": kept[0]}
+    if on_gpu:
+        result["peak_bytes"] = torch.cuda.max_memory_allocated()
     print(json.dumps(result), flush=True)
 
 
@@ -95,12 +121,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("device", choices=["cpu", "cuda"])
     parser.add_argument("--shape", choices=SHAPES, action="append", help="default: small and medium")
+    parser.add_argument("--dtype", choices=["bf16", "tf32", "f32"], action="append", help="default: f32")
+    parser.add_argument("--engine", choices=["torch", "torch-compile"], action="append", help="default: torch")
+    parser.add_argument("--attention", choices=["default", "flash", "cudnn"], default="default")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    for shape in arguments.shape or ["small", "medium"]:
-        measure(arguments.device, shape, arguments.steps)
+    shapes, dtypes = arguments.shape or ["small", "medium"], arguments.dtype or ["f32"]
+    failed = False
+    for shape, dtype, engine in itertools.product(shapes, dtypes, arguments.engine or ["torch"]):
+        try:
+            measure(arguments.device, shape, dtype, engine, arguments.attention, arguments.steps)
+        except RuntimeError as problem:  # The other cases are still worth measuring.
+            print(f"{shape}, {dtype}, {engine}: {problem}", file=sys.stderr)
+            failed = True
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

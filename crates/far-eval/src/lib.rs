@@ -50,7 +50,7 @@ pub use prediction::{Ask, Predictor};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
     Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
-    TrainingLog, Verdict, report_page, summary,
+    TrainingLog, Verdict, markdown, report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
 pub use rollout::Rollout;

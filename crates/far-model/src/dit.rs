@@ -128,13 +128,19 @@ impl Linear {
         builder.set_rate(self.bias, factor);
     }
 
+    /// Weight and bias.
+    fn tensors(self, parameters: &Parameters) -> [Tensor; 2] {
+        [parameters.tensor(self.weight), parameters.tensor(self.bias)]
+    }
+
     pub(crate) fn forward(
         self,
         tape: &mut Tape,
         parameters: &Parameters,
         x: &Tensor,
     ) -> Result<Tensor> {
-        tape.linear(x, &parameters.tensor(self.weight), Some(&parameters.tensor(self.bias)))
+        let [weight, bias] = self.tensors(parameters);
+        tape.linear(x, &weight, Some(&bias))
     }
 
     pub(crate) fn forward_gelu(
@@ -143,7 +149,8 @@ impl Linear {
         parameters: &Parameters,
         x: &Tensor,
     ) -> Result<Tensor> {
-        tape.linear_gelu(x, &parameters.tensor(self.weight), Some(&parameters.tensor(self.bias)))
+        let [weight, bias] = self.tensors(parameters);
+        tape.linear_gelu(x, &weight, Some(&bias))
     }
 }
 
@@ -247,8 +254,9 @@ impl Block {
         let y = self.projection.forward(tape, parameters, attended)?;
         let x = tape.gated_residual(x, &y, modulation, 2)?;
         let y = self.norm(tape, parameters, &x, modulation, 1)?;
-        let y = self.expand.forward_gelu(tape, parameters, &y)?;
-        let y = self.contract.forward(tape, parameters, &y)?;
+        let [[w1, b1], [w2, b2]] =
+            [self.expand, self.contract].map(|linear| linear.tensors(parameters));
+        let y = tape.feed_forward(&y, [&w1, &b1], [&w2, &b2])?;
         tape.gated_residual(&x, &y, modulation, 5)
     }
 

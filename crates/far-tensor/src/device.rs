@@ -101,7 +101,7 @@ impl Device {
     /// # Errors
     /// If the GPU has failed.
     pub fn synchronize(&self) -> Result<()> {
-        self.cuda.as_ref().map_or(Ok(()), |cuda| cuda.context.synchronize())
+        self.cuda.as_ref().map_or(Ok(()), |cuda| cuda.context().synchronize())
     }
 
     /// Runs `work` on this device's threads.

@@ -269,7 +269,7 @@ impl<'a> GradientStore<'a> {
                     SlotPlace::Cuda { pointer, length } => {
                         let mut buffer = device.buffer(*length);
                         if accumulate {
-                            let context = &device.gpu().expect("the arena is on it").context;
+                            let context = device.gpu().expect("the arena is on it").context();
                             let read = context.read(*pointer, &mut buffer);
                             read.unwrap_or_else(|error| panic!("{error}"));
                         }

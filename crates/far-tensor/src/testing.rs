@@ -50,7 +50,10 @@ fn assert_near(found: &[f32], expected: &[f32], tolerance: f64, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}: lengths differ");
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     let pairs = || found.iter().zip(expected);
-    let distance = square(&mut pairs().map(|(a, b)| if a == b { 0.0 } else { f64::from(a - b) }));
+    // Infinities and what is not a number must be the same.
+    let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
+    let off = |(a, b): (&f32, &f32)| if same(*a, *b) { 0.0 } else { f64::from(a - b) };
+    let distance = square(&mut pairs().map(off));
     let size = square(&mut expected.iter().map(|x| f64::from(*x)).filter(|x| x.is_finite()));
     // What cancels to nearly nothing is compared with what one element of order 1 loses.
     let bound = tolerance * (size.sqrt() + 0.1 * (expected.len() as f64).sqrt());
@@ -94,19 +97,7 @@ pub(crate) fn check_gradients_within(
     operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
 ) {
     let device = Device::poisoned();
-    let gradients = gradients_on(&device, inputs, &operation);
-    for (precision, gpu) in gpus() {
-        let tolerance = match precision {
-            Precision::F32 => 1e-4,
-            Precision::Tf32 => 6e-3,
-            Precision::Bf16 => 5e-2,
-        };
-        let found = gradients_on(gpu, inputs, &operation);
-        for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
-            let what = format!("{precision}, gradient of input {position}");
-            assert_near(found, expected, tolerance, &what);
-        }
-    }
+    let gradients = compare_gradients(inputs, &operation);
 
     let shape = *operation(&mut Tape::inference(&device), inputs).expect("as before").shape();
     let weights = normal(shape, 77);
@@ -161,4 +152,26 @@ fn gradients_on(
         None => vec![0.0; variable.shape().elements()],
     };
     variables.iter().map(of).collect()
+}
+
+/// The gradients of an operation on the CPU, with which those on GPUs must agree; for sizes that finite
+/// differences would take too long for.
+pub(crate) fn compare_gradients(
+    inputs: &[Tensor],
+    operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) -> Vec<Vec<f32>> {
+    let gradients = gradients_on(&Device::poisoned(), inputs, &operation);
+    for (precision, gpu) in gpus() {
+        let tolerance = match precision {
+            Precision::F32 => 1e-4,
+            Precision::Tf32 => 6e-3,
+            Precision::Bf16 => 5e-2,
+        };
+        let found = gradients_on(gpu, inputs, &operation);
+        for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
+            let what = format!("{precision}, gradient of input {position}");
+            assert_near(found, expected, tolerance, &what);
+        }
+    }
+    gradients
 }

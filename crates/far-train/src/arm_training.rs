@@ -4,13 +4,13 @@ use crate::config::{Arm, ArmConfig, FarArm, TrainingContext};
 use crate::run::{StepReport, TrainingLoop};
 use crate::{
     ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result,
-    RetrieverRecord, StepRecord, Workshop,
+    RetrieverRecord, StepRecord, Workshop, device_name,
 };
-use far_eval::Evaluation;
+use far_eval::{Control, Evaluation};
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitSetting, DitWorldModel, ParameterCount, RetrieverTrainingConfig};
-use far_tensor::Checkpoint;
+use far_tensor::{Checkpoint, Device};
 use std::path::Path;
 
 /// Further signals of a query: none, until a corpus tells its interactions to the generator.
@@ -91,7 +91,9 @@ impl<'a> ArmTraining<'a> {
             sampling: config.data.sampling(seed),
         };
         let data = workshop.data();
-        let joint = Joint::new(joint, data, Box::new(model), source, retrievers, device)?;
+        // Retrievers are small and recall runs on the CPU: they learn there too.
+        let cpu = Device::cpu();
+        let joint = Joint::new(joint, data, Box::new(model), source, retrievers, &cpu)?;
         Ok(Self { workshop, joint, recall, parameters })
     }
 
@@ -108,6 +110,19 @@ impl<'a> ArmTraining<'a> {
     /// The loop.
     pub fn joint(&self) -> &Joint<'a> {
         &self.joint
+    }
+
+    /// The arm as evaluations know it, under this name. Who recalls nothing is the control `none`.
+    ///
+    /// # Errors
+    /// If the rule's settings are out of range.
+    pub fn arm(&self, name: &str) -> Result<far_eval::Arm> {
+        match &self.recall {
+            Recall::Rule(rule) if rule.rule.id() == Control::None.id() => {
+                Ok(far_eval::Arm::control(Control::None))
+            }
+            _ => Ok(far_eval::Arm::policy(name, self.policy()?)),
+        }
     }
 
     /// The policy by which the arm recalls now.
@@ -160,7 +175,7 @@ impl TrainingLoop for ArmTraining<'_> {
     fn evaluate(&mut self) -> Result<EvaluationRecord> {
         let id = self.workshop.config().arm.id.clone();
         let judge = self.joint.model().average()?;
-        let arms = [far_eval::Arm::policy(id.clone(), self.policy()?)];
+        let arms = [self.arm(&id)?];
         let evaluation = Evaluation {
             dataset: self.workshop.data(),
             episodes: self.workshop.judged_episodes(),
@@ -168,7 +183,7 @@ impl TrainingLoop for ArmTraining<'_> {
             arms: &arms,
             plan: &self.workshop.config().evaluation_plan_in_training(),
             lpips: None,
-            device: "cpu",
+            device: &device_name(self.workshop.device()),
         };
         let (results, _) = evaluation.run(&mut |_| {})?;
         let found = results.arms.get(&id).into_iter().flatten();

@@ -66,6 +66,12 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// The folder has no tokenizer and no encoder to take over.
+    #[error("{} has no tokenizer and no encoder to take over", folder.display())]
+    NotPrepared {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The run has no checkpoint yet.
     #[error("the run in {} has no checkpoint yet", folder.display())]
     NotSaved {
@@ -171,6 +177,9 @@ impl Error {
             }
             Self::NotARun { .. } => "give --out a folder that is new, empty or a run's".into(),
             Self::NoRun { .. } => "give the folder that `far train` made".into(),
+            Self::NotPrepared { .. } => {
+                "give --prepared the folder of a run that has begun to train".into()
+            }
             Self::NotSaved { .. } => {
                 "train on: the first checkpoint comes after training.checkpoint_every steps".into()
             }

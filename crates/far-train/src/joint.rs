@@ -4,10 +4,11 @@
 use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
+use crate::prepared_step::{PreparedStep, StepMaker};
 use crate::question::Question;
 use crate::{Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
-use far_model::{EncodedDataset, Perturbations, TrainableWorldModel, UtilityConfig};
+use far_model::{ContextBatch, EncodedDataset, TrainableWorldModel, UtilityConfig};
 use far_tensor::{Checkpoint, CheckpointWriter, Device, Step};
 
 /// The note in checkpoints that counts the steps.
@@ -29,13 +30,13 @@ pub struct JointConfig {
 /// A world model and the retrievers that learn from its credit.
 pub struct Joint<'a> {
     config: JointConfig,
-    data: &'a EncodedDataset,
-    sampler: TrainingSampler<'a>,
+    maker: StepMaker<'a>,
     device: Device,
     model: Box<dyn TrainableWorldModel>,
-    source: ContextSource,
     retrievers: Vec<LearnedRetriever>,
     step: u64,
+    /// The next step, made while the last one was computed.
+    next: Option<PreparedStep>,
 }
 
 /// What one step did.
@@ -50,7 +51,8 @@ pub struct JointStep {
 }
 
 impl<'a> Joint<'a> {
-    /// Begins to train `model` on contexts from `source`, with `retrievers` learning beside it.
+    /// Begins to train `model` on contexts from `source`, with `retrievers` learning beside it on
+    /// `device`.
     ///
     /// # Errors
     /// If there is nothing to draw examples from.
@@ -64,8 +66,18 @@ impl<'a> Joint<'a> {
     ) -> Result<Self> {
         config.utility.check(model.schedule().steps())?;
         let sampler = TrainingSampler::new(data.dataset(), config.sampling.clone())?;
+        let maker = StepMaker {
+            sampler,
+            data,
+            source,
+            scale: model.scale(),
+            elements: model.shape().elements(),
+            levels: model.schedule().steps(),
+            slots: config.training.slots,
+            seed: config.training.seed,
+        };
         let device = device.clone();
-        Ok(Self { config, data, sampler, device, model, source, retrievers, step: 0 })
+        Ok(Self { config, maker, device, model, retrievers, step: 0, next: None })
     }
 
     /// Steps made.
@@ -86,21 +98,51 @@ impl<'a> Joint<'a> {
     /// One step: sample, recall, update the world model, and every so often the retrievers.
     ///
     /// All that is drawn comes from streams named by the step, so that a training that was
-    /// interrupted goes on as if it had not been.
+    /// interrupted goes on as if it had not been. For the same reason the next step's examples can be
+    /// drawn on another thread while this one computes: a GPU need not wait for them.
     ///
     /// # Errors
     /// If a loss is not finite or something cannot be read; the step has not been made then.
     pub fn step(&mut self) -> Result<JointStep> {
+        let prepared = match self.next.take().filter(|next| next.step == self.step) {
+            Some(next) => next,
+            None => self.maker.make(self.step)?,
+        };
+        let (contexts, futures) = self.contexts(&prepared)?;
         let JointConfig { training, retriever, .. } = &self.config;
         let number = self.step + 1;
-        let scale = self.model.scale();
-        let questions = Question::batch(&self.sampler, self.data, &scale, self.step)?;
-        let questions: Vec<&Question> = questions.iter().collect();
+        let due = number > retriever.start && number.is_multiple_of(retriever.interval);
+        let (parts, last) = (training.micro_batches, training.steps);
+        let questions: Vec<&Question> = prepared.questions.iter().collect();
+        let weights = self.weights(&questions, true)?;
 
-        let learned = self.retrievers.first().map(LearnedRetriever::policy);
-        let mut recalled = self.source.recall(learned, &questions, training.slots)?;
-        disturb(&mut recalled, &questions, retriever, training.seed, self.step)?;
+        let (maker, model, drawn) = (&self.maker, &mut self.model, &prepared.drawn);
+        let (world_model, next) = std::thread::scope(|scope| {
+            let next = (number < last).then(|| scope.spawn(|| maker.make(number)));
+            let made = model.train(&contexts, &futures, drawn, weights.as_deref(), parts);
+            let next = next.map(|next| next.join().expect("preparing a step does not panic"));
+            (made, next)
+        });
+        let world_model = world_model?;
+        let retrievers = if due { self.teach(&questions)? } else { Vec::new() };
+        // What could not be prepared is tried again, and refused, in the step that needs it.
+        self.next = next.and_then(Result::ok);
+        self.step = number;
+        Ok(JointStep { number, world_model, retrievers })
+    }
 
+    /// What the world model reads for each question, and what it should predict.
+    fn contexts(&self, prepared: &PreparedStep) -> Result<(ContextBatch, Vec<f32>)> {
+        let JointConfig { training, retriever, .. } = &self.config;
+        let questions: Vec<&Question> = prepared.questions.iter().collect();
+        let mut recalled = match &prepared.recalled {
+            Some(recalled) => recalled.clone(),
+            None => {
+                let learned = self.retrievers.first().map(LearnedRetriever::policy);
+                self.maker.source.recall(learned, &questions, training.slots)?
+            }
+        };
+        disturb(&mut recalled, &questions, retriever, training.seed, prepared.step)?;
         let mut contexts = self.model.batch(training.slots);
         let mut futures = Vec::new();
         for (question, ids) in questions.iter().zip(&recalled) {
@@ -108,24 +150,13 @@ impl<'a> Joint<'a> {
             contexts.push(&question.prediction_query(), question.latent(), memories)?;
             futures.extend_from_slice(question.future_latent());
         }
-        let sizes = [questions.len(), 1, self.model.shape().elements()];
-        let levels = 0..self.model.schedule().steps();
-        let drawn =
-            Perturbations::stratified(levels, sizes, training.seed, "world model", self.step);
-        let (weights, parts) = (self.weights(&questions, true)?, training.micro_batches);
-        let world_model =
-            self.model.train(&contexts, &futures, &drawn, weights.as_deref(), parts)?;
-
-        let due = number > retriever.start && number.is_multiple_of(retriever.interval);
-        let retrievers = if due { self.teach(&questions)? } else { Vec::new() };
-        self.step = number;
-        Ok(JointStep { number, world_model, retrievers })
+        Ok((contexts, futures))
     }
 
     /// The weights of the futures where something changed, if they are `wanted`.
     fn weights(&self, questions: &[&Question], wanted: bool) -> Result<Option<Vec<f32>>> {
         let mask = self.config.training.change_mask.filter(|_| wanted);
-        let (dataset, shape) = (self.data.dataset(), self.model.shape());
+        let (dataset, shape) = (self.maker.data.dataset(), self.model.shape());
         mask.map(|mask| change_weights(&mask, dataset, questions, shape)).transpose()
     }
 

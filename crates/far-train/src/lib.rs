@@ -3,12 +3,15 @@
 mod arm_training;
 mod change_mask;
 mod config;
+mod contender;
 mod context_source;
 mod contrastive;
+mod device;
 mod error;
 mod joint;
 mod learned_retriever;
 mod metrics;
+mod prepared_step;
 mod question;
 mod requirement;
 mod retrieval;
@@ -19,12 +22,15 @@ mod workshop;
 
 pub use arm_training::ArmTraining;
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, DataConfig, Documented, EncoderConfig,
-    EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings, RetrieverSettings,
-    TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, documented,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComputeConfig, ComputePrecision,
+    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS,
+    PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
+    TrainingContext, TrainingSettings, documented,
 };
+pub use contender::Contender;
 pub use context_source::{ContextSource, disturb};
 pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
+pub use device::{device_name, open_device};
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
@@ -35,4 +41,4 @@ pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_evaluation::{Listener, RunEvaluation};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, SavedRun, Session};
-pub use workshop::{Stage, Workshop};
+pub use workshop::{Stage, Workshop, share_preparation};

@@ -1,19 +1,29 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
+use crate::{
+    ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop,
+    device_name,
+};
 use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results};
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, EncodedDataset, WorldModel};
 use far_tensor::Device;
 use std::sync::Arc;
 
+/// The arm whose world model also reads for the oracle, so that the two differ in recall alone.
+const ORACLE_READER: &str = "far-multi";
+
 /// Runs that are evaluated on the same clips.
 pub struct RunEvaluation {
     /// The runs, at least one, all of the same dataset and tokenizer.
     pub runs: Vec<SavedRun>,
+    /// What each run's arm is called in results, all different.
+    pub names: Vec<String>,
     /// Which of them has the common world model: it measures recall quality, and reads for rules and
     /// controls.
     pub judge: usize,
+    /// Whether the judge's own arm stands in the results too.
+    pub judge_is_arm: bool,
     /// Whether the common world model generates for every arm, or each run's own for its arm.
     pub common: bool,
     /// Published rules that stand beside the runs' arms.
@@ -35,7 +45,7 @@ impl RunEvaluation {
     /// on mixed contexts, which reads good and bad memories alike, or else the first.
     ///
     /// One run is judged by its own world model, which is then common to all; several generate with
-    /// their own each.
+    /// their own each. A run is called by its arm, and by its folder where two have the same.
     ///
     /// # Panics
     /// If there is no run.
@@ -43,7 +53,9 @@ impl RunEvaluation {
         let mixed = |run: &SavedRun| run.config.training.context == TrainingContext::Mixed;
         let judge = runs.iter().position(mixed).unwrap_or(0);
         let plan = runs[judge].config.evaluation_plan();
-        Self { judge, common: runs.len() == 1, rules: Vec::new(), plan, runs }
+        let names = (0..runs.len()).map(|number| name(&runs, number)).collect();
+        let common = runs.len() == 1;
+        Self { names, judge, judge_is_arm: true, common, rules: Vec::new(), plan, runs }
     }
 
     /// The same, with the plan and the world model of this run as the common one.
@@ -68,17 +80,25 @@ impl RunEvaluation {
     ) -> Result<(Results, Vec<Replay>)> {
         let mut workshops = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
-            workshops.push(Workshop::open(&run.config, &run.folder, device, listener.stage)?);
+            let (config, folder) = (&run.config, &run.folder);
+            workshops.push(Workshop::open_to_judge(config, folder, device, listener.stage)?);
         }
         let data = self.joined(&workshops)?;
         let mut arms = Vec::new();
         let mut judge: Option<Arc<dyn WorldModel>> = None;
+        let mut oracle = Arm::control(Control::Oracle);
         for (number, (run, workshop)) in self.runs.iter().zip(&workshops).enumerate() {
             let mut training = ArmTraining::new(workshop)?;
             training.load(&run.checkpoint)?;
             let model: Arc<dyn WorldModel> = Arc::from(training.joint().model().average()?);
-            let arm = Arm::policy(self.name(number), training.policy()?);
-            arms.push(if self.common { arm } else { arm.with_model(model.clone()) });
+            let name = &self.names[number];
+            if number != self.judge || self.judge_is_arm {
+                let arm = training.arm(name)?;
+                arms.push(if self.common { arm } else { arm.with_model(model.clone()) });
+            }
+            if !self.common && name == ORACLE_READER {
+                oracle = oracle.with_model(model.clone());
+            }
             if number == self.judge {
                 judge = Some(model);
             }
@@ -91,7 +111,9 @@ impl RunEvaluation {
                 arms.push(Arm::policy(id.clone(), rule.build()?));
             }
         }
-        arms.extend(Control::ALL.map(Arm::control));
+        let none = arms.iter().any(|arm| arm.is(Control::None));
+        arms.extend((!none).then(|| Arm::control(Control::None)));
+        arms.extend([Arm::control(Control::Copy), oracle, Arm::control(Control::Tokenizer)]);
         let judge = judge.ok_or_else(|| Error::setting("judge", "there is no such run"))?;
         let evaluation = Evaluation {
             dataset: &data,
@@ -100,21 +122,11 @@ impl RunEvaluation {
             arms: &arms,
             plan: &self.plan,
             lpips,
-            device: "cpu",
+            device: &device_name(device),
         };
         let (mut results, replays) = evaluation.run(listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
         Ok((results, replays))
-    }
-
-    /// The arm's id; with the folder's name where two runs have the same arm.
-    fn name(&self, number: usize) -> String {
-        let id = &self.runs[number].config.arm.id;
-        if self.runs.iter().filter(|run| run.config.arm.id == *id).count() == 1 {
-            return id.clone();
-        }
-        let folder = self.runs[number].folder.file_name().unwrap_or_default();
-        format!("{id} ({})", folder.to_string_lossy())
     }
 
     /// One dataset with the encoders of all runs.
@@ -144,4 +156,14 @@ impl RunEvaluation {
         }
         Ok(first.with_encoders(encoders))
     }
+}
+
+/// The arm's id; with the folder's name where two runs have the same arm.
+fn name(runs: &[SavedRun], number: usize) -> String {
+    let id = &runs[number].config.arm.id;
+    if runs.iter().filter(|run| run.config.arm.id == *id).count() == 1 {
+        return id.clone();
+    }
+    let folder = runs[number].folder.file_name().unwrap_or_default();
+    format!("{id} ({})", folder.to_string_lossy())
 }

@@ -50,7 +50,8 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Opens the dataset of a configuration and makes what is missing in the run's folder.
+    /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
+    /// model will run on `device`; everything that is made here runs on the CPU.
     ///
     /// # Errors
     /// If the dataset lacks something, a latent is not finite, or the disk refuses.
@@ -61,6 +62,19 @@ impl Workshop {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
         Self::open_for(config, &[], folder, device, progress)
+    }
+
+    /// The same for a run that was trained: only episodes that evaluations look at are read.
+    ///
+    /// # Errors
+    /// As [`Workshop::open`].
+    pub fn open_to_judge(
+        config: &TrainConfig,
+        folder: &Path,
+        device: &Device,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Self> {
+        Self::open_episodes(config, &[], folder, device, Needed::Judged, progress)
     }
 
     /// The same with the encoders of other arms as well, so that they can be compared with the
@@ -75,6 +89,17 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
+        Self::open_episodes(config, others, folder, device, Needed::All, progress)
+    }
+
+    fn open_episodes(
+        config: &TrainConfig,
+        others: &[Arm],
+        folder: &Path,
+        device: &Device,
+        needed: Needed,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data.folder)?);
         check_dataset(config, &dataset)?;
         let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
@@ -83,15 +108,19 @@ impl Workshop {
         let scale = ConditionScale::of_dataset(&dataset, &learned)?;
         let arm = config.arm.arm()?;
         let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
-        let needed = NeededEncoders::of(&arms)?;
-        let maker = Maker { config, folder, device, dataset: &dataset, learned: &learned };
+        let encoders = NeededEncoders::of(&arms)?;
+        let cpu = Device::cpu();
+        let maker = Maker { config, folder, device: &cpu, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes);
-        let all: Vec<u32> = learned.iter().chain(&judged).copied().collect();
+        let all: Vec<u32> = match needed {
+            Needed::All => learned.iter().chain(&judged).copied().collect(),
+            Needed::Judged => judged.clone(),
+        };
         encode(&data, &all, "episodes encoded", progress)?;
-        let encoders = maker.encoders(needed, &data, progress)?;
+        let encoders = maker.encoders(encoders, &data, progress)?;
         let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
@@ -120,7 +149,7 @@ impl Workshop {
         self.scale
     }
 
-    /// What is computed on.
+    /// What the world model runs on.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -151,6 +180,15 @@ impl Workshop {
         }
         self.config.arm.with_settings(rule)
     }
+}
+
+/// Which episodes are read at once.
+#[derive(Clone, Copy)]
+enum Needed {
+    /// Those that are learned from as well.
+    All,
+    /// Those that are judged.
+    Judged,
 }
 
 /// The encoders that the cues of some arms need.
@@ -276,6 +314,27 @@ impl Maker<'_> {
         encoder.save(&path)?;
         Ok(Arc::new(encoder))
     }
+}
+
+/// Copies what another run made before its first step into a run's folder, where it has none yet, so
+/// that it is not made again and both have the same.
+///
+/// # Errors
+/// If there is nothing to copy, or the disk refuses.
+pub fn share_preparation(from: &Path, to: &Path) -> Result<()> {
+    let mut found = false;
+    for name in ARTIFACTS {
+        let (source, path) = (from.join(name), to.join(name));
+        let exists = source.exists();
+        found |= exists;
+        if exists && !path.exists() {
+            // Whole or absent: a copy that was cut short must not be taken for an encoder.
+            let partial = to.join(format!("{name}.partial"));
+            std::fs::copy(&source, &partial).map_err(Error::file("copy", &source))?;
+            std::fs::rename(&partial, &path).map_err(Error::file("publish", &path))?;
+        }
+    }
+    if found { Ok(()) } else { Err(Error::NotPrepared { folder: from.to_path_buf() }) }
 }
 
 /// Makes the latents and keys of episodes that are not in the cache.

@@ -9,6 +9,7 @@ mod browser_test;
 #[cfg(test)]
 mod fixture;
 mod headline;
+mod markdown;
 mod metric;
 mod page_data;
 mod picture_pack;
@@ -21,6 +22,7 @@ mod summary;
 mod training_log;
 
 pub use headline::{Cell, Headline, PairedCell, PairedRow, Row, Verdict};
+pub use markdown::markdown;
 pub use metric::Metric;
 pub use page_data::report_page;
 pub use run::ReportRun;

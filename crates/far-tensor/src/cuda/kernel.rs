@@ -140,7 +140,7 @@ impl Cuda {
         launch: Launch,
         arguments: &[Argument],
     ) -> Result<()> {
-        self.context.bind()?;
+        self.context().bind()?;
         let function = self.function(kernel, element)?;
         let mut values = [0_u64; MOST_ARGUMENTS];
         let mut places = [std::ptr::null_mut::<c_void>(); MOST_ARGUMENTS];
@@ -168,7 +168,7 @@ impl Cuda {
                     (x, y, z),
                     (threads, 1, 1),
                     launch.shared as u32,
-                    self.context.stream(),
+                    self.context().stream(),
                     &mut places[..arguments.len()],
                 )
             };
@@ -186,7 +186,7 @@ impl Cuda {
         let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
         let made = [result::event::create(flags), result::event::create(flags)];
         let [Ok(start), Ok(end)] = made else { return work() };
-        let stream = self.context.stream();
+        let stream = self.context().stream();
         // SAFETY: events and stream are alive, and destroyed once.
         unsafe {
             result::event::record(start, stream).map_err(failed("timing a kernel"))?;
@@ -248,14 +248,14 @@ impl Cuda {
             return Ok(*module);
         }
         let load = || {
-            let image = program::image(program, &self.context, &self.versions)?;
+            let image = program::image(program, self.context(), &self.versions)?;
             // SAFETY: the image is a whole program of the compiler, or was one when it was cached;
             // the driver checks it.
             let loaded = unsafe { result::module::load_data(image.as_ptr().cast()) };
             loaded.map_err(failed("loading a kernel"))
         };
         let module = load().or_else(|_| {
-            program::forget(program, &self.context, &self.versions);
+            program::forget(program, self.context(), &self.versions);
             load()
         })?;
         modules.insert(program.name, module as usize);

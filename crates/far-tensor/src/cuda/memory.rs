@@ -7,7 +7,7 @@ use super::context::Context;
 use crate::{Error, Result};
 use cudarc::driver::result;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// What a number on the GPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,13 +102,31 @@ struct Blocks {
 
 /// Free blocks by size.
 pub(crate) struct CudaPool {
-    context: Arc<Context>,
+    context: Context,
     blocks: Mutex<Blocks>,
 }
 
 impl CudaPool {
-    pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
-        Arc::new(Self { context, blocks: Mutex::default() })
+    /// The pool of the GPU with that number, which all devices on it share: so a tensor of one can be
+    /// read by another.
+    ///
+    /// # Errors
+    /// If there is no such GPU or it cannot be used.
+    pub(crate) fn of(ordinal: usize) -> Result<Arc<Self>> {
+        static POOLS: Mutex<BTreeMap<usize, Weak<CudaPool>>> = Mutex::new(BTreeMap::new());
+        let mut pools = POOLS.lock().expect("no user panics while it holds the pools");
+        if let Some(pool) = pools.get(&ordinal).and_then(Weak::upgrade) {
+            return Ok(pool);
+        }
+        let context = Context::open(ordinal)?;
+        let pool = Arc::new(Self { context, blocks: Mutex::default() });
+        pools.insert(ordinal, Arc::downgrade(&pool));
+        Ok(pool)
+    }
+
+    /// The GPU.
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
     }
 
     /// A buffer whose contents are whatever its last user left there.

@@ -32,7 +32,6 @@ pub(crate) use program::{Program, programs};
 
 /// A GPU ready for work.
 pub(crate) struct Cuda {
-    pub(crate) context: Arc<Context>,
     pub(crate) pool: Arc<CudaPool>,
     precision: Precision,
     versions: library::Versions,
@@ -51,12 +50,10 @@ impl Cuda {
     /// If a library is missing or too old, or there is no such GPU.
     pub(crate) fn open(ordinal: usize, precision: Precision, poisoned: bool) -> Result<Arc<Self>> {
         let versions = library::find()?;
-        let context = Arc::new(Context::open(ordinal)?);
-        let pool = CudaPool::new(context.clone());
+        let pool = CudaPool::of(ordinal)?;
         let products = product::Products::new(&pool)?;
-        let shared_limit = context.shared_limit()?;
+        let shared_limit = pool.context().shared_limit()?;
         Ok(Arc::new(Self {
-            context,
             pool,
             precision,
             versions,
@@ -66,6 +63,11 @@ impl Cuda {
             profile: OnceLock::new(),
             poisoned,
         }))
+    }
+
+    /// The chip and its stream.
+    pub(crate) fn context(&self) -> &Context {
+        self.pool.context()
     }
 
     /// The precision of what is computed.
@@ -83,7 +85,7 @@ impl Cuda {
 
     /// Whether the chip is a Hopper, whose own instructions some kernels use.
     pub(crate) fn is_hopper(&self) -> bool {
-        self.context.capability == [9, 0]
+        self.context().capability == [9, 0]
     }
 
     fn compute_type(&self, element: Element) -> cublasComputeType_t {
@@ -131,7 +133,8 @@ impl Cuda {
 
 impl fmt::Display for Cuda {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { context, versions, precision, .. } = self;
+        let Self { versions, precision, .. } = self;
+        let context = self.context();
         let gigabytes = context.memory as f64 / f64::from(1 << 30);
         write!(formatter, "{} ({gigabytes:.0} GiB; {versions}), {precision}", context.name)
     }

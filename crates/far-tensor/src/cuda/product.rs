@@ -192,7 +192,7 @@ impl Cuda {
             }
             return Ok(matches!(product.epilogue, Epilogue::None));
         }
-        self.context.bind()?;
+        self.context().bind()?;
         let plan = Plan {
             sizes: product.sizes,
             elements: [product.left.element, product.right.element, product.target_element],
@@ -240,7 +240,7 @@ impl Cuda {
                 algorithm,
                 self.products.workspace.pointer() as *mut c_void,
                 WORKSPACE,
-                self.context.stream().cast(),
+                self.context().stream().cast(),
             )
         }
     }
@@ -268,7 +268,7 @@ impl Cuda {
         use cudarc::driver::result::event;
         let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
         let (start, end) = (event::create(flags).ok()?, event::create(flags).ok()?);
-        let stream = self.context.stream();
+        let stream = self.context().stream();
         let mut shortest = None;
         for _ in 0..3 {
             // SAFETY: events and stream are alive.

@@ -68,10 +68,10 @@ impl Cuda {
         if values.is_empty() {
             return Ok(());
         }
-        self.context.bind()?;
+        self.context().bind()?;
         // SAFETY: callers own as many bytes at the address. Memory of the host that is not pinned is
         // copied away before the call returns.
-        let copied = unsafe { result::memcpy_htod_async(pointer, values, self.context.stream()) };
+        let copied = unsafe { result::memcpy_htod_async(pointer, values, self.context().stream()) };
         copied.map_err(failed("writing to the GPU"))
     }
 
@@ -126,9 +126,10 @@ impl Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        self.context.bind()?;
+        self.context().bind()?;
         // SAFETY: callers own as many bytes at the address.
-        let set = unsafe { result::memset_d8_async(pointer, value, bytes, self.context.stream()) };
+        let set =
+            unsafe { result::memset_d8_async(pointer, value, bytes, self.context().stream()) };
         set.map_err(failed("clearing memory of the GPU"))
     }
 
@@ -140,10 +141,10 @@ impl Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        self.context.bind()?;
+        self.context().bind()?;
         // SAFETY: callers own as many bytes at both addresses.
         let copied =
-            unsafe { result::memcpy_dtod_async(target, source, bytes, self.context.stream()) };
+            unsafe { result::memcpy_dtod_async(target, source, bytes, self.context().stream()) };
         copied.map_err(failed("copying within the GPU"))
     }
 }

@@ -9,6 +9,7 @@ mod cosine;
 mod diffusion_loss;
 mod divergence;
 mod embedding;
+mod feed_forward;
 mod gated_residual;
 mod group_norm;
 mod head_norm;
@@ -31,6 +32,7 @@ mod window;
 
 pub use activation::Activation;
 pub use attention::Attention;
+pub(crate) use attention::Layout as AttentionLayout;
 pub use diffusion_loss::{DiffusionLoss, DiffusionTarget};
 pub use masked::Statistic;
 pub use modulated_norm::{Affine, Modulation};

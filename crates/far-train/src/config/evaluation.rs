@@ -32,6 +32,8 @@ pub struct EvaluationSection {
     pub utility_levels: usize,
     /// Clips that are kept for looking at.
     pub replays: usize,
+    /// Clips that are generated together.
+    pub batch: usize,
     /// The sampler.
     pub sampler: DdimConfig,
 }
@@ -47,6 +49,7 @@ impl EvaluationSection {
             ("evaluation.pool", self.pool.into()),
             ("evaluation.utility_pool", self.utility_pool as u64),
             ("evaluation.utility_levels", self.utility_levels as u64),
+            ("evaluation.batch", self.batch as u64),
             ("evaluation.sampler.steps", self.sampler.steps as u64),
         ];
         counts.into_iter().try_for_each(|(key, count)| super::positive(key, count))
@@ -74,8 +77,8 @@ impl TrainConfig {
                 ..far_eval::UtilityConfig::default()
             },
             replays: section.replays,
+            batch: section.batch,
             seed: self.training.seed,
-            ..EvaluationPlan::default()
         }
     }
 

@@ -5,6 +5,7 @@
 //! folder is the result, whole.
 
 mod arm;
+mod compute;
 mod data;
 mod documentation;
 mod encoder;
@@ -16,6 +17,7 @@ mod tokenizer;
 mod training;
 
 pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, KeyCue};
+pub use compute::{ComputeConfig, ComputePrecision};
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
@@ -60,6 +62,8 @@ pub struct TrainConfig {
     pub training: TrainingSettings,
     /// How the result is judged.
     pub evaluation: EvaluationSection,
+    /// Where the world model runs.
+    pub compute: ComputeConfig,
 }
 
 impl TrainConfig {
@@ -81,7 +85,8 @@ impl TrainConfig {
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;
-        self.evaluation.check()
+        self.evaluation.check()?;
+        self.compute.check()
     }
 
     /// What is allowed and probably not meant, one sentence each.

@@ -10,10 +10,11 @@ use toml::Table;
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 7] = [
+pub const PRESETS: [(&str, &str); 8] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
+    ("village", include_str!("../../../../configs/village.toml")),
     ("paper-loopnav", include_str!("../../../../configs/paper-loopnav.toml")),
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
     ("paper-thor", include_str!("../../../../configs/paper-thor.toml")),
@@ -73,13 +74,15 @@ impl TrainConfig {
         Table::try_from(self).expect("every setting can be written")
     }
 
-    /// The first setting in which two configurations differ, with both values.
+    /// The first setting in which two configurations differ, with both values. Where they compute
+    /// (`[compute]`) does not count.
     pub fn first_difference(&self, other: &Self) -> Option<(String, String, String)> {
         let (here, there) = (self.to_table(), other.to_table());
         let show = |value: Option<&toml::Value>| {
             value.map_or("not set".to_owned(), |value| value.to_string())
         };
-        documented().iter().map(|setting| setting.key()).find_map(|key| {
+        let learned = documented().iter().filter(|setting| setting.table != "compute");
+        learned.map(|setting| setting.key()).find_map(|key| {
             let (here, there) = (find(&here, &key), find(&there, &key));
             (here != there).then(|| (key, show(here), show(there)))
         })

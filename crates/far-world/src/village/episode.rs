@@ -88,18 +88,19 @@ impl Episode for VillageEpisode {
     }
 }
 
-/// Changes of look at random times of the outbound leg: whatever is near the way changes at most
-/// visits, so that the newest view of a place, and not the nearest one, is right.
+/// Changes of look at random times before the ways of the return are walked for the last time: what
+/// was seen in earlier rounds is mostly stale, whether it was seen from near or not, and the newest view
+/// of a place is right.
 pub(super) fn changes(town: &Town, route: &Route, random: &mut ChaCha8Rng) -> Vec<Event> {
     let mut events = Vec::new();
     for (index, changeable) in town.changeables.iter().enumerate() {
         let mut state = changeable.start;
-        let mut frame = random.random_range(1..=route.boundary.max(2) / 3);
-        while frame < route.boundary {
+        let mut frame = random.random_range(1..=route.last_visit.max(3) / 3);
+        while frame < route.last_visit {
             let other = random.random_range(1..changeable.options());
             state = (state + other) % changeable.options();
             events.push(Event { frame, changeable: index, state });
-            frame += random.random_range(route.boundary / 5..=route.boundary / 2).max(1);
+            frame += random.random_range(route.last_visit / 5..=route.last_visit / 2).max(1);
         }
     }
     events.sort_by_key(|event| (event.frame, event.changeable));

@@ -3,8 +3,8 @@
 //! A walker looks around at A, goes to B (and C), and comes back on a way of its own. Everything up
 //! to the turn home is memory. On such a way home most views are new: the walker looks the other way.
 //! In the variant `patrol` a round over a few places is walked several times, so that what comes has
-//! been seen; in `changing` paint, windows, shutters, doors, lanterns and stalls change meanwhile, so
-//! that the nearest view is often stale.
+//! been seen; in `changing` paint, windows, shutters, doors, lanterns and stalls change between two
+//! rounds, so that the nearest view is often stale and the newest right.
 
 mod biome;
 mod change;
@@ -48,7 +48,7 @@ impl World for Village {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn variants(&self) -> &'static [&'static str] {
@@ -80,10 +80,10 @@ impl World for Village {
             let number = u64::from(index) * ATTEMPTS + attempt;
             let mut random = random(recording.seed, "route", number);
             let changing = recording.variant == "changing";
-            let route = if recording.variant == "static" {
-                loop_route(&town, &mut random, three, tier)
-            } else {
-                patrol_route(&town, &mut random, tier)
+            let route = match recording.variant {
+                "static" => loop_route(&town, &mut random, three, tier),
+                "patrol" => patrol_route(&town, &mut random, tier, 2),
+                _ => patrol_route(&town, &mut random, tier, 3),
             };
             let Some(route) = route else { continue };
             let events = if changing { changes(&town, &route, &mut random) } else { Vec::new() };

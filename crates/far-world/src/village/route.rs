@@ -37,6 +37,9 @@ pub(super) struct Route {
     pub poses: Vec<Pose>,
     /// First frame of the last leg, back to A.
     pub boundary: usize,
+    /// First frame of the last time before the return that the ways of the return were walked; 0 where
+    /// they were not walked before.
+    pub last_visit: usize,
 }
 
 /// A pair (ABA) or triple (ABCA) of points a tier apart, and the walk over them.
@@ -71,13 +74,19 @@ pub(super) fn loop_route(
         let boundary = walker.frames();
         walker.follow(&points(town, last));
         let name = if three { "ABCA" } else { "ABA" };
-        return Some(Route { name, tier, poses: walker.finish(), boundary });
+        return Some(Route { name, tier, poses: walker.finish(), boundary, last_visit: 0 });
     }
     None
 }
 
-/// A round over three or four places that is walked several times, then the way back to A.
-pub(super) fn patrol_route(town: &Town, random: &mut ChaCha8Rng, tier: u32) -> Option<Route> {
+/// Rounds over three places, A, B and C; the last two ways of the last one, over C back to A, are the
+/// return. So every way of the return has been walked in `rounds - 1` rounds before.
+pub(super) fn patrol_route(
+    town: &Town,
+    random: &mut ChaCha8Rng,
+    tier: u32,
+    rounds: usize,
+) -> Option<Route> {
     let cells = standing_cells(town);
     for _ in 0..200 {
         let a = pick(random, &cells)?;
@@ -92,18 +101,22 @@ pub(super) fn patrol_route(town: &Town, random: &mut ChaCha8Rng, tier: u32) -> O
         if places.len() < 3 {
             continue;
         }
-        // Every place is met two or three times on the way out; the round begins and ends at A.
-        let mut stops = places.clone();
-        stops.extend([places[0], places[1], places[2], places[0]]);
+        let mut stops = places.repeat(rounds);
+        stops.push(a);
         let Some(legs) = legs(town, random, &stops) else { continue };
         if legs.iter().any(|leg| leg.len() as f32 > 2.2 * spread as f32 + 8.0) {
             continue;
         }
         let mut walker = start(town, random, a);
         walker.scan();
-        // The return is the last leg but one and the last: it passes two places seen before.
         let (outbound, back) = legs.split_at(legs.len() - 2);
-        for leg in outbound {
+        // The ways of the return, and the one from A to B between.
+        let last_visit_from = outbound.len() - 3;
+        let mut last_visit = 0;
+        for (number, leg) in outbound.iter().enumerate() {
+            if number == last_visit_from {
+                last_visit = walker.frames();
+            }
             walker.follow(&points(town, leg));
             walker.wait(LINGER);
         }
@@ -113,7 +126,7 @@ pub(super) fn patrol_route(town: &Town, random: &mut ChaCha8Rng, tier: u32) -> O
         }
         let mut poses = walker.finish();
         sway(&mut poses, random);
-        return Some(Route { name: "patrol", tier: spread, poses, boundary });
+        return Some(Route { name: "patrol", tier: spread, poses, boundary, last_visit });
     }
     None
 }

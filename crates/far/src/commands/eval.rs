@@ -1,14 +1,14 @@
 //! `far eval`: trained arms, published rules and controls on the same clips.
 
 use super::arm_table;
+use super::compute::ComputeArguments;
 use super::train::{explain, preparation};
 use crate::progress;
 use clap::Args;
 use far_data::Picture;
 use far_eval::{Progress, Results, summary};
 use far_model::Lpips;
-use far_tensor::Device;
-use far_train::{Listener, RunEvaluation, SavedRun};
+use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun, open_device};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,11 @@ pub struct Arguments {
     /// Most generated frames per clip, 0 for none; the configuration's unless told.
     #[arg(long)]
     steps: Option<usize>,
+    /// Memories recalled per prediction; the configuration's unless told.
+    #[arg(long)]
+    slots: Option<usize>,
+    #[command(flatten)]
+    compute: ComputeArguments,
     /// Weights of LPIPS; unless told, those in the cache if there are any.
     #[arg(long, value_name = "FILE")]
     lpips: Option<PathBuf>,
@@ -58,7 +63,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let out = arguments.out.as_deref().unwrap_or(&arguments.runs[0]);
     let evaluation = plan(arguments).map_err(explain)?;
-    let results = evaluate(&evaluation, arguments.lpips.as_deref(), out).map_err(explain)?;
+    let judge = &evaluation.runs[evaluation.judge].config.compute;
+    let compute = arguments.compute.over(judge).map_err(explain)?;
+    let lpips = arguments.lpips.as_deref();
+    let results = evaluate(&evaluation, &compute, lpips, out).map_err(explain)?;
     if arguments.json {
         println!("{}", json!(results));
     } else {
@@ -87,11 +95,14 @@ fn plan(arguments: &Arguments) -> far_train::Result<RunEvaluation> {
     evaluation.rules.clone_from(&arguments.rules);
     evaluation.plan.clips = arguments.clips.or(evaluation.plan.clips);
     evaluation.plan.steps = arguments.steps.or(evaluation.plan.steps);
+    evaluation.plan.slots = arguments.slots.unwrap_or(evaluation.plan.slots);
     Ok(evaluation)
 }
 
-fn evaluate(
+/// Judges runs, and writes results.json and replays/ into a folder.
+pub fn evaluate(
     evaluation: &RunEvaluation,
+    compute: &ComputeConfig,
     lpips: Option<&Path>,
     out: &Path,
 ) -> far_train::Result<Results> {
@@ -103,7 +114,7 @@ fn evaluate(
     };
     let listener = Listener { stage: &mut preparation(), progress: &mut show };
     let distance = distance.as_ref().map(|distance| distance as &far_eval::Distance<'_>);
-    let found = evaluation.run(&Device::cpu(), distance, listener);
+    let found = evaluation.run(&open_device(compute)?, distance, listener);
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
@@ -125,7 +136,7 @@ const SHOWN: [&str; 6] =
     ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips"];
 
 /// One line per arm, and what they say.
-fn print_table(results: &Results) {
+pub fn print_table(results: &Results) {
     let judge = match results.judge.as_str() {
         "common" => "one world model for all arms",
         _ => "each run's own world model",

@@ -2,6 +2,8 @@
 
 mod arm_table;
 mod bench;
+mod compare;
+mod compute;
 mod data;
 mod demo;
 mod eval;
@@ -24,6 +26,8 @@ pub enum Command {
     Pretrain(pretrain::Arguments),
     /// Train a world model and the recall that serves it.
     Train(train::Arguments),
+    /// Train a world model for every arm, several at once, and judge all on the same clips.
+    Compare(compare::Arguments),
     /// Judge trained arms, published rules and controls on the same clips.
     Eval(eval::Arguments),
     /// Measure speeds, as ratios against a peer where one is given.
@@ -47,6 +51,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Report(arguments) => report::run(&arguments),
         Command::Pretrain(arguments) => pretrain::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),

@@ -1,5 +1,6 @@
 //! `far pretrain`: an encoder whose keys say what was seen where an action leads.
 
+use super::compute::ComputeArguments;
 use super::train::explain;
 use crate::hint::Hint;
 use crate::progress;
@@ -8,7 +9,7 @@ use clap::Args;
 use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset};
 use far_tensor::Device;
-use far_train::{Contrastive, Retrieval, TrainConfig, retrieval};
+use far_train::{Contrastive, Retrieval, TrainConfig, open_device, retrieval};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,8 @@ pub struct Arguments {
     /// Seed of weights and draws; the configuration's training.seed unless told.
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    compute: ComputeArguments,
     /// Throw away what an earlier command left in --out.
     #[arg(long)]
     fresh: bool,
@@ -57,13 +60,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = configuration(arguments).map_err(explain)?;
     let state = state_path(&arguments.out);
     clear(arguments, &state)?;
-    let (seed, device) = (config.training.seed, Device::cpu());
+    let (seed, cpu) = (config.training.seed, Device::cpu());
     let bar = progress::bar(config.tokenizer.updates(), "updates of the tokenizer");
-    let encoded = config.data.open(&config.tokenizer, seed, &device, || bar.inc(1));
+    let encoded = config.data.open(&config.tokenizer, seed, &cpu, || bar.inc(1));
     bar.finish_and_clear();
     let encoded = encoded.map_err(explain)?;
     encode(&encoded)?;
 
+    let device = open_device(&config.compute).map_err(explain)?;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
     let mut contrastive = Contrastive::new(&encoded, sampling.clone(), network, training, &device)
@@ -107,6 +111,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
     for (key, value) in given {
         sets.extend(value.map(|value| format!("{key}={value}")));
     }
+    sets.extend(arguments.compute.sets());
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     let mut config = TrainConfig::resolve(&arguments.config, &sets)?;
     if let Some(folder) = &arguments.data {

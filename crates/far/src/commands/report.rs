@@ -3,14 +3,15 @@
 use crate::hint::Hint;
 use anyhow::Context;
 use clap::Args;
-use far_eval::{Error, ReportRun, report_page, summary};
+use far_eval::{Error, ReportRun, markdown, report_page, summary};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Which runs, and where the page goes.
 #[derive(Args)]
 #[command(after_help = "Example: far report runs/demo
-Several runs on one page: far report runs/separate/* --out comparison.html")]
+Several runs on one page: far report runs/separate/* --out comparison.html
+Tables for a document: far report runs/village --markdown > tables.md")]
 pub struct Arguments {
     /// Folders of runs that `far eval` has judged.
     #[arg(required = true, value_name = "RUN")]
@@ -18,28 +19,33 @@ pub struct Arguments {
     /// The page to write; report/index.html in the first run's folder unless told.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Print the tables of each run as Markdown instead of writing a page.
+    #[arg(long, conflicts_with = "out")]
+    markdown: bool,
     /// Print what was written as JSON.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     json: bool,
 }
 
 /// Writes the page.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { runs, out, json } = arguments;
+    let Arguments { runs, out, json, .. } = arguments;
     let read = runs.iter().map(|folder| read(folder));
     let read = read.collect::<anyhow::Result<Vec<ReportRun>>>()?;
+    if arguments.markdown {
+        let tables: Vec<String> =
+            read.iter().map(|run| markdown(&run.name, &run.results)).collect();
+        print!("{}", tables.join("\n"));
+        return Ok(());
+    }
     for (folder, run) in runs.iter().zip(&read) {
         if run.replays.is_empty() {
             eprintln!("note: {} has no replays: the page shows no pictures", folder.display());
         }
     }
     let path = out.clone().unwrap_or_else(|| runs[0].join("report").join("index.html"));
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-    }
     let page = report_page(&read);
-    std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
+    write(&path, &page)?;
     if *json {
         let summaries: Vec<_> = read.iter().map(|run| summary(&run.results)).collect();
         println!("{}", json!({ "page": path, "bytes": page.len(), "summaries": summaries }));
@@ -47,6 +53,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", path.display());
     }
     Ok(())
+}
+
+/// Writes the page of one run to its usual place, which is returned.
+pub fn write_page(run: &Path) -> anyhow::Result<PathBuf> {
+    let path = run.join("report").join("index.html");
+    write(&path, &report_page(&[read(run)?]))?;
+    Ok(path)
+}
+
+fn write(path: &Path, page: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn read(folder: &Path) -> anyhow::Result<ReportRun> {

@@ -2,6 +2,8 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
+mod attention;
+mod gated_residual;
 mod activation;
 mod arithmetic;
 mod convolution;
@@ -23,3 +25,5 @@ pub(crate) use convolution::Convolution;
 pub(crate) use group_norm::ChannelGroups;
 pub(crate) use pooling::Pooling;
 pub(crate) use rotary::Rotation;
+mod modulated_norm;
+mod modulation;

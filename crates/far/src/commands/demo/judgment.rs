@@ -4,7 +4,7 @@ use super::ARMS;
 use crate::progress;
 use far_eval::{Arm, Control, Evaluation, ReportRun, Results, report_page};
 use far_memory::RecallPolicy;
-use far_train::{ArmTraining, Error, Result, Workshop};
+use far_train::{ArmTraining, Error, Result, Workshop, device_name};
 use std::path::Path;
 
 /// Judges every arm with the averaged world model of a training, and writes results, replays and the
@@ -29,7 +29,7 @@ pub fn common(
         arms: &arms,
         plan: &plan,
         lpips: None,
-        device: "cpu",
+        device: &device_name(workshop.device()),
     };
     judge_and_write(&evaluation, Some(seconds), run)
 }

@@ -9,6 +9,7 @@ mod judgment;
 mod separate;
 
 use crate::commands::arm_table;
+use crate::commands::compute::ComputeArguments;
 use crate::commands::train::{View, explain, preparation};
 use crate::hint::Hint;
 use crate::{interrupt, progress};
@@ -16,12 +17,11 @@ use anyhow::Context;
 use clap::Args;
 use far_data::Dataset;
 use far_eval::{Results, summary};
-use far_tensor::Device;
 use far_train::{
     Arm, ArmConfig, ArmTraining, Ending, Existing, RunFolder, Session, TrainConfig, Workshop,
+    device_name, open_device,
 };
 use far_world::{Progress, Recording};
-use separate::Variant;
 use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -29,6 +29,9 @@ use std::time::Instant;
 /// The arms that are compared, the learned ones first.
 const ARMS: [&str; 7] =
     ["far-multi", "far-meta", "worldmem", "temporal", "longlive-rag", "nearest-pose", "random"];
+
+/// The paper's ablation: from a frozen encoder alone to learned weights of two cues.
+const PARTS: [&str; 4] = ["far-vision-frozen", "far-vision", "far-multi-equal", "far-multi"];
 
 /// What to show, and where.
 #[derive(Args)]
@@ -60,6 +63,8 @@ pub struct Arguments {
     /// Change a setting of configs/demo.toml: --set training.steps=2000. Can be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    #[command(flatten)]
+    compute: ComputeArguments,
     /// Throw away what is in the folder.
     #[arg(long)]
     fresh: bool,
@@ -72,7 +77,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let start = Instant::now();
     let data = arguments.out.join("village");
-    let config = configuration(arguments, &data).map_err(explain)?;
+    let sets = overlays(arguments, &data);
+    let config = configuration(&sets).map_err(explain)?;
     let episodes = arguments.episodes.unwrap_or(if arguments.quick { 20 } else { 120 });
     if arguments.fresh && arguments.out.join("village/dataset.json").exists() {
         std::fs::remove_dir_all(&data)
@@ -81,10 +87,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let size = config.tokenizer.patch_pca.resolution[0] as u32;
     record(&data, &arguments.variant, episodes, arguments.seed, size)?;
 
-    let device = Device::cpu();
+    let device = open_device(&config.compute).map_err(explain)?;
     let run = arguments.out.join("common");
     let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
-    let session = Session::now("cpu", rayon::current_num_threads());
+    let session = Session::now(device_name(&device), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
     let arms = named_arms(&config.arm).map_err(explain)?;
     let workshop = Workshop::open_for(&config, &arms, &run, &device, &mut preparation());
@@ -106,11 +112,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let judged = judgment::common(&workshop, &training, seconds, &run).map_err(explain)?;
     let mut tables = vec![("common", COMMON, judged)];
     let protocols = [
-        (arguments.separate, "separate", SEPARATE, Variant::arms()),
-        (arguments.ablation, "ablation", ABLATION, Variant::ablation()),
+        (arguments.separate, "separate", SEPARATE, &ARMS[..]),
+        (arguments.ablation, "ablation", ABLATION, &PARTS[..]),
     ];
-    for (_, name, title, variants) in protocols.into_iter().filter(|(wanted, ..)| *wanted) {
-        let judged = separate::run(&config, &arguments.out, name, &variants, &training, &device);
+    for (_, name, title, arms) in protocols.into_iter().filter(|(wanted, ..)| *wanted) {
+        let judged = separate::run(&sets, &arguments.out, (name, arms), &training, &device);
         tables.push((name, title, judged.map_err(explain)?));
     }
     tell(arguments, &tables, &run, start)
@@ -152,7 +158,8 @@ fn tell(
     Ok(())
 }
 
-fn configuration(arguments: &Arguments, data: &Path) -> far_train::Result<TrainConfig> {
+/// What the command changes in configs/demo.toml.
+fn overlays(arguments: &Arguments, data: &Path) -> Vec<String> {
     let mut sets = vec![
         format!("data.folder={:?}", data.to_string_lossy()),
         format!("training.seed={}", arguments.seed),
@@ -174,6 +181,11 @@ fn configuration(arguments: &Arguments, data: &Path) -> far_train::Result<TrainC
         sets.extend(quick.map(str::to_owned));
     }
     sets.extend(arguments.sets.iter().cloned());
+    sets.extend(arguments.compute.sets());
+    sets
+}
+
+fn configuration(sets: &[String]) -> far_train::Result<TrainConfig> {
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     TrainConfig::resolve("demo", &sets)
 }

@@ -4,14 +4,16 @@ mod curve;
 mod health;
 mod view;
 
+use super::compute::ComputeArguments;
 use crate::hint::Hint;
 use crate::{interrupt, progress};
 use clap::Args;
-use far_tensor::Device;
 use far_train::{
     ArmTraining, Ending, Existing, RunFolder, Session, Stage, TrainConfig, TrainingLoop, Workshop,
+    device_name, open_device, share_preparation,
 };
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 pub use view::View;
 
 /// What to train, on what, and where.
@@ -33,9 +35,17 @@ pub struct Arguments {
     /// One setting, as training.steps=300; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    #[command(flatten)]
+    compute: ComputeArguments,
+    /// A run whose tokenizer and encoders are taken over instead of being made anew.
+    #[arg(long, value_name = "RUN")]
+    prepared: Option<PathBuf>,
     /// Throw away the run that is in the folder.
     #[arg(long)]
     fresh: bool,
+    /// Seconds between two lines of progress where stderr is no terminal.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
+    every: f32,
     /// Print the whole configuration with comments and do nothing else.
     #[arg(long)]
     print_config: bool,
@@ -54,8 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for warning in config.warnings() {
         eprintln!("warning: {warning}");
     }
-    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
-    let (outcome, view) = train(&config, out, existing).map_err(explain)?;
+    let (outcome, view) = train(arguments, &config, out).map_err(explain)?;
     let command = again(arguments);
     if arguments.json {
         let summary = serde_json::json!({
@@ -87,6 +96,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
         // A string of TOML, whatever characters the path has.
         sets.push(format!("data.folder={:?}", folder.to_string_lossy()));
     }
+    sets.extend(arguments.compute.sets());
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     TrainConfig::resolve(&arguments.config, &sets)
 }
@@ -101,19 +111,24 @@ struct Outcome {
 }
 
 fn train(
+    arguments: &Arguments,
     config: &TrainConfig,
     out: &Path,
-    existing: Existing,
 ) -> far_train::Result<(Outcome, View)> {
-    let device = Device::cpu();
-    let session = Session::now("cpu", rayon::current_num_threads());
+    let device = open_device(&config.compute)?;
+    let session = Session::now(device_name(&device), rayon::current_num_threads());
+    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
     let mut folder = RunFolder::open(out, config, existing, session)?;
+    if let Some(prepared) = &arguments.prepared {
+        share_preparation(prepared, folder.path())?;
+    }
     let workshop = Workshop::open(config, folder.path(), &device, &mut preparation())?;
     let mut training = ArmTraining::new(&workshop)?;
     let parameters = training.parameters().total();
     eprintln!("world model: {}", training.parameters());
-    eprintln!("arm: {}", config.arm.id);
-    let mut view = View::new(config.training.steps);
+    eprintln!("arm: {} on {}", config.arm.id, device_name(&device));
+    let every = Duration::try_from_secs_f32(arguments.every).unwrap_or(Duration::MAX);
+    let mut view = View::new(config.training.steps).with_lines_every(every);
     let stop = interrupt::listen();
     let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
     view.end();
@@ -155,7 +170,8 @@ fn again(arguments: &Arguments) -> String {
     let quote = |path: &Path| shell_word(&path.to_string_lossy());
     words.extend(arguments.data.as_deref().map(|data| format!("--data {}", quote(data))));
     words.extend(arguments.out.as_deref().map(|out| format!("--out {}", quote(out))));
-    words.extend(arguments.sets.iter().map(|set| format!("--set {}", shell_word(set))));
+    let sets = arguments.sets.iter().cloned().chain(arguments.compute.sets());
+    words.extend(sets.map(|set| format!("--set {}", shell_word(&set))));
     words.join(" ")
 }
 

@@ -14,13 +14,14 @@ const COLUMNS: usize = 30;
 const ROWS: usize = 4;
 /// Time between two pictures on a terminal.
 const REFRESH: Duration = Duration::from_millis(200);
-/// Time between two lines elsewhere.
+/// Time between two lines elsewhere, unless told.
 const LINE: Duration = Duration::from_secs(15);
 
 /// Shows a run of so many steps on stderr.
 pub struct View {
     steps: u64,
     bar: Option<ProgressBar>,
+    line: Duration,
     loss: Curve,
     quality: Curve,
     detail: String,
@@ -43,6 +44,7 @@ impl View {
         Self {
             steps,
             bar,
+            line: LINE,
             loss: Curve::falling("loss"),
             quality: Curve::share("recall quality"),
             detail: String::new(),
@@ -51,6 +53,11 @@ impl View {
             step: 0,
             shown: None,
         }
+    }
+
+    /// The same with another time between two lines where there is no terminal.
+    pub fn with_lines_every(self, line: Duration) -> Self {
+        Self { line, ..self }
     }
 
     /// Takes the picture away; what remains is for stdout.
@@ -78,7 +85,7 @@ impl View {
     }
 
     fn refresh(&mut self) {
-        let due = if self.bar.is_some() { REFRESH } else { LINE };
+        let due = if self.bar.is_some() { REFRESH } else { self.line };
         if self.shown.is_some_and(|shown| shown.elapsed() < due) && self.step < self.steps {
             return;
         }

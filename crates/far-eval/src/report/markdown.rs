@@ -1,0 +1,175 @@
+//! The tables of some results as Markdown, for documents: values, differences, curves.
+
+use super::headline::{Headline, Verdict};
+use super::shown_arm::Role;
+use crate::Results;
+use std::fmt::Write;
+
+/// Metrics of the first two tables, as far as they were measured.
+const SHOWN: [&str; 8] = [
+    "psnr",
+    "psnr_closure",
+    "one_step_psnr",
+    "ssim",
+    "ssim_closure",
+    "lpips",
+    "psnr_raw",
+    "recall_quality",
+];
+/// The metric whose curves are shown.
+const CURVE: &str = "psnr";
+/// Columns of the table of curves, at most.
+const COLUMNS: usize = 10;
+
+/// The tables under a title: arms by metrics with 95 % intervals, the learned arm minus every other,
+/// and PSNR over normalized time. The best rule stands first and is bold, controls have a dot.
+pub fn markdown(title: &str, results: &Results) -> String {
+    let headline = Headline::of(results);
+    let shown = SHOWN.iter().filter_map(|id| headline.column(id));
+    let columns: Vec<usize> = shown.collect();
+    let mut text = format!("## {title}\n\n{}\n", facts(results));
+    values(&mut text, &headline, &columns);
+    differences(&mut text, &headline, &columns);
+    curves(&mut text, &headline, results);
+    text
+}
+
+fn facts(results: &Results) -> String {
+    let judge = match results.judge.as_str() {
+        "own" => "every arm reads with a world model of its own",
+        _ => "one world model reads for all arms",
+    };
+    let trained = results
+        .train_seconds
+        .map_or(String::new(), |seconds| format!(", {seconds:.0} s of training in all"));
+    format!(
+        "{}: {} clips, {} memories each, seed {}, on {}; {judge}{trained}. 95 % intervals over clips.\n",
+        results.corpus, results.clips, results.slots, results.seed, results.device
+    )
+}
+
+fn name(arm: &str) -> String {
+    if Role::of(arm) == Role::Control { format!("· {arm}") } else { arm.to_owned() }
+}
+
+fn header(text: &mut String, first: &str, titles: impl Iterator<Item = String>) {
+    let titles: Vec<String> = titles.collect();
+    let _ = writeln!(text, "| {first} | {} |", titles.join(" | "));
+    let _ = writeln!(text, "|---|{}", "---|".repeat(titles.len()));
+}
+
+fn titles<'a>(headline: &'a Headline, columns: &'a [usize]) -> impl Iterator<Item = String> + 'a {
+    columns.iter().map(|column| {
+        let metric = &headline.metrics[*column];
+        let unit =
+            if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
+        format!("{}{unit}", metric.label)
+    })
+}
+
+fn row(text: &mut String, arm: &str, cells: impl Iterator<Item = Option<String>>) {
+    let cells: Vec<String> = cells.map(|cell| cell.unwrap_or_else(|| "–".to_owned())).collect();
+    let _ = writeln!(text, "| {} | {} |", name(arm), cells.join(" | "));
+}
+
+fn interval(text: &str, interval: &str) -> String {
+    if interval == "–" {
+        return text.to_owned();
+    }
+    format!("{text} [{}]", interval.replace(" to ", ", "))
+}
+
+fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
+    header(text, "arm", titles(headline, columns));
+    for each in &headline.rows {
+        let cells = columns.iter().map(|column| {
+            let cell = each.cells[*column].as_ref()?;
+            let mean = if cell.best { format!("**{}**", cell.text) } else { cell.text.clone() };
+            Some(interval(&mean, &cell.interval))
+        });
+        row(text, &each.arm, cells);
+    }
+}
+
+fn differences(text: &mut String, headline: &Headline, columns: &[usize]) {
+    let Some(learned) = headline.learned.as_deref().filter(|_| !headline.paired.is_empty()) else {
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "\n{learned} minus the other arm, clip by clip (* the interval excludes zero):\n"
+    );
+    header(text, "other arm", titles(headline, columns));
+    for each in &headline.paired {
+        let cells = columns.iter().map(|column| {
+            let cell = each.cells[*column].as_ref()?;
+            let star = if cell.verdict == Verdict::Undecided { "" } else { " \\*" };
+            Some(format!("{}{star}", interval(&cell.text, &cell.interval)))
+        });
+        row(text, &each.arm, cells);
+    }
+}
+
+fn curves(text: &mut String, headline: &Headline, results: &Results) {
+    let Some(metric) = headline.column(CURVE).map(|column| &headline.metrics[column]) else {
+        return;
+    };
+    let curve = |arm: &str| results.curves.get(arm)?.get(CURVE);
+    let longest = results.curves.values().filter_map(|arm| arm.get(CURVE));
+    let Some(times) = longest.map(|curve| &curve.time).max_by_key(|time| time.len()) else {
+        return;
+    };
+    let every = times.len().div_ceil(COLUMNS).max(1);
+    let shown: Vec<f64> = times.iter().copied().skip(every / 2).step_by(every).collect();
+    let _ = writeln!(
+        text,
+        "\n{} in {} along the way back, whose time runs from 0 to 1 in every clip:\n",
+        metric.label, metric.unit
+    );
+    header(text, "arm", shown.iter().map(|time| format!("{time:.2}")));
+    for each in &headline.rows {
+        let Some(curve) = curve(&each.arm).filter(|curve| !curve.time.is_empty()) else { continue };
+        let cells = shown.iter().map(|time| {
+            let place = curve.time.iter().position(|own| (own - time).abs() < 1e-9)?;
+            Some(metric.text(curve.values[place].mean))
+        });
+        row(text, &each.arm, cells);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::results;
+
+    #[test]
+    fn every_arm_stands_in_the_tables_with_its_interval() {
+        let text = markdown("village", &results());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "## village");
+        let first = lines.iter().find(|line| line.starts_with("| far-multi | ")).unwrap();
+        assert!(first.contains("**17.20** ["), "{first}");
+        assert!(text.contains("| · none | "), "{text}");
+        assert!(text.contains("far-multi minus the other arm"), "{text}");
+        let paired = lines.iter().filter(|line| line.starts_with("| worldmem | ")).nth(1).unwrap();
+        assert!(paired.contains("+1.10 [") && paired.contains(r"] \*"), "{paired}");
+        // Every row of a table has as many cells as its header.
+        for table in text.split("\n\n").filter(|part| part.starts_with('|')) {
+            let counts: Vec<usize> = table.lines().map(|line| line.matches('|').count()).collect();
+            assert!(counts.iter().all(|count| *count == counts[0]), "{table}");
+        }
+    }
+
+    #[test]
+    fn the_curve_is_told_at_its_times() {
+        let text = markdown("village", &results());
+        assert!(text.contains("| arm | 0.25 | 0.75 |"), "{text}");
+        assert!(text.contains("| far-multi | 18.00 | 18.00 |"), "{text}");
+    }
+
+    #[test]
+    fn nothing_measured_is_no_table_of_differences() {
+        let text = markdown("empty", &Results::default());
+        assert!(!text.contains("minus") && text.starts_with("## empty"));
+    }
+}

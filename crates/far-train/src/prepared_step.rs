@@ -1,0 +1,56 @@
+//! What a step needs that does not depend on the steps before it, so that it can be made while the
+//! step before is still computing.
+
+use crate::Result;
+use crate::context_source::ContextSource;
+use crate::question::Question;
+use far_data::TrainingSampler;
+use far_memory::MemoryId;
+use far_model::{ConditionScale, EncodedDataset, Perturbations};
+
+/// The questions of a step, their noise, and what a rule recalls for them.
+pub(crate) struct PreparedStep {
+    /// The step, from 0.
+    pub step: u64,
+    /// The questions with the embeddings of every encoder.
+    pub questions: Vec<Question>,
+    /// What is recalled for each; `None` where a retriever recalls that learns in between.
+    pub recalled: Option<Vec<Vec<MemoryId>>>,
+    /// Diffusion times and noises of the futures.
+    pub drawn: Perturbations,
+}
+
+/// Prepares steps: everything is a function of the seed and the number of the step.
+pub(crate) struct StepMaker<'a> {
+    pub sampler: TrainingSampler<'a>,
+    pub data: &'a EncodedDataset,
+    pub source: ContextSource,
+    pub scale: ConditionScale,
+    /// Elements of a latent.
+    pub elements: usize,
+    /// Steps of the noise schedule.
+    pub levels: usize,
+    pub slots: usize,
+    pub seed: u64,
+}
+
+impl StepMaker<'_> {
+    /// Prepares a step.
+    ///
+    /// # Errors
+    /// If an episode cannot be read, or an encoder or a rule refuses its input.
+    pub fn make(&self, step: u64) -> Result<PreparedStep> {
+        let questions = Question::batch(&self.sampler, self.data, &self.scale, step)?;
+        let recalled = match &self.source {
+            ContextSource::Learned => None,
+            source => {
+                let asked: Vec<&Question> = questions.iter().collect();
+                Some(source.recall(None, &asked, self.slots)?)
+            }
+        };
+        let sizes = [questions.len(), 1, self.elements];
+        let drawn =
+            Perturbations::stratified(0..self.levels, sizes, self.seed, "world model", step);
+        Ok(PreparedStep { step, questions, recalled, drawn })
+    }
+}

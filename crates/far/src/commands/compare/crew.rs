@@ -1,0 +1,186 @@
+//! Trainings in processes of their own, several at once.
+//!
+//! A process per arm keeps them apart: one that fails does not take others with it, each has a GPU
+//! context and a pool of threads of its own, and each is the `far train` that a user could have typed.
+
+use super::board::{Board, Lane};
+use crate::hint::Hint;
+use anyhow::Context;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the wish to stop is looked for.
+const WATCH: Duration = Duration::from_millis(50);
+/// How many threads a process of the crew has.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// A training to be made.
+pub struct Job {
+    /// Its name on the board.
+    pub name: String,
+    /// Its steps.
+    pub steps: u64,
+    /// The process; it says `step 3/100 …` on stderr as it goes, and `"finished":true` on stdout at
+    /// the end.
+    pub command: Command,
+    /// Where everything that it says is kept.
+    pub log: PathBuf,
+}
+
+/// Who trains.
+pub struct Crew<'a> {
+    /// Processes at once.
+    pub slots: usize,
+    /// Set when no more should begin and those that run should save and end.
+    pub stop: &'a AtomicBool,
+}
+
+/// Jobs that wait and processes that run.
+struct Work {
+    waiting: Mutex<VecDeque<Job>>,
+    running: Mutex<Vec<Child>>,
+    failures: Mutex<Vec<anyhow::Error>>,
+}
+
+impl Crew<'_> {
+    /// Works through all jobs of `all` runs. Returns whether all are finished; false if it was asked
+    /// to stop before.
+    ///
+    /// # Errors
+    /// The first failure, after all others have ended.
+    pub fn train(&self, mut jobs: Vec<Job>, all: usize) -> anyhow::Result<bool> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cores / self.slots.min(jobs.len()).max(1)).max(1);
+        if std::env::var_os(THREADS).is_none() {
+            jobs.iter_mut().for_each(|job| {
+                job.command.env(THREADS, threads.to_string());
+            });
+        }
+        let board = Board::new(all - jobs.len(), all);
+        let work = Work {
+            waiting: Mutex::new(jobs.into()),
+            running: Mutex::default(),
+            failures: Mutex::default(),
+        };
+        let over = AtomicBool::new(false);
+        let stopped = std::thread::scope(|scope| {
+            scope.spawn(|| self.watch(&work, &over));
+            let slots: Vec<_> =
+                (0..self.slots).map(|_| scope.spawn(|| self.fill_slot(&work, &board))).collect();
+            let stopped = slots.into_iter().map(|slot| slot.join().expect("no slot panics"));
+            let stopped = stopped.fold(false, |any, stopped| any | stopped);
+            over.store(true, Ordering::Relaxed);
+            stopped
+        });
+        let waiting = !work.waiting.into_inner().expect("no slot panics").is_empty();
+        match work.failures.into_inner().expect("no slot panics").into_iter().next() {
+            Some(failure) => Err(failure),
+            None => Ok(!stopped && !waiting),
+        }
+    }
+
+    /// Passes the wish to stop on, once.
+    fn watch(&self, work: &Work, over: &AtomicBool) {
+        while !over.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) {
+                // A terminal has sent its Ctrl-C to the whole group; to hear of it twice does no harm.
+                let running = work.running.lock().expect("no slot panics");
+                running.iter().for_each(end);
+                return;
+            }
+            std::thread::sleep(WATCH);
+        }
+    }
+
+    /// Takes one job after another; returns whether one was stopped before its end.
+    fn fill_slot(&self, work: &Work, board: &Board) -> bool {
+        let mut stopped = false;
+        while !self.stop.load(Ordering::Relaxed) {
+            let Some(job) = work.waiting.lock().expect("no slot panics").pop_front() else { break };
+            let lane = board.lane(&job.name, job.steps);
+            match self.run(job, work, lane) {
+                Ok(finished) => stopped |= !finished,
+                Err(failure) => work.failures.lock().expect("no slot panics").push(failure),
+            }
+        }
+        stopped
+    }
+
+    /// Runs one process to its end; returns whether it made all its steps.
+    fn run(&self, mut job: Job, work: &Work, mut lane: Lane<'_>) -> anyhow::Result<bool> {
+        let begun = Instant::now();
+        if let Some(folder) = job.log.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
+        }
+        let mut log = File::create(&job.log)
+            .with_context(|| format!("cannot write {}", job.log.display()))?;
+        job.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child =
+            job.command.spawn().with_context(|| format!("{}: cannot start", job.name))?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let id = child.id();
+        work.running.lock().expect("no slot panics").push(child);
+        if self.stop.load(Ordering::Relaxed) {
+            // The wish may have been passed on just before this process joined.
+            work.running
+                .lock()
+                .expect("no slot panics")
+                .iter()
+                .filter(|c| c.id() == id)
+                .for_each(end);
+        }
+
+        let (mut error, mut hint) = (None, None);
+        for line in stderr.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
+            let Ok(line) = line else { break };
+            // A full disk is the training's to report; the log is for looking only.
+            let _ = writeln!(log, "{line}");
+            lane.hear(&line);
+            error = line.strip_prefix("error: ").map(str::to_owned).or(error);
+            hint = line.strip_prefix("hint: ").map(str::to_owned).or(hint);
+        }
+        let said =
+            stdout.map(std::io::read_to_string).transpose().ok().flatten().unwrap_or_default();
+        let finished = said.contains("\"finished\":true");
+        let status = leave(work, id).with_context(|| format!("{}: lost", job.name))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        match (status.success(), finished) {
+            (true, true) => lane.end(&format!("{} steps, {seconds:.0} s", job.steps), true),
+            (true, false) => lane.end("stopped, and can go on", false),
+            (false, _) => {
+                lane.end(&format!("failed ({status})"), false);
+                let error = error.unwrap_or_else(|| format!("it ended with {status}"));
+                let hint = hint.unwrap_or_else(|| format!("{} has all it said", job.log.display()));
+                return Err(Hint::error(format!("{}: {error}", job.name), hint));
+            }
+        }
+        Ok(finished)
+    }
+}
+
+/// Waits for a process and takes it off the list, so that nobody signals its number later.
+fn leave(work: &Work, id: u32) -> anyhow::Result<ExitStatus> {
+    let mut running = work.running.lock().expect("no slot panics");
+    let place = running.iter().position(|child| child.id() == id).context("not on the list")?;
+    let status = running[place].wait()?;
+    running.remove(place);
+    Ok(status)
+}
+
+/// Asks a process to save and end.
+fn end(child: &Child) {
+    #[cfg(unix)]
+    // SAFETY: the process was started here and has not been waited for, so its number is its own.
+    unsafe {
+        libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
+    }
+    #[cfg(not(unix))]
+    let _ = child;
+}
