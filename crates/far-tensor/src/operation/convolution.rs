@@ -14,6 +14,7 @@
 use super::row::{for_rows, put, row_of};
 use super::window::{Padding, Window};
 use crate::buffer::Buffer;
+use crate::cuda::Convolution;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, reduce_ranges, with_scratch};
 use crate::product::{Matrix, multiply_here};
@@ -53,6 +54,11 @@ impl Tape {
     ) -> Result<Tensor> {
         let geometry = Geometry::new(x, weight, bias, stride, padding)?;
         let Geometry { batch, outputs, pixels, .. } = geometry;
+        if let Some(cuda) = self.cuda() {
+            let Geometry { channels, image, window, fit, .. } = geometry;
+            let geometry = Convolution { batch, channels, image, outputs, window, fit };
+            return self.convolution_cuda(&cuda, geometry, [x, weight], bias);
+        }
         let mut output = self.device().buffer(batch * outputs * pixels);
         let shared = Disjoint::new(&mut output);
         for_ranges(geometry.bands(), 1, |bands| {

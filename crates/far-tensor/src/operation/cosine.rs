@@ -24,6 +24,9 @@ impl Tape {
         x.expect("normalize_rows", x.shape().rank() > 0 && epsilon > 0.0, || {
             format!("a last axis and a positive epsilon are needed, epsilon is {epsilon}")
         })?;
+        if let Some(cuda) = self.cuda() {
+            return self.normalize_rows_cuda(&cuda, x, epsilon);
+        }
         let width = x.shape().last();
         let mut output = self.device().buffer(x.shape().elements());
         for_rows(&mut output, width, width, |row, part| {
@@ -55,6 +58,9 @@ impl Tape {
         query.expect("cosine", epsilon > 0.0, || {
             format!("a positive epsilon is needed, it is {epsilon}")
         })?;
+        if let Some(cuda) = self.cuda() {
+            return self.cosine_cuda(&cuda, [batch, count, width], [query, keys], epsilon);
+        }
         let mut output = self.device().buffer(batch * count);
         for_rows(&mut output, 1, 2 * width, |row, part| {
             let query = row_of(query.values(), width, row / count);

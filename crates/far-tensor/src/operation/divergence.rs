@@ -14,9 +14,8 @@ use super::softmax::{normalizer, rows_shape};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::tape::Backward;
-use crate::tensor::Origin;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
-use crate::{Result, Shape, Tape, Tensor};
+use crate::{Result, Tape, Tensor};
 
 impl Tape {
     /// KL(target ‖ softmax(scores)), the mean over the rows that have a valid element; a scalar.
@@ -34,14 +33,12 @@ impl Tape {
         let by_row = self.row_divergence(target, scores, mask)?;
         let rows = by_row.shape().elements();
         let width = scores.shape().last();
+        // A row has a valid element where the largest of its mask is 1.
         let valid = mask.map(|mask| {
-            let mut valid = self.device().buffer(rows);
-            for_rows(&mut valid, 1, width, |row, part| {
-                let mask = row_of(mask.values(), width, row);
-                part[0] = f32::from(mask.iter().any(|value| *value != 0.0));
-            });
-            Tensor::of_host(Shape::new(&[rows]), valid, Origin::Constant)
+            let mask = mask.detach().reshape([rows, width])?;
+            self.statistic(&mask, None, 1, Statistic::Maximum)
         });
+        let valid = valid.transpose()?;
         self.statistic(&by_row.reshape([rows])?, valid.as_ref(), 0, Statistic::Mean)
     }
 
@@ -64,6 +61,9 @@ impl Tape {
         expect_mask(operation, scores, mask)?;
         let width = scores.shape().last();
         let shape = rows_shape(scores.shape());
+        if let Some(cuda) = self.cuda() {
+            return self.divergence_cuda(&cuda, shape, [target, scores], mask);
+        }
         let mut output = self.device().buffer(shape.elements());
         let masks = RowMask::new(self.device(), mask, width);
         for_rows(&mut output, 1, width, |row, part| {

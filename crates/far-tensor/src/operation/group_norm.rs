@@ -10,6 +10,7 @@
 
 use super::row::{for_rows, put, row_of};
 use crate::buffer::Buffer;
+use crate::cuda::ChannelGroups;
 use crate::gradient::GradientStore;
 use crate::tape::Backward;
 use crate::vectorize::{fused, lane_sum, vectorized};
@@ -40,7 +41,10 @@ impl Tape {
             let requirement = "scale and shift have one element per channel";
             parameter.expect_elements("group_norm", channels, x, requirement)?;
         }
-        let sizes = Sizes { batch, channels, groups, space: extents[2..].iter().product() };
+        let sizes = ChannelGroups { batch, channels, groups, space: extents[2..].iter().product() };
+        if let Some(cuda) = self.cuda() {
+            return self.group_norm_cuda(&cuda, sizes, [x, scale, shift], epsilon);
+        }
         let block = sizes.block();
         let mut moments = self.device().buffer(batch * groups * 2);
         for_rows(&mut moments, 2, 2 * block, |group, part| {
@@ -66,15 +70,7 @@ impl Tape {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    channels: usize,
-    groups: usize,
-    space: usize,
-}
-
-impl Sizes {
+impl ChannelGroups {
     /// Elements of one group of one sample.
     fn block(&self) -> usize {
         self.channels / self.groups * self.space
@@ -145,12 +141,12 @@ struct GroupNormBackward {
     shift: Tensor,
     /// μ and 1/√(variance + ε) of each group of each sample.
     moments: Arc<Buffer>,
-    sizes: Sizes,
+    sizes: ChannelGroups,
 }
 
 impl Backward for GroupNormBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let Sizes { batch, channels, groups, space } = self.sizes;
+        let ChannelGroups { batch, channels, groups, space } = self.sizes;
         let moments = |group: usize| (self.moments[2 * group], self.moments[2 * group + 1]);
         let x = |row: usize| row_of(self.x.values(), space, row);
         // Σ d and Σ d·x̂ of each row, from which everything else follows.

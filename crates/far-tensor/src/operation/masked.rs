@@ -63,10 +63,14 @@ impl Tape {
         axis: usize,
         statistic: Statistic,
     ) -> Result<Tensor> {
-        let groups = Groups::new("statistic", x, mask, axis)?;
+        expect_groups("statistic", x, mask, axis)?;
         let mut kept = x.shape().extents().to_vec();
         kept.remove(axis);
         let shape = Shape::new(&kept);
+        if let Some(cuda) = self.cuda() {
+            return self.statistic_cuda(&cuda, shape, x, mask, axis, statistic);
+        }
+        let groups = Groups::of(x, mask, axis);
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, groups.inner, groups.block, |block, part| {
             for (column, value) in part.iter_mut().enumerate() {
@@ -93,7 +97,11 @@ impl Tape {
         mask: Option<&Tensor>,
         axis: usize,
     ) -> Result<Tensor> {
-        let groups = Groups::new("standardize", x, mask, axis)?;
+        expect_groups("standardize", x, mask, axis)?;
+        if let Some(cuda) = self.cuda() {
+            return self.standardize_cuda(&cuda, x, mask, axis);
+        }
+        let groups = Groups::of(x, mask, axis);
         let mut output = self.device().buffer(x.shape().elements());
         for_rows(&mut output, groups.block, groups.block, |block, part| {
             for column in 0..groups.inner {
@@ -109,6 +117,16 @@ impl Tape {
     }
 }
 
+fn expect_groups(
+    operation: &'static str,
+    x: &Tensor,
+    mask: Option<&Tensor>,
+    axis: usize,
+) -> Result<()> {
+    x.expect(operation, axis < x.shape().rank(), || format!("axis {axis} must exist"))?;
+    expect_mask(operation, x, mask)
+}
+
 /// A tensor seen as groups of `extent` elements, `inner` apart.
 struct Groups<'a> {
     x: &'a [f32],
@@ -119,17 +137,6 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn new(
-        operation: &'static str,
-        x: &'a Tensor,
-        mask: Option<&'a Tensor>,
-        axis: usize,
-    ) -> Result<Self> {
-        x.expect(operation, axis < x.shape().rank(), || format!("axis {axis} must exist"))?;
-        expect_mask(operation, x, mask)?;
-        Ok(Self::of(x, mask, axis))
-    }
-
     fn of(x: &'a Tensor, mask: Option<&'a Tensor>, axis: usize) -> Self {
         let (_, extent, inner) = x.shape().around(axis);
         let mask = mask.map(Tensor::values);

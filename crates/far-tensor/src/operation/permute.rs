@@ -34,6 +34,14 @@ impl Tape {
         let mut inverse = [0; MAXIMUM_RANK];
         axes.iter().enumerate().for_each(|(place, axis)| inverse[*axis] = place);
         let shape = Shape::new(&permuted);
+        if let Some(cuda) = self.cuda() {
+            let ways = [(x.shape(), axes), (&shape, &inverse[..rank])];
+            let ways = ways.map(|(shape, axes)| {
+                let (walks, count) = walks(shape, axes);
+                walks[..count].iter().map(|walk| [walk.extent, walk.stride]).collect()
+            });
+            return self.permute_cuda(&cuda, shape, x, ways);
+        }
         let mut output = self.device().buffer(shape.elements());
         reorder(&mut output, x.values(), x.shape(), axes, false);
         Ok(self.record("permute", shape, output, &[x], |_| PermuteBackward {

@@ -65,6 +65,9 @@ impl Tape {
         expect_mask(operation, x, mask)?;
         let width = x.shape().last();
         let shape = if let Form::LogSum = form { rows_shape(x.shape()) } else { *x.shape() };
+        if let Some(cuda) = self.cuda() {
+            return self.softmax_cuda(&cuda, operation, shape, x, mask, form as i32);
+        }
         let mut output = self.device().buffer(shape.elements());
         let masks = RowMask::new(self.device(), mask, width);
         let own = if let Form::LogSum = form { 1 } else { width };
