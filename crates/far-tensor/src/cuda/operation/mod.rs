@@ -4,6 +4,11 @@
 
 mod attention;
 mod gated_residual;
+mod activation;
+mod arithmetic;
+mod element;
+mod embedding;
+mod layout;
 mod linear;
 mod modulated_norm;
 mod modulation;
