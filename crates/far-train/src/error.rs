@@ -167,9 +167,7 @@ fn tensor_hint(error: &far_tensor::Error) -> String {
         far_tensor::Error::NonFinite { .. } => {
             "the last good checkpoint is kept; a lower training.learning_rate may help".into()
         }
-        far_tensor::Error::NoCuda { remedy, .. } => {
-            format!("{remedy}; or --device cpu, which needs no GPU")
-        }
+        far_tensor::Error::NoCuda { remedy, .. } => (*remedy).into(),
         far_tensor::Error::OutOfMemory { .. } => {
             "raise training.micro_batches or lower data.batch; where memories are credited lower \
              retriever.queries, where clips are judged evaluation.batch"
