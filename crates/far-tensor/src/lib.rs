@@ -35,6 +35,7 @@
 mod arena;
 mod buffer;
 mod checkpoint;
+mod copy_rate;
 mod cuda;
 mod device;
 mod device_choice;
@@ -68,7 +69,7 @@ pub use gradient::Gradients;
 pub use initialization::Initialization;
 pub use operation::*;
 pub use optimizer::{AdamW, AdamWConfig, Update};
-pub use profile::Profile;
+pub use profile::{Profile, Spent};
 pub use random::Random;
 pub use shape::{MAXIMUM_RANK, Shape};
 pub use step::{Step, Trained};

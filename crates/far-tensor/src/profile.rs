@@ -5,18 +5,32 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// What one operation or kernel took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// The time of all its runs together.
+    pub time: Duration,
+    /// How often it ran: launches of a kernel, or passes of an operation, forward or backward.
+    pub count: u64,
+}
+
 /// Time spent in each operation of the CPU, forward and backward together, or in each kernel of a
 /// GPU.
 #[derive(Default)]
 pub struct Profile {
     paused: AtomicBool,
-    spent: Mutex<BTreeMap<&'static str, Duration>>,
+    spent: Mutex<BTreeMap<&'static str, Spent>>,
 }
 
 impl Profile {
     pub(crate) fn add(&self, operation: &'static str, time: Duration) {
+        if !self.is_running() {
+            return;
+        }
         let mut spent = self.spent.lock().expect("nobody panics while adding");
-        *spent.entry(operation).or_default() += time;
+        let entry = spent.entry(operation).or_default();
+        entry.time += time;
+        entry.count += 1;
     }
 
     /// Whether times are recorded now.
@@ -34,8 +48,29 @@ impl Profile {
         self.paused.store(false, Ordering::Relaxed);
     }
 
-    /// Takes the times by operation, in alphabetical order, and begins anew.
-    pub fn take(&self) -> BTreeMap<&'static str, Duration> {
+    /// Takes what was recorded, in alphabetical order, and begins anew.
+    pub fn take(&self) -> BTreeMap<&'static str, Spent> {
         std::mem::take(&mut *self.spent.lock().expect("nobody panics while adding"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_counted_unless_paused() {
+        let profile = Profile::default();
+        profile.add("linear", Duration::from_millis(2));
+        profile.add("linear", Duration::from_millis(3));
+        profile.pause();
+        profile.add("linear", Duration::from_millis(9));
+        profile.resume();
+        profile.add("attention", Duration::from_millis(1));
+        let spent =
+            |milliseconds, count| Spent { time: Duration::from_millis(milliseconds), count };
+        let expected = BTreeMap::from([("attention", spent(1, 1)), ("linear", spent(5, 2))]);
+        assert_eq!(profile.take(), expected);
+        assert!(profile.take().is_empty());
     }
 }

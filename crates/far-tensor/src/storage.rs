@@ -83,19 +83,31 @@ impl Storage {
             Element::Bf16 => &self.half,
         };
         if place.get().is_none() {
-            let made = match (self.on_gpu(), element) {
-                (Some(other), _) if other.belongs_to(&cuda.pool) => {
-                    cuda.converted(other, element)?
-                }
-                (Some(_), _) => return Err(Error::other_device()),
-                (None, Element::F32) => cuda.upload(self.host())?,
-                (None, Element::Bf16) => cuda.converted(&cuda.upload(self.host())?, element)?,
-            };
+            let made = self.made_on(cuda, element)?;
             // Two threads may both have made it; either will do.
             let _ = place.set(made);
         }
         let buffer = place.get().expect("it was just set");
         if buffer.belongs_to(&cuda.pool) { Ok(buffer) } else { Err(Error::other_device()) }
+    }
+
+    /// A copy on a GPU, from the most precise one there is.
+    fn made_on(&self, cuda: &Cuda, element: Element) -> Result<CudaBuffer> {
+        if let Some(single) = self.single.get().filter(|single| single.belongs_to(&cuda.pool)) {
+            return cuda.converted(single, element);
+        }
+        match (self.host.get(), self.half.get()) {
+            (Some(host), _) => {
+                let uploaded = cuda.upload(host)?;
+                if element == Element::F32 {
+                    Ok(uploaded)
+                } else {
+                    cuda.converted(&uploaded, element)
+                }
+            }
+            (None, Some(half)) if half.belongs_to(&cuda.pool) => cuda.converted(half, element),
+            _ => Err(Error::other_device()),
+        }
     }
 
     /// The numbers on a GPU to change, in single precision and, if asked, a place for all of them in

@@ -6,25 +6,37 @@ use far_tensor::{
     AdamW, AdamWConfig, Affine, ArenaBuilder, Attention, Device, Initialization, Modulation,
     Result, Tape, Tensor,
 };
-use fixture::{Fixture, assert_near};
+use fixture::{Fixture, assert_near, devices};
 
 /// Runs an operation on variables and compares its value and all gradients with a fixture.
 fn compare(
     fixture: &Fixture,
     names: &[&str],
-    operation: impl FnOnce(&mut Tape, &[Tensor]) -> Result<Tensor>,
+    operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
 ) {
-    let mut tape = Tape::recording(&Device::cpu());
+    for (device, slack) in devices() {
+        compare_on(device, 1e-5 * f64::from(*slack), fixture, names, &operation);
+    }
+}
+
+fn compare_on(
+    device: &Device,
+    tolerance: f64,
+    fixture: &Fixture,
+    names: &[&str],
+    operation: &impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) {
+    let mut tape = Tape::recording(device);
     let inputs: Vec<Tensor> =
         names.iter().map(|name| tape.variable(&fixture.tensor(name))).collect();
     let output = operation(&mut tape, &inputs).unwrap();
-    assert_near("output", output.values(), fixture.tensor("output").values(), 1e-5);
+    assert_near("output", output.values(), fixture.tensor("output").values(), tolerance);
     let weighted = tape.multiply(&output, &fixture.tensor("weights")).unwrap();
     let loss = tape.sum(&weighted).unwrap();
     let gradients = tape.backward(&loss, 1.0, &mut []).unwrap();
     for (name, input) in names.iter().zip(&inputs) {
         let expected = fixture.tensor(&format!("gradient.{name}"));
-        assert_near(name, gradients.of(input).unwrap(), expected.values(), 1e-5);
+        assert_near(name, gradients.of(input).unwrap(), expected.values(), tolerance);
     }
 }
 

@@ -187,6 +187,9 @@ impl Tape {
     /// # Errors
     /// None today; a result keeps the signature of its siblings.
     pub fn activate(&mut self, x: &Tensor, activation: Activation) -> Result<Tensor> {
+        if let Some(cuda) = self.cuda() {
+            return self.activate_cuda(&cuda, x, activation);
+        }
         let mut output = self.device().buffer(x.shape().elements());
         pieces(&mut output, x.values(), x.values(), |output, x, _| {
             with_scalar!(activation, S => apply::<S>(output, x));

@@ -41,6 +41,9 @@ impl Tape {
         q: f32,
     ) -> Result<Tensor> {
         a.expect_same(operation, b)?;
+        if let Some(cuda) = self.cuda() {
+            return self.combine_cuda(&cuda, operation, [a, b], [p, q]);
+        }
         let mut output = self.device().buffer(a.shape().elements());
         pieces(&mut output, a.values(), b.values(), |output, a, b| combine(output, a, b, p, q));
         Ok(self.record(operation, *a.shape(), output, &[a, b], |_| CombineBackward {
@@ -55,6 +58,9 @@ impl Tape {
     /// If the shapes differ.
     pub fn multiply(&mut self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         a.expect_same("multiply", b)?;
+        if let Some(cuda) = self.cuda() {
+            return self.multiply_cuda(&cuda, a, b);
+        }
         let mut output = self.device().buffer(a.shape().elements());
         pieces(&mut output, a.values(), b.values(), |output, a, b| product(output, a, b, false));
         Ok(self.record("multiply", *a.shape(), output, &[a, b], |_| MultiplyBackward {
@@ -68,6 +74,9 @@ impl Tape {
     /// # Errors
     /// None today; a result keeps the signature of its siblings.
     pub fn affine(&mut self, x: &Tensor, factor: f32, offset: f32) -> Result<Tensor> {
+        if let Some(cuda) = self.cuda() {
+            return self.affine_cuda(&cuda, x, factor, offset);
+        }
         let mut output = self.device().buffer(x.shape().elements());
         pieces(&mut output, x.values(), x.values(), |output, x, _| {
             affine(output, x, factor, offset)
@@ -221,7 +230,8 @@ mod tests {
 
     #[test]
     fn gradients_match_differences() {
-        let inputs = [normal([3, 5], 1), normal([3, 5], 2)];
+        // Two whole runs of eight and a rest.
+        let inputs = [normal([3, 7], 1), normal([3, 7], 2)];
         check_gradients(&inputs, |tape, x| tape.add(&x[0], &x[1]));
         check_gradients(&inputs, |tape, x| tape.subtract(&x[0], &x[1]));
         check_gradients(&inputs, |tape, x| tape.weighted_sum(&x[0], 0.3, &x[1], 2.0));

@@ -41,9 +41,12 @@ impl Tape {
         let indices = indices.into();
         let (rows, width) = table_size("gather_rows", table)?;
         check_indices("gather_rows", &indices, rows)?;
+        let shape = with_first(table.shape(), indices.len());
+        if let Some(cuda) = self.cuda() {
+            return self.gather_rows_cuda(&cuda, shape, table, indices);
+        }
         let mut output = self.device().buffer(indices.len() * width);
         gather(&mut output, table.values(), &indices, width, false);
-        let shape = with_first(table.shape(), indices.len());
         Ok(self.record("gather_rows", shape, output, &[table], |_| GatherBackward {
             table: table.clone(),
             indices,
@@ -68,9 +71,12 @@ impl Tape {
             format!("{} indices were given, one per row is needed", indices.len())
         })?;
         check_indices("scatter_rows", &indices, rows)?;
+        let shape = with_first(x.shape(), rows);
+        if let Some(cuda) = self.cuda() {
+            return self.scatter_rows_cuda(&cuda, shape, x, indices);
+        }
         let mut output = self.device().buffer(rows * width);
         scatter(&mut output, x.values(), &indices, width, false);
-        let shape = with_first(x.shape(), rows);
         Ok(self.record("scatter_rows", shape, output, &[x], |_| ScatterBackward {
             x: x.clone(),
             indices,
@@ -178,9 +184,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn rows_match_the_reference(
-            rows in 1usize..60, width in 1usize..40, seed in 0u64..99,
+            rows in 1usize..60, width in 1usize..40, unit in prop::sample::select(vec![1, 4, 8]), seed in 0u64..99,
             picks in proptest::collection::vec(0usize..1000, 0..70),
         ) {
+            let width = width * unit;
             let indices: Vec<usize> = picks.iter().map(|pick| pick % rows).collect();
             let table = normal([rows, width], seed);
             let found = evaluate(|tape| tape.gather_rows(&table, indices.clone()));
@@ -199,9 +206,11 @@ mod tests {
 
     #[test]
     fn gradients_match_differences() {
-        let x = [normal([4, 2, 3], 1)];
-        check_gradients(&x, |tape, x| tape.gather_rows(&x[0], vec![3, 0, 3, 3, 1]));
-        check_gradients(&x, |tape, x| tape.scatter_rows(&x[0], vec![5, 0, 5, 1], 6));
+        for width in [3, 4, 8] {
+            let x = [normal([4, width], 1)];
+            check_gradients(&x, |tape, x| tape.gather_rows(&x[0], vec![3, 0, 3, 3, 1]));
+            check_gradients(&x, |tape, x| tape.scatter_rows(&x[0], vec![5, 0, 5, 1], 6));
+        }
     }
 
     #[test]

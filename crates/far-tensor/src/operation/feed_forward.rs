@@ -4,6 +4,7 @@
 //! that a device may keep the hidden rows to itself; the CPU gains nothing by that and composes the
 //! two linear maps, whose backwards are in [`super::linear`].
 
+use super::linear::sizes;
 use crate::{Result, Tape, Tensor};
 
 impl Tape {
@@ -27,6 +28,12 @@ impl Tape {
         first: [&Tensor; 2],
         second: [&Tensor; 2],
     ) -> Result<Tensor> {
+        if let Some(cuda) = self.cuda() {
+            let [_, _, hidden] = sizes(x.shape(), first[0], Some(first[1]))?;
+            let inner = x.shape().with_last(hidden);
+            let [_, _, width] = sizes(&inner, second[0], Some(second[1]))?;
+            return self.feed_forward_cuda(&cuda, inner.with_last(width), x, first, second);
+        }
         let hidden = self.linear_gelu(x, first[0], Some(first[1]))?;
         self.linear(&hidden, second[0], Some(second[1]))
     }

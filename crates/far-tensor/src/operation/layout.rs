@@ -44,6 +44,9 @@ impl Tape {
             extents[axis] += others[axis];
         }
         let shape = Shape::new(&extents);
+        if let Some(cuda) = self.cuda() {
+            return self.concat_cuda(&cuda, shape, inputs, axis);
+        }
         let (_, total, inner) = shape.around(axis);
         let width = total * inner;
         let mut output = self.device().buffer(shape.elements());
@@ -75,8 +78,11 @@ impl Tape {
         let mut extents = x.shape().extents().to_vec();
         extents[axis] = range.len();
         let shape = Shape::new(&extents);
-        let mut output = self.device().buffer(shape.elements());
         let band = range.start * inner..range.end * inner;
+        if let Some(cuda) = self.cuda() {
+            return self.slice_cuda(&cuda, shape, x, extent * inner, band);
+        }
+        let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, band.len(), band.len(), |row, part| {
             part.copy_from_slice(&row_of(x.values(), extent * inner, row)[band.clone()]);
         });
@@ -100,6 +106,9 @@ impl Tape {
         let mut extents = x.shape().extents().to_vec();
         extents.insert(axis, times);
         let shape = Shape::new(&extents);
+        if let Some(cuda) = self.cuda() {
+            return self.repeat_cuda(&cuda, shape, x, axis);
+        }
         let (_, _, inner) = shape.around(axis);
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, inner, inner, |row, part| {
@@ -210,8 +219,13 @@ mod tests {
         #[test]
         fn moves_match_the_reference(
             extents in prop::array::uniform3(1usize..6), more in 1usize..5, axis in 0usize..3,
-            from in 0usize..6, length in 0usize..6, seed in 0u64..99,
+            from in 0usize..6, length in 0usize..6, unit in prop::sample::select(vec![1, 4, 8]),
+            seed in 0u64..99,
         ) {
+            // Innermost extents that are multiples of a unit are moved in runs on a GPU.
+            let (mut extents, more) = (extents, if axis == 2 { more * unit } else { more });
+            extents[2] *= unit;
+            let (from, length) = if axis == 2 { (from * unit, length * unit) } else { (from, length) };
             let x = normal(extents, seed);
             let mut other = extents;
             other[axis] = more;
@@ -256,6 +270,14 @@ mod tests {
         for axis in 0..4 {
             check_gradients(&inputs[..1], |tape, x| tape.repeat(&x[0], axis, 3));
         }
+        for width in [4, 8] {
+            let inputs = [normal([2, 2, 2 * width], 1), normal([2, 2, width], 2)];
+            check_gradients(&inputs, |tape, x| tape.concat(&[&x[0], &x[1], &x[0]], 2));
+            check_gradients(&inputs[..1], |tape, x| tape.slice(&x[0], 2, width..2 * width));
+            check_gradients(&inputs[..1], |tape, x| tape.repeat(&x[0], 1, 3));
+        }
+        // Long enough to be summed in parts on a GPU.
+        check_gradients(&[normal([2, 3], 4)], |tape, x| tape.repeat(&x[0], 1, 200));
     }
 
     #[test]

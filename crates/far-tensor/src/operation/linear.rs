@@ -13,7 +13,7 @@ use crate::parallel::{Disjoint, for_ranges, reduce_ranges, row_grain};
 use crate::product::{Matrix, multiply, multiply_with, with_transpose};
 use crate::tape::Backward;
 use crate::vectorize::add_rows;
-use crate::{Error, Result, Tape, Tensor};
+use crate::{Error, Result, Shape, Tape, Tensor};
 use std::sync::Arc;
 
 impl Tape {
@@ -22,7 +22,7 @@ impl Tape {
     /// # Errors
     /// If the widths do not fit.
     pub fn linear(&mut self, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        let sizes = sizes(x, weight, bias)?;
+        let sizes = sizes(x.shape(), weight, bias)?;
         if let Some(cuda) = self.cuda() {
             return self.linear_cuda(&cuda, sizes, [x, weight], bias, false);
         }
@@ -45,7 +45,7 @@ impl Tape {
         weight: &Tensor,
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let sizes = sizes(x, weight, bias)?;
+        let sizes = sizes(x.shape(), weight, bias)?;
         if let Some(cuda) = self.cuda() {
             return self.linear_cuda(&cuda, sizes, [x, weight], bias, true);
         }
@@ -74,7 +74,8 @@ impl Tape {
     }
 }
 
-fn sizes(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<[usize; 3]> {
+/// Rows, inputs and outputs.
+pub(super) fn sizes(x: &Shape, weight: &Tensor, bias: Option<&Tensor>) -> Result<[usize; 3]> {
     let &[input, output] = weight.shape().extents() else {
         return Err(Error::Unsupported {
             operation: "linear",
@@ -82,10 +83,10 @@ fn sizes(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<[usize; 3
             requirement: "a weight is [inputs, outputs]".into(),
         });
     };
-    if x.shape().last() != input || x.shape().rank() == 0 {
+    if x.last() != input || x.rank() == 0 {
         return Err(Error::Mismatch {
             operation: "linear",
-            left: *x.shape(),
+            left: *x,
             right: *weight.shape(),
             requirement: "the last axis of x must be the first of the weight",
         });
@@ -93,7 +94,7 @@ fn sizes(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<[usize; 3
     if let Some(bias) = bias {
         bias.expect_elements("linear", output, weight, "a bias has one element per output")?;
     }
-    Ok([x.shape().rows(), input, output])
+    Ok([x.rows(), input, output])
 }
 
 fn forward(

@@ -3,4 +3,12 @@
 //! tape's device is a GPU.
 
 mod attention;
+mod gated_residual;
+mod activation;
+mod arithmetic;
+mod element;
+mod embedding;
+mod layout;
 mod linear;
+mod modulated_norm;
+mod modulation;

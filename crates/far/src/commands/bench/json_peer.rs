@@ -22,6 +22,28 @@ pub fn run(command: &str) -> anyhow::Result<Vec<Value>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
+/// The line with the least `key` among those that have the `wanted` values. A field that a line does
+/// not have may have any.
+///
+/// # Errors
+/// If there is none.
+pub fn least(lines: &[Value], wanted: &[(&str, Value)], key: &str) -> anyhow::Result<Value> {
+    let fits = |line: &&Value| {
+        line[key].is_number()
+            && wanted.iter().all(|(key, value)| line.get(key).is_none_or(|found| found == value))
+    };
+    let of_line = |line: &Value| line[key].as_f64().unwrap_or(f64::INFINITY);
+    let fastest = lines.iter().filter(fits).min_by(|a, b| of_line(a).total_cmp(&of_line(b)));
+    fastest.cloned().ok_or_else(|| {
+        let wanted: Vec<String> =
+            wanted.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
+        Hint::error(
+            format!("the peer printed no line with \"{key}\" and {}", wanted.join(", ")),
+            "the scripts in benches/peers show what a peer prints; their --help says for which cases",
+        )
+    })
+}
+
 /// The one-minute load average, where the system tells.
 pub fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
@@ -32,4 +54,27 @@ pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_fastest_fitting_line_counts() {
+        let lines = [
+            json!({ "shape": "paper", "dtype": "bf16", "median_s": 0.098, "engine": "torch" }),
+            json!({ "shape": "paper", "dtype": "bf16", "median_s": 0.062, "engine": "compiled" }),
+            json!({ "shape": "paper", "dtype": "tf32", "median_s": 0.05 }),
+            json!({ "shape": "small", "median_s": 0.01 }),
+        ];
+        let find = |shape: &str, dtype: &str| {
+            least(&lines, &[("shape", json!(shape)), ("dtype", json!(dtype))], "median_s")
+        };
+        assert_eq!(find("paper", "bf16").unwrap()["engine"], "compiled");
+        assert_eq!(find("small", "f32").unwrap()["median_s"], 0.01);
+        let message = find("paper", "f32").unwrap_err().to_string();
+        assert!(message.contains("\"dtype\": \"f32\""), "{message}");
+    }
 }

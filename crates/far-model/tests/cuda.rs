@@ -1,0 +1,176 @@
+//! A GPU computes what the CPU computes: training, utility, sampling, and files that move between
+//! them. Without a GPU each test says so and is skipped.
+
+use far_memory::Pose;
+use far_model::{
+    BlockConfig, ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
+    DitWorldModel, LatentShape, ModulationStart, Perturbations, PredictionQuery, Remembered,
+    TokenDit, TokenDitConfig, TrainableWorldModel, WorldModel,
+};
+use far_tensor::{
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Precision, Random, Tensor,
+    Trained,
+};
+use std::io::Write;
+
+/// A GPU, or a word that there is none.
+fn gpu(precision: Precision) -> Option<Device> {
+    match Device::cuda(0, precision) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "skipped on a machine without a GPU: {error}");
+            None
+        }
+    }
+}
+
+fn normal(length: usize, purpose: &str, step: u64) -> Vec<f32> {
+    let mut values = vec![0.0; length];
+    Random::stream(5, purpose, step).fill_normal(&mut values);
+    values
+}
+
+/// The losses of 200 steps of the small bench shape.
+fn losses(device: &Device, steps: u64) -> Vec<f32> {
+    const CHANNELS: usize = 16;
+    let (depth, width, heads, batch, frames, tokens) = (4, 128, 4, 8, 5, 16);
+    let block = BlockConfig {
+        affine: true,
+        modulation: ModulationStart::Random,
+        ..BlockConfig::new(width, heads)
+    };
+    let mut builder = ArenaBuilder::new("small");
+    let network = TokenDit::new(&mut builder, TokenDitConfig { depth, channels: CHANNELS, block });
+    let optimizer = AdamWConfig { learning_rate: 3e-4, warm_up: 0, ..AdamWConfig::default() };
+    let mut trained = Trained::new(builder.build(0), optimizer);
+    let step = |number| {
+        let sizes = [batch, frames, tokens, CHANNELS];
+        let x = Tensor::from_slice(&normal(sizes.iter().product(), "x", number), sizes).unwrap();
+        let condition = normal(batch * width, "condition", number);
+        let condition = Tensor::from_slice(&condition, [batch, width]).unwrap();
+        let done = trained.step(device, 1, |tape, parameters, _| {
+            let y = network.forward(tape, parameters, &x, &condition)?;
+            tape.squared_error(&y, &x, None)
+        });
+        done.unwrap().loss
+    };
+    (0..steps).map(step).collect()
+}
+
+#[test]
+fn two_hundred_steps_agree_in_single_precision() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let (here, there) = (losses(&Device::cpu(), 200), losses(&gpu, 200));
+    for (step, (here, there)) in here.iter().zip(&there).enumerate() {
+        let off = (here - there).abs() / here;
+        assert!(off <= 1e-3, "step {step}: {here} on the CPU, {there} on the GPU");
+    }
+}
+
+#[test]
+fn lower_precision_learns_alike() {
+    let expected = losses(&Device::cpu(), 60);
+    for precision in [Precision::Tf32, Precision::Bf16] {
+        let Some(gpu) = gpu(precision) else { return };
+        let found = losses(&gpu, 60);
+        let [here, there] = [&expected, &found].map(|losses| losses[50..].iter().sum::<f32>());
+        assert!((here - there).abs() <= 0.03 * here, "{precision}: {there} instead of {here}");
+    }
+}
+
+const SHAPE: LatentShape = LatentShape { channels: 4, height: 8, width: 8, patch: 2 };
+
+fn setting(attention: ContextAttention) -> DitSetting {
+    let config = DitConfig { depth: 4, width: 128, heads: 2, attention, ..DitConfig::default() };
+    DitSetting {
+        config,
+        shape: SHAPE,
+        scale: ConditionScale { length: 2.0, time: 6.4 },
+        signals: 0,
+    }
+}
+
+/// Three predictions, one of which has fewer memories than slots.
+fn contexts() -> ContextBatch {
+    let mut batch = ContextBatch::new(SHAPE, setting(ContextAttention::Joint).scale, 2, 0);
+    let pose = |at: f32| Pose::from_yaw_pitch([at, 0.5 * at, 1.6], 0.3 * at, 0.0);
+    for (example, count) in [2, 1, 2].into_iter().enumerate() {
+        let at = example as f32;
+        let latents: Vec<Vec<f32>> =
+            (0..count).map(|slot| normal(SHAPE.elements(), "memory", slot)).collect();
+        let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
+            time: slot as f64,
+            pose: pose(slot as f32 - 3.0),
+            latent,
+        });
+        let query = PredictionQuery {
+            time: 10.0,
+            pose: pose(at),
+            goal: pose(at + 1.0),
+            stride: 0.4,
+            signals: Vec::new(),
+        };
+        let current = normal(SHAPE.elements(), "current", example as u64);
+        batch.push(&query, &current, memories).unwrap();
+    }
+    batch
+}
+
+/// A model after a few steps, so that everything has an effect.
+fn trained(attention: ContextAttention, device: &Device) -> DitWorldModel {
+    let optimizer = AdamWConfig { learning_rate: 2e-3, warm_up: 0, ..AdamWConfig::default() };
+    let mut model = DitWorldModel::new(setting(attention), optimizer, 3, device).unwrap();
+    let futures = normal(3 * SHAPE.elements(), "future", 0);
+    for step in 0..10 {
+        let drawn = Perturbations::stratified(0..1000, [3, 1, SHAPE.elements()], 1, "draw", step);
+        model.train(&contexts(), &futures, &drawn, None, 1).unwrap();
+    }
+    model
+}
+
+fn distance(found: &[f32], expected: &[f32]) -> f32 {
+    let square = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>();
+    let off = square(&mut found.iter().zip(expected).map(|(a, b)| a - b));
+    (off / square(&mut expected.iter().copied())).sqrt()
+}
+
+#[test]
+fn utility_and_samples_agree_and_a_checkpoint_moves() {
+    for attention in [ContextAttention::Joint, ContextAttention::ContextFirst] {
+        let here = trained(attention, &Device::cpu());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        here.save(CheckpointWriter::new()).save(&path).unwrap();
+        let futures = normal(3 * SHAPE.elements(), "future", 1);
+        let drawn = Perturbations::stratified(0..1000, [3, 2, SHAPE.elements()], 1, "losses", 0);
+        let noise = normal(3 * SHAPE.elements(), "noise", 0);
+        let sampler = DdimConfig::default();
+        let of = |model: &DitWorldModel| {
+            let losses = model.losses(&contexts(), &futures, &drawn, None).unwrap();
+            (losses, model.sample(&contexts(), &noise, &sampler).unwrap())
+        };
+        let (losses, sample) = of(&here);
+        for (precision, limit) in
+            [(Precision::F32, 2e-4), (Precision::Tf32, 1e-2), (Precision::Bf16, 5e-2)]
+        {
+            let Some(gpu) = gpu(precision) else { return };
+            let optimizer = AdamWConfig::default();
+            let mut there = DitWorldModel::new(setting(attention), optimizer, 9, &gpu).unwrap();
+            there.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
+            let (found, sampled) = of(&there);
+            let off = [distance(&found, &losses), distance(&sampled, &sample)];
+            assert!(off.iter().all(|off| *off <= limit), "{attention:?}, {precision}: {off:?}");
+        }
+        // And back: what a GPU has trained goes on here.
+        let Some(gpu) = gpu(Precision::F32) else { return };
+        let there = trained(attention, &gpu);
+        there.save(CheckpointWriter::new()).save(&path).unwrap();
+        let optimizer = AdamWConfig::default();
+        let mut back =
+            DitWorldModel::new(setting(attention), optimizer, 9, &Device::cpu()).unwrap();
+        back.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
+        let (found, sampled) = of(&back);
+        let off = [distance(&found, &losses), distance(&sampled, &sample)];
+        assert!(off.iter().all(|off| *off <= 2e-3), "{attention:?}, trained on the GPU: {off:?}");
+    }
+}

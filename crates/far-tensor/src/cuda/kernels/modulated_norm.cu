@@ -1,0 +1,365 @@
+// LayerNorm with an affine map γ, β and a modulation; the formulas are in modulated_norm.rs.
+//
+// The fast kernels hold rows in registers: a block has one thread for each 16-byte vector of a row
+// (at most 512) and walks a chunk of rows of one group, BATCH at a time, so that every thread has
+// several loads under way and meets the others once per sum and batch. Rows past the end are zeros.
+//
+// With f = γ(1 + scale) both directions need one factor per column: y = x̂·f + (β(1 + scale) + shift)
+// and e = d·f. All gradients of the small vectors follow from two sums over the rows of a group,
+// a = Σ d and b = Σ d·x̂: dshift = a, dscale = γb + βa, dβ = Σ (1 + scale)a, dγ = Σ (1 + scale)b.
+
+const int BATCH = 4;
+const int MOST_WARPS = 16;
+
+// The sums over the threads of a block of N values each. Two calls in a row need different scratch:
+// a thread may be in the next call while another still reads what this one left.
+template <int N> __device__ __forceinline__ void block_sums(float (&values)[N], float *scratch) {
+#pragma unroll
+    for (int index = 0; index < N; index++) values[index] = warp_sum(values[index]);
+    int warps = (blockDim.x + 31) / 32;
+    if (warps == 1) return;
+    if (threadIdx.x % 32 == 0)
+#pragma unroll
+        for (int index = 0; index < N; index++) scratch[threadIdx.x / 32 * N + index] = values[index];
+    __syncthreads();
+#pragma unroll
+    for (int index = 0; index < N; index++) values[index] = scratch[index];
+    for (int warp = 1; warp < warps; warp++)
+#pragma unroll
+        for (int index = 0; index < N; index++) values[index] += scratch[warp * N + index];
+}
+
+template <typename T> __device__ __forceinline__ uint4 load_raw(const T *from, bool inside) {
+    return inside ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);
+}
+
+// Keeps the compiler from carrying the unpacked numbers over from where they were last used: the
+// registers are worth more than unpacking again.
+__device__ __forceinline__ void stay_packed(uint4 &raw) {
+    asm volatile("" : "+r"(raw.x), "+r"(raw.y), "+r"(raw.z), "+r"(raw.w));
+}
+
+// f and β(1 + scale) + shift of one column; `shift` and `scale` point to the vectors of the group.
+template <typename T>
+__device__ __forceinline__ float factor_of(const float *gamma, const T *scale, i64 column) {
+    float factor = scale ? 1.0f + to_float(scale[column]) : 1.0f;
+    return gamma ? gamma[column] * factor : factor;
+}
+
+template <typename T>
+__device__ __forceinline__ float offset_of(const float *beta, const T *shift, const T *scale,
+                                           i64 column) {
+    float offset = beta ? beta[column] : 0.0f;
+    if (scale) offset = offset * (1.0f + to_float(scale[column])) + to_float(shift[column]);
+    return offset;
+}
+
+template <typename T>
+__device__ __forceinline__ const T *vector_of(const T *vectors, i64 group, i64 parts, i64 part,
+                                              i64 width) {
+    return vectors ? vectors + (group * parts + part) * width : vectors;
+}
+
+template <typename T>
+__device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics,
+                                             const float *gamma, const float *beta,
+                                             const T *vectors, i64 parts, i64 shift_part,
+                                             i64 scale_part, i64 width, i64 group_rows, i64 chunks,
+                                             i64 chunk_rows, float epsilon) {
+    const int V = Vector<T>::width;
+    __shared__ float scratch[2][MOST_WARPS * BATCH];
+    Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
+    i64 column = (i64)threadIdx.x * V;
+    bool inside = column < width;
+    float factor[V], offset[V];
+    const T *shift = vector_of(vectors, chunk.group, parts, shift_part, width);
+    const T *scale = vector_of(vectors, chunk.group, parts, scale_part, width);
+#pragma unroll
+    for (int step = 0; step < V; step++) {
+        factor[step] = inside ? factor_of(gamma, scale, column + step) : 0.0f;
+        offset[step] = inside ? offset_of(beta, shift, scale, column + step) : 0.0f;
+    }
+    float share = 1.0f / (float)width;
+    for (i64 row = chunk.first; row < chunk.end; row += BATCH) {
+        uint4 raw[BATCH];
+        float mean[BATCH], inverse[BATCH];
+#pragma unroll
+        for (int index = 0; index < BATCH; index++)
+            raw[index] = load_raw(x + (row + index) * width + column,
+                                  inside && row + index < chunk.end);
+#pragma unroll
+        for (int index = 0; index < BATCH; index++) {
+            float values[V];
+            load_vector((const T *)&raw[index], values);
+            mean[index] = 0.0f;
+#pragma unroll
+            for (int step = 0; step < V; step++) mean[index] += values[step];
+        }
+        block_sums(mean, scratch[0]);
+#pragma unroll
+        for (int index = 0; index < BATCH; index++) {
+            float values[V];
+            stay_packed(raw[index]);
+            load_vector((const T *)&raw[index], values);
+            mean[index] *= share;
+            inverse[index] = 0.0f;
+#pragma unroll
+            for (int step = 0; step < V; step++) {
+                float distance = values[step] - mean[index];
+                inverse[index] += distance * distance;
+            }
+            if (!inside) inverse[index] = 0.0f;
+        }
+        block_sums(inverse, scratch[1]);
+#pragma unroll
+        for (int index = 0; index < BATCH; index++) {
+            if (row + index >= chunk.end) break;
+            inverse[index] = rsqrtf(inverse[index] * share + epsilon);
+            if (threadIdx.x == 0) {
+                statistics[2 * (row + index)] = mean[index];
+                statistics[2 * (row + index) + 1] = inverse[index];
+            }
+            if (!inside) continue;
+            float values[V];
+            stay_packed(raw[index]);
+            load_vector((const T *)&raw[index], values);
+#pragma unroll
+            for (int step = 0; step < V; step++)
+                values[step] = (values[step] - mean[index]) * inverse[index] * factor[step]
+                               + offset[step];
+            store_vector(y + (row + index) * width + column, values);
+        }
+    }
+}
+
+// dx is written or added to, unless it is null; partials [block, 2, width] receive a and b.
+template <typename T>
+__device__ __forceinline__ void norm_backward(const T *upstream, const T *x,
+                                              const float *statistics, T *gradient,
+                                              float *partials, const float *gamma,
+                                              const T *vectors, i64 parts, i64 scale_part,
+                                              i64 width, i64 group_rows, i64 chunks,
+                                              i64 chunk_rows, int accumulate) {
+    const int V = Vector<T>::width;
+    __shared__ float scratch[2][MOST_WARPS * 2 * BATCH];
+    Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
+    i64 column = (i64)threadIdx.x * V;
+    bool inside = column < width;
+    float factor[V], plain_sum[V], weighted_sum[V];
+    const T *scale = vector_of(vectors, chunk.group, parts, scale_part, width);
+#pragma unroll
+    for (int step = 0; step < V; step++) {
+        factor[step] = inside ? factor_of(gamma, scale, column + step) : 0.0f;
+        plain_sum[step] = weighted_sum[step] = 0.0f;
+    }
+    float share = 1.0f / (float)width;
+    int turn = 0;
+    for (i64 row = chunk.first; row < chunk.end; row += BATCH, turn ^= 1) {
+        uint4 raw_x[BATCH], raw_d[BATCH], before[BATCH];
+        float mean[BATCH], inverse[BATCH], sums[2 * BATCH];
+#pragma unroll
+        for (int index = 0; index < BATCH; index++) {
+            bool present = inside && row + index < chunk.end;
+            i64 place = (row + index) * width + column;
+            raw_x[index] = load_raw(x + place, present);
+            raw_d[index] = load_raw(upstream + place, present);
+            before[index] = load_raw(gradient + place, present && accumulate && gradient);
+            mean[index] = row + index < chunk.end ? statistics[2 * (row + index)] : 0.0f;
+            inverse[index] = row + index < chunk.end ? statistics[2 * (row + index) + 1] : 0.0f;
+        }
+#pragma unroll
+        for (int index = 0; index < BATCH; index++) {
+            float d[V], normal[V];
+            load_vector((const T *)&raw_x[index], normal);
+            load_vector((const T *)&raw_d[index], d);
+            float plain = 0.0f, weighted = 0.0f;
+#pragma unroll
+            for (int step = 0; step < V; step++) {
+                float n = (normal[step] - mean[index]) * inverse[index];
+                float e = d[step] * factor[step];
+                plain_sum[step] += d[step];
+                weighted_sum[step] += d[step] * n;
+                plain += e;
+                weighted += e * n;
+            }
+            sums[2 * index] = plain;
+            sums[2 * index + 1] = weighted;
+        }
+        if (!gradient) continue;
+        block_sums(sums, scratch[turn]);
+#pragma unroll
+        for (int index = 0; index < BATCH; index++) {
+            if (row + index >= chunk.end || !inside) break;
+            float d[V], normal[V], result[V];
+            stay_packed(raw_x[index]);
+            stay_packed(raw_d[index]);
+            load_vector((const T *)&raw_x[index], normal);
+            load_vector((const T *)&raw_d[index], d);
+            load_vector((const T *)&before[index], result);
+            float plain = sums[2 * index] * share, weighted = sums[2 * index + 1] * share;
+#pragma unroll
+            for (int step = 0; step < V; step++) {
+                float n = (normal[step] - mean[index]) * inverse[index];
+                result[step] += inverse[index] * (d[step] * factor[step] - plain - n * weighted);
+            }
+            store_vector(gradient + (row + index) * width + column, result);
+        }
+    }
+    if (!inside) return;
+    float *target = partials + (i64)blockIdx.x * 2 * width + column;
+#pragma unroll
+    for (int step = 0; step < V; step++) {
+        target[step] = plain_sum[step];
+        target[width + step] = weighted_sum[step];
+    }
+}
+
+// Any width: a block of 256 threads per row, which reads it three times.
+template <typename T>
+__device__ __forceinline__ void norm_forward_any(const T *x, T *y, float *statistics,
+                                                 const float *gamma, const float *beta,
+                                                 const T *vectors, i64 parts, i64 shift_part,
+                                                 i64 scale_part, i64 width, i64 group_rows,
+                                                 float epsilon) {
+    __shared__ float scratch[32];
+    i64 row = blockIdx.x, group = row / group_rows;
+    const T *shift = vector_of(vectors, group, parts, shift_part, width);
+    const T *scale = vector_of(vectors, group, parts, scale_part, width);
+    x += row * width, y += row * width;
+    float sum = 0.0f, squares = 0.0f;
+    for (i64 column = threadIdx.x; column < width; column += blockDim.x)
+        sum += to_float(x[column]);
+    float mean = block_sum(sum, scratch) / (float)width;
+    for (i64 column = threadIdx.x; column < width; column += blockDim.x) {
+        float distance = to_float(x[column]) - mean;
+        squares += distance * distance;
+    }
+    float inverse = rsqrtf(block_sum(squares, scratch) / (float)width + epsilon);
+    if (threadIdx.x == 0) statistics[2 * row] = mean, statistics[2 * row + 1] = inverse;
+    for (i64 column = threadIdx.x; column < width; column += blockDim.x)
+        y[column] = from_float<T>((to_float(x[column]) - mean) * inverse
+                                      * factor_of(gamma, scale, column)
+                                  + offset_of(beta, shift, scale, column));
+}
+
+template <typename T>
+__device__ __forceinline__ void norm_backward_any(const T *upstream, const T *x,
+                                                  const float *statistics, T *gradient,
+                                                  const float *gamma, const T *vectors, i64 parts,
+                                                  i64 scale_part, i64 width, i64 group_rows,
+                                                  int accumulate) {
+    __shared__ float scratch[32];
+    i64 row = blockIdx.x;
+    const T *scale = vector_of(vectors, row / group_rows, parts, scale_part, width);
+    x += row * width, upstream += row * width, gradient += row * width;
+    float mean = statistics[2 * row], inverse = statistics[2 * row + 1];
+    float plain = 0.0f, weighted = 0.0f;
+    for (i64 column = threadIdx.x; column < width; column += blockDim.x) {
+        float e = to_float(upstream[column]) * factor_of(gamma, scale, column);
+        plain += e;
+        weighted += e * (to_float(x[column]) - mean) * inverse;
+    }
+    plain = block_sum(plain, scratch) / (float)width;
+    weighted = block_sum(weighted, scratch) / (float)width;
+    for (i64 column = threadIdx.x; column < width; column += blockDim.x) {
+        float e = to_float(upstream[column]) * factor_of(gamma, scale, column);
+        float n = (to_float(x[column]) - mean) * inverse;
+        float value = inverse * (e - plain - n * weighted);
+        if (accumulate) value += to_float(gradient[column]);
+        gradient[column] = from_float<T>(value);
+    }
+}
+
+// a and b of any width: a thread per column, blockIdx.y the tile of columns.
+template <typename T>
+__device__ __forceinline__ void norm_sums_any(const T *upstream, const T *x,
+                                              const float *statistics, float *partials, i64 width,
+                                              i64 group_rows, i64 chunks, i64 chunk_rows) {
+    Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
+    i64 column = (i64)blockIdx.y * blockDim.x + threadIdx.x;
+    if (column >= width) return;
+    float plain = 0.0f, weighted = 0.0f;
+    for (i64 row = chunk.first; row < chunk.end; row++) {
+        float d = to_float(upstream[row * width + column]);
+        float n = (to_float(x[row * width + column]) - statistics[2 * row])
+                  * statistics[2 * row + 1];
+        plain += d;
+        weighted += d * n;
+    }
+    partials[(i64)blockIdx.x * 2 * width + column] = plain;
+    partials[((i64)blockIdx.x * 2 + 1) * width + column] = weighted;
+}
+
+// From a and b of the chunks to the gradients of shift and scale, which are added, and to the
+// group's share in dγ and dβ [groups, width]; either may be null.
+template <typename T>
+__device__ __forceinline__ void norm_finish(const float *partials, const float *gamma,
+                                            const float *beta, const T *vectors, T *gradient,
+                                            float *gamma_sums, float *beta_sums, i64 parts,
+                                            i64 shift_part, i64 scale_part, i64 width,
+                                            i64 chunks) {
+    __shared__ float scratch[1024];
+    ColumnTotal place = column_of_block(width);
+    i64 column = place.column;
+    bool inside = column < width;
+    const float *first = partials + place.group * chunks * 2 * width + column;
+    float plain = column_total(first, chunks, 2 * width, inside, scratch);
+    float weighted = column_total(first + width, chunks, 2 * width, inside, scratch);
+    if (!inside || place.slice > 0) return;
+    const T *scale = vector_of(vectors, place.group, parts, scale_part, width);
+    if (gradient) {
+        T *target = gradient + place.group * parts * width + column;
+        add_to(target + shift_part * width, plain);
+        float of_scale = gamma ? gamma[column] * weighted + beta[column] * plain : weighted;
+        add_to(target + scale_part * width, of_scale);
+    }
+    if (gamma_sums) {
+        float modulated = factor_of((const float *)0, scale, column);
+        gamma_sums[place.group * width + column] = modulated * weighted;
+        beta_sums[place.group * width + column] = modulated * plain;
+    }
+}
+
+#define NORM(suffix, T)                                                                            \
+    extern "C" __global__ void __launch_bounds__(512) modulated_norm_forward_##suffix(             \
+        const T *x, T *y, float *statistics, const float *gamma, const float *beta,                \
+        const T *vectors, i64 parts, i64 shift, i64 scale, i64 width, i64 group_rows, i64 chunks,  \
+        i64 chunk_rows, float epsilon) {                                                           \
+        norm_forward(x, y, statistics, gamma, beta, vectors, parts, shift, scale, width,           \
+                     group_rows, chunks, chunk_rows, epsilon);                                     \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(512) modulated_norm_backward_##suffix(            \
+        const T *upstream, const T *x, const float *statistics, T *gradient, float *partials,      \
+        const float *gamma, const T *vectors, i64 parts, i64 scale, i64 width, i64 group_rows,     \
+        i64 chunks, i64 chunk_rows, int accumulate) {                                              \
+        norm_backward(upstream, x, statistics, gradient, partials, gamma, vectors, parts, scale,   \
+                      width, group_rows, chunks, chunk_rows, accumulate);                          \
+    }                                                                                              \
+    extern "C" __global__ void modulated_norm_forward_any_##suffix(                                \
+        const T *x, T *y, float *statistics, const float *gamma, const float *beta,                \
+        const T *vectors, i64 parts, i64 shift, i64 scale, i64 width, i64 group_rows,              \
+        float epsilon) {                                                                           \
+        norm_forward_any(x, y, statistics, gamma, beta, vectors, parts, shift, scale, width,       \
+                         group_rows, epsilon);                                                     \
+    }                                                                                              \
+    extern "C" __global__ void modulated_norm_backward_any_##suffix(                               \
+        const T *upstream, const T *x, const float *statistics, T *gradient, const float *gamma,   \
+        const T *vectors, i64 parts, i64 scale, i64 width, i64 group_rows, int accumulate) {       \
+        norm_backward_any(upstream, x, statistics, gradient, gamma, vectors, parts, scale, width,  \
+                          group_rows, accumulate);                                                 \
+    }                                                                                              \
+    extern "C" __global__ void modulated_norm_sums_any_##suffix(                                   \
+        const T *upstream, const T *x, const float *statistics, float *partials, i64 width,        \
+        i64 group_rows, i64 chunks, i64 chunk_rows) {                                              \
+        norm_sums_any(upstream, x, statistics, partials, width, group_rows, chunks, chunk_rows);   \
+    }                                                                                              \
+    extern "C" __global__ void modulated_norm_finish_##suffix(                                     \
+        const float *partials, const float *gamma, const float *beta, const T *vectors,            \
+        T *gradient, float *gamma_sums, float *beta_sums, i64 parts, i64 shift, i64 scale,         \
+        i64 width, i64 chunks) {                                                                   \
+        norm_finish(partials, gamma, beta, vectors, gradient, gamma_sums, beta_sums, parts, shift, \
+                    scale, width, chunks);                                                         \
+    }
+
+NORM(f32, float)
+NORM(bf16, bf16)

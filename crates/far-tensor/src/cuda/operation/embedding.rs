@@ -1,0 +1,196 @@
+//! Rows by number on a GPU.
+
+use super::element::{kernel_from, run_length};
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
+use crate::gradient::GradientStore;
+use crate::tape::CudaBackward;
+use crate::{Error, Result, Shape, Tape, Tensor};
+use std::sync::Arc;
+
+programs! {
+    /// Gather and scatter.
+    EMBEDDING = "embedding": "run.cuh", "embedding.cu";
+}
+
+impl Tape {
+    /// See [`Tape::gather_rows`]; `shape` is that of the result.
+    pub(crate) fn gather_rows_cuda(
+        &mut self,
+        cuda: &Cuda,
+        shape: Shape,
+        table: &Tensor,
+        indices: Arc<[usize]>,
+    ) -> Result<Tensor> {
+        let element = table.element(cuda);
+        let (_, _, width) = shape.around(0);
+        let output = cuda.buffer(element, shape.elements())?;
+        let source = (table.pointer(cuda, element)?, element);
+        let places = cuda.upload_indices("gather_rows", &indices)?;
+        let size = [indices.len(), width];
+        cuda.gather(source, &places, (output.pointer(), element), size, false)?;
+        Ok(self.record_cuda("gather_rows", shape, output, &[table], |_| GatherBackward {
+            table: table.clone(),
+            indices,
+            width,
+        }))
+    }
+
+    /// See [`Tape::scatter_rows`]; `shape` is that of the result.
+    pub(crate) fn scatter_rows_cuda(
+        &mut self,
+        cuda: &Cuda,
+        shape: Shape,
+        x: &Tensor,
+        indices: Arc<[usize]>,
+    ) -> Result<Tensor> {
+        let element = x.element(cuda);
+        let (_, rows, width) = shape.around(0);
+        let output = cuda.buffer(element, shape.elements())?;
+        let source = (x.pointer(cuda, element)?, element);
+        let target = (output.pointer(), element);
+        cuda.scatter("scatter_rows", source, &indices, target, [rows, width], false)?;
+        Ok(self.record_cuda("scatter_rows", shape, output, &[x], |_| ScatterBackward {
+            x: x.clone(),
+            indices,
+            width,
+        }))
+    }
+}
+
+impl Cuda {
+    /// Indices as `int`s on the GPU.
+    fn upload_indices(&self, operation: &'static str, indices: &[usize]) -> Result<CudaBuffer> {
+        let narrow = |index: &usize| {
+            i32::try_from(*index).map_err(|_| Error::Index {
+                operation,
+                index: *index,
+                rows: i32::MAX as usize,
+            })
+        };
+        let indices = indices.iter().map(narrow).collect::<Result<Vec<i32>>>()?;
+        // An `int` has the size of an f32.
+        let buffer = self.pool.take(Element::F32, indices.len())?;
+        self.write(buffer.pointer(), &indices)?;
+        Ok(buffer)
+    }
+
+    /// target[n] ← table[indices[n]] for [count, width] elements, added if `accumulate`.
+    fn gather(
+        &self,
+        table: (u64, Element),
+        indices: &CudaBuffer,
+        target: (u64, Element),
+        [count, width]: [usize; 2],
+        accumulate: bool,
+    ) -> Result<()> {
+        let run = run_length(&[width]);
+        let places = indices.pointer();
+        let arguments =
+            arguments![table.0, places, target.0, count, width, run as i32, accumulate];
+        let kernel = kernel_from!(EMBEDDING, "gather_rows", table.1);
+        self.launch(kernel, target.1, Launch::elements(count * width / run), arguments)
+    }
+
+    /// target[indices[n]] += source[n] for a target of [rows, width], from zeros unless `accumulate`.
+    fn scatter(
+        &self,
+        operation: &'static str,
+        source: (u64, Element),
+        indices: &[usize],
+        target: (u64, Element),
+        [rows, width]: [usize; 2],
+        accumulate: bool,
+    ) -> Result<()> {
+        let (order, offsets) = by_target(indices, rows);
+        let order = self.upload_indices(operation, &order)?;
+        let offsets = self.upload_indices(operation, &offsets)?;
+        let run = run_length(&[width]);
+        let arguments = arguments![
+            source.0,
+            order.pointer(),
+            offsets.pointer(),
+            target.0,
+            rows,
+            width,
+            run as i32,
+            accumulate
+        ];
+        let kernel = kernel_from!(EMBEDDING, "scatter_rows", source.1);
+        self.launch(kernel, target.1, Launch::elements(rows * width / run), arguments)
+    }
+}
+
+/// The positions of `indices` grouped by what they are, in the order given within each group, and
+/// where each of the `rows` groups begins (and the last ends).
+fn by_target(indices: &[usize], rows: usize) -> (Vec<usize>, Vec<usize>) {
+    let mut offsets = vec![0; rows + 1];
+    indices.iter().for_each(|index| offsets[index + 1] += 1);
+    for row in 0..rows {
+        offsets[row + 1] += offsets[row];
+    }
+    let mut next = offsets.clone();
+    let mut order = vec![0; indices.len()];
+    for (position, index) in indices.iter().enumerate() {
+        order[next[*index]] = position;
+        next[*index] += 1;
+    }
+    (order, offsets)
+}
+
+struct GatherBackward {
+    table: Tensor,
+    indices: Arc<[usize]>,
+    width: usize,
+}
+
+impl CudaBackward for GatherBackward {
+    fn backward(
+        &self,
+        cuda: &Cuda,
+        upstream: CudaBuffer,
+        gradients: &mut GradientStore<'_>,
+    ) -> Result<()> {
+        let source = (upstream.pointer(), upstream.element());
+        let element = cuda.gradient_element(&self.table, source.1);
+        let size = [self.table.shape().extents()[0], self.width];
+        gradients.with_cuda(&self.table, element, |target, accumulate| {
+            let target = (target, element);
+            cuda.scatter("gather_rows", source, &self.indices, target, size, accumulate)
+        })
+    }
+}
+
+struct ScatterBackward {
+    x: Tensor,
+    indices: Arc<[usize]>,
+    width: usize,
+}
+
+impl CudaBackward for ScatterBackward {
+    fn backward(
+        &self,
+        cuda: &Cuda,
+        upstream: CudaBuffer,
+        gradients: &mut GradientStore<'_>,
+    ) -> Result<()> {
+        let source = (upstream.pointer(), upstream.element());
+        let element = cuda.gradient_element(&self.x, source.1);
+        let indices = cuda.upload_indices("scatter_rows", &self.indices)?;
+        let size = [self.indices.len(), self.width];
+        gradients.with_cuda(&self.x, element, |target, accumulate| {
+            cuda.gather(source, &indices, (target, element), size, accumulate)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_grouped_by_target_in_order() {
+        let (order, offsets) = by_target(&[2, 0, 2, 3, 0, 2], 5);
+        assert_eq!(order, [1, 4, 0, 2, 5, 3]);
+        assert_eq!(offsets, [0, 2, 2, 5, 6, 6]);
+    }
+}

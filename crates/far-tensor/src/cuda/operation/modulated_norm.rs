@@ -1,0 +1,285 @@
+//! LayerNorm with affine map and modulation on a GPU.
+
+use super::modulation::{Chunks, aligned, with_modulation};
+use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
+use crate::gradient::GradientStore;
+use crate::operation::{Affine, Modulation};
+use crate::tape::CudaBackward;
+use crate::{Result, Tape, Tensor};
+
+programs! {
+    /// Norms of rows.
+    MODULATED_NORM = "modulated_norm": "modulation.cu", "modulated_norm.cu";
+}
+
+/// Rows that a block of the fast kernels holds at once.
+const BATCH: usize = 4;
+/// The most threads of the fast kernels, one for each 16-byte vector of a row.
+const MOST_THREADS: usize = 512;
+
+fn kernel(name: &'static str) -> Kernel {
+    Kernel { program: &MODULATED_NORM, name }
+}
+
+/// The small vectors and the sizes of one norm.
+#[derive(Clone)]
+struct Norm {
+    rows: usize,
+    width: usize,
+    groups: usize,
+    affine: Option<[Tensor; 2]>,
+    /// The modulation, which of its vectors is the shift, and which the scale.
+    modulation: Option<(Tensor, usize, usize)>,
+}
+
+/// The addresses of the small vectors; null where there are none.
+struct Places {
+    gamma: u64,
+    beta: u64,
+    vectors: u64,
+    parts: usize,
+    shift: usize,
+    scale: usize,
+}
+
+impl Norm {
+    fn places(&self, cuda: &Cuda) -> Result<Places> {
+        let [gamma, beta] = match &self.affine {
+            Some([scale, offset]) => {
+                [scale.pointer(cuda, Element::F32)?, offset.pointer(cuda, Element::F32)?]
+            }
+            None => [0; 2],
+        };
+        let (vectors, parts, shift, scale) = match &self.modulation {
+            Some((vectors, shift, scale)) => {
+                let pointer = vectors.pointer(cuda, cuda.element())?;
+                (pointer, vectors.shape().extents()[1], *shift, *scale)
+            }
+            None => (0, 0, 0, 0),
+        };
+        Ok(Places { gamma, beta, vectors, parts, shift, scale })
+    }
+
+    /// Rows of a group, at least one for kernels that divide by it.
+    fn group_rows(&self) -> usize {
+        (self.rows / self.groups).max(1)
+    }
+
+    /// Threads of the fast kernels, where they can be used.
+    fn threads(&self, cuda: &Cuda, addresses: &[u64]) -> Option<usize> {
+        let vector = 16 / cuda.element().size();
+        let threads = (self.width / vector).next_multiple_of(32);
+        let fits = self.width.is_multiple_of(vector) && threads <= MOST_THREADS;
+        (fits && aligned(addresses)).then_some(threads)
+    }
+
+    fn chunks(&self, cuda: &Cuda, threads: usize) -> Chunks {
+        let sizes = [self.groups, self.group_rows()];
+        Chunks::new(cuda.context().processors, sizes, threads, BATCH)
+    }
+}
+
+impl Tape {
+    /// See [`Tape::modulated_norm`] and [`Tape::layer_norm`].
+    pub(crate) fn norm_cuda(
+        &mut self,
+        cuda: &Cuda,
+        operation: &'static str,
+        x: &Tensor,
+        affine: Option<Affine<'_>>,
+        modulation: Option<Modulation<'_>>,
+        epsilon: f32,
+    ) -> Result<Tensor> {
+        let norm = Norm {
+            rows: x.shape().rows(),
+            width: x.shape().last(),
+            groups: modulation.map_or(1, |m| m.vectors.shape().extents()[0]),
+            affine: affine.map(|affine| [affine.scale.clone(), affine.offset.clone()]),
+            modulation: modulation.map(|m| (m.vectors.clone(), m.shift, m.scale)),
+        };
+        let (rows, width) = (norm.rows, norm.width);
+        let element = cuda.element();
+        let output = cuda.buffer(element, rows * width)?;
+        let statistics = cuda.buffer(Element::F32, 2 * rows)?;
+        if rows * width > 0 {
+            norm.forward(cuda, x, &output, &statistics, epsilon)?;
+        }
+        let mut inputs = vec![x];
+        inputs.extend(affine.iter().flat_map(|affine| [affine.scale, affine.offset]));
+        inputs.extend(modulation.iter().map(|modulation| modulation.vectors));
+        Ok(self.record_cuda(operation, *x.shape(), output, &inputs, |_| NormBackward {
+            norm,
+            x: x.clone(),
+            statistics,
+        }))
+    }
+}
+
+impl Norm {
+    fn forward(
+        &self,
+        cuda: &Cuda,
+        x: &Tensor,
+        output: &CudaBuffer,
+        statistics: &CudaBuffer,
+        epsilon: f32,
+    ) -> Result<()> {
+        let element = cuda.element();
+        let Places { gamma, beta, vectors, parts, shift, scale } = self.places(cuda)?;
+        let (x, y, statistics) =
+            (x.pointer(cuda, element)?, output.pointer(), statistics.pointer());
+        let (width, group_rows) = (self.width, self.group_rows());
+        let Some(threads) = self.threads(cuda, &[x, y]) else {
+            let arguments = arguments![
+                x, y, statistics, gamma, beta, vectors, parts, shift, scale, width, group_rows,
+                epsilon
+            ];
+            let launch = Launch::blocks(self.rows, 256);
+            return cuda.launch(kernel("modulated_norm_forward_any"), element, launch, arguments);
+        };
+        let dealt = self.chunks(cuda, threads);
+        let arguments = arguments![
+            x,
+            y,
+            statistics,
+            gamma,
+            beta,
+            vectors,
+            parts,
+            shift,
+            scale,
+            width,
+            group_rows,
+            dealt.chunks,
+            dealt.chunk_rows,
+            epsilon
+        ];
+        let launch = Launch::blocks(dealt.blocks(), threads);
+        cuda.launch(kernel("modulated_norm_forward"), element, launch, arguments)
+    }
+}
+
+struct NormBackward {
+    norm: Norm,
+    x: Tensor,
+    /// Mean and 1/√(σ² + ε) of each row.
+    statistics: CudaBuffer,
+}
+
+impl CudaBackward for NormBackward {
+    fn backward(
+        &self,
+        cuda: &Cuda,
+        upstream: CudaBuffer,
+        gradients: &mut GradientStore<'_>,
+    ) -> Result<()> {
+        let norm = &self.norm;
+        if norm.rows * norm.width == 0 {
+            return Ok(());
+        }
+        let element = cuda.element();
+        let places = norm.places(cuda)?;
+        let taken = gradients.take_cuda(&self.x, element)?;
+        let target = taken.as_ref().map_or((0, false), |taken| (taken.pointer, taken.accumulate));
+        let (dealt, partials) = self.rows_backward(cuda, &places, upstream.pointer(), target)?;
+        if let Some(taken) = taken {
+            gradients.give_cuda(&self.x, taken)?;
+        }
+        let Places { gamma, beta, vectors, parts, shift, scale } = places;
+        let (groups, width) = (norm.groups, norm.width);
+        let sums = match &norm.affine {
+            Some(_) => Some([
+                cuda.buffer(Element::F32, groups * width)?,
+                cuda.buffer(Element::F32, groups * width)?,
+            ]),
+            None => None,
+        };
+        let [gamma_sums, beta_sums] =
+            sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer(), beta.pointer()]);
+        let finish = |gradient: u64| {
+            let arguments = arguments![
+                partials.pointer(),
+                gamma,
+                beta,
+                vectors,
+                gradient,
+                gamma_sums,
+                beta_sums,
+                parts,
+                shift,
+                scale,
+                width,
+                dealt.chunks
+            ];
+            let launch = dealt.finish(width);
+            cuda.launch(kernel("modulated_norm_finish"), element, launch, arguments)
+        };
+        let mut finished = false;
+        if let Some((vectors, ..)) = &norm.modulation {
+            with_modulation(cuda, gradients, vectors, |address| {
+                finished = true;
+                finish(address)
+            })?;
+        }
+        let (Some(tensors), Some(sums)) = (&norm.affine, sums) else { return Ok(()) };
+        if !finished {
+            finish(0)?;
+        }
+        for (tensor, sums) in tensors.iter().zip(&sums) {
+            if groups == 1 {
+                gradients.add_cuda(tensor, sums)?;
+                continue;
+            }
+            gradients.with_cuda(tensor, Element::F32, |target, accumulate| {
+                let source = (sums.pointer(), Element::F32);
+                cuda.column_sums(source, [groups, width], target, accumulate)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl NormBackward {
+    /// dx and the partial sums [block, 2, width] of what the small vectors need.
+    fn rows_backward(
+        &self,
+        cuda: &Cuda,
+        places: &Places,
+        upstream: u64,
+        (target, accumulate): (u64, bool),
+    ) -> Result<(Chunks, CudaBuffer)> {
+        let norm = &self.norm;
+        let element = cuda.element();
+        let Places { gamma, vectors, parts, scale, .. } = *places;
+        let (width, group_rows) = (norm.width, norm.group_rows());
+        let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
+        let fast = norm.threads(cuda, &[x, upstream, target]);
+        let dealt = norm.chunks(cuda, fast.unwrap_or(128));
+        let Chunks { chunks, chunk_rows, .. } = dealt;
+        let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * width)?;
+        let sums = partials.pointer();
+        if let Some(threads) = fast {
+            let arguments = arguments![
+                upstream, x, statistics, target, sums, gamma, vectors, parts, scale, width,
+                group_rows, chunks, chunk_rows, accumulate
+            ];
+            let launch = Launch::blocks(dealt.blocks(), threads);
+            cuda.launch(kernel("modulated_norm_backward"), element, launch, arguments)?;
+            return Ok((dealt, partials));
+        }
+        if target != 0 {
+            let arguments = arguments![
+                upstream, x, statistics, target, gamma, vectors, parts, scale, width, group_rows,
+                accumulate
+            ];
+            let launch = Launch::blocks(norm.rows, 256);
+            cuda.launch(kernel("modulated_norm_backward_any"), element, launch, arguments)?;
+        }
+        let arguments =
+            arguments![upstream, x, statistics, sums, width, group_rows, chunks, chunk_rows];
+        let launch =
+            Launch { grid: [dealt.blocks(), width.div_ceil(128), 1], threads: 128, shared: 0 };
+        cuda.launch(kernel("modulated_norm_sums_any"), element, launch, arguments)?;
+        Ok((dealt, partials))
+    }
+}

@@ -1,0 +1,135 @@
+//! `far bench rollout`: sampling frames from contexts of memories.
+
+use super::engine::EngineArguments;
+use super::json_peer;
+use super::network_shape::NetworkShape;
+use super::world_model_fixture::{contexts, normal, world_model};
+use super::world_model_run::{AttentionName, measure, print};
+use super::world_model_work::Predictions;
+use super::yardstick::Yardstick;
+use crate::hint::Hint;
+use crate::progress;
+use clap::Args;
+use far_model::DdimConfig;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What to measure and how.
+#[derive(Args)]
+pub struct Arguments {
+    /// Size of the world model.
+    #[arg(long, value_enum, default_value_t = NetworkShape::Paper)]
+    shape: NetworkShape,
+    #[command(flatten)]
+    engine: EngineArguments,
+    /// Clips that are rolled out side by side, one measurement each.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
+    clips: Vec<usize>,
+    /// Memories in a context, beside the current frame.
+    #[arg(long, default_value_t = 12)]
+    context: usize,
+    /// Steps of DDIM.
+    #[arg(long, default_value_t = 20)]
+    steps: usize,
+    /// Who reads whom in the network.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [AttentionName::Joint, AttentionName::ContextFirst])]
+    attention: Vec<AttentionName>,
+    /// Seconds to measure each case for.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// A command that prints JSON lines with `clips`, `dtype` and `median_s`, to compare joint
+    /// attention with; the fastest line of a case counts.
+    #[arg(long)]
+    peer: Option<String>,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// If the device cannot be used or has no room, or the peer fails.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { context, steps, .. } = *arguments;
+    if steps == 0 || arguments.clips.is_empty() || arguments.clips.contains(&0) {
+        return Err(Hint::error(
+            "there is nothing to measure",
+            "give --clips and --steps 1 or more",
+        ));
+    }
+    let peers = arguments.peer.as_deref().map(json_peer::run).transpose()?;
+    let engine = arguments.engine.open()?;
+    let sizes = arguments.shape.sizes();
+    let cases = arguments.attention.len() * arguments.clips.len();
+    let bar = progress::bar(cases as u64, "cases");
+    bar.set_message("measuring the device");
+    bar.tick();
+    let yardstick = Yardstick::measure(&engine)?;
+    let sampler = DdimConfig { steps, ..DdimConfig::default() };
+    let mut joint: BTreeMap<usize, f64> = BTreeMap::new();
+    for &attention in &arguments.attention {
+        bar.set_message(attention.name());
+        let (model, parameters) = world_model(sizes, attention.into(), &engine.device)?;
+        for &clips in &arguments.clips {
+            bar.tick();
+            let of = Predictions { examples: clips, contexts: 1, draws: steps, slots: context };
+            let batch = contexts(&*model, of)?;
+            let noise = normal(clips * model.shape().elements(), "noise", 0);
+            let frame = || {
+                model.sample(&batch, &noise, &sampler)?;
+                Ok(())
+            };
+            let mut line = engine.line(&arguments.shape.name());
+            line["attention"] = json!(attention.name());
+            line["clips"] = json!(clips);
+            line["context"] = json!(context);
+            line["steps"] = json!(steps);
+            let seconds = measure(&engine, &mut line, arguments.seconds, frame)?;
+            let rate = clips as f64 / seconds;
+            line["frames_per_s"] = json!(rate);
+            let bytes = engine.number_bytes();
+            let work = of.work(&sizes, attention.into(), bytes, parameters, steps);
+            yardstick.judge(&mut line, work, seconds);
+            if attention == AttentionName::Joint {
+                joint.insert(clips, rate);
+                if let Some(lines) = &peers {
+                    compare(&mut line, lines)?;
+                }
+            } else if let Some(joint) = joint.get(&clips) {
+                line["factor_over_joint"] = json!(rate / joint);
+            }
+            let table =
+                if arguments.engine.profile { Some(engine.profiled(2, frame)?) } else { None };
+            if let Some(table) = &table {
+                line["profile"] = table.json();
+            }
+            bar.inc(1);
+            if arguments.engine.json {
+                bar.suspend(|| println!("{line}"));
+                continue;
+            }
+            bar.suspend(|| {
+                println!(
+                    "DDIM-{steps} of {clips} clips, {context} memories, {}, shape {}, {}, on {}",
+                    attention.name(),
+                    arguments.shape.name(),
+                    engine.precision,
+                    engine.device,
+                );
+                println!("  frames            {rate:>9.2} per second");
+                print(&line, table.as_ref(), "frame");
+            });
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Adds the peer's fastest line of the same case, and how many times as fast this engine is.
+fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
+    let wanted =
+        ["shape", "dtype", "clips", "context", "steps"].map(|key| (key, line[key].clone()));
+    let peer = json_peer::least(lines, &wanted, "median_s")?;
+    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
+    line["ratio"] = json!(times[0] / times[1]);
+    line["peer"] = peer;
+    Ok(())
+}

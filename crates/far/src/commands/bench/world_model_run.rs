@@ -1,0 +1,92 @@
+//! Predictions of a world model under the clock: what `far bench utility` and `far bench rollout`
+//! share.
+
+use super::engine::Engine;
+use super::json_peer::median;
+use super::kernel_table::KernelTable;
+use clap::ValueEnum;
+use far_model::ContextAttention;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Who reads whom in attention over all frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AttentionName {
+    /// Every frame reads every other, as in the paper.
+    Joint,
+    /// Context frames read each other; the target reads all.
+    ContextFirst,
+}
+
+impl AttentionName {
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Joint => "joint",
+            Self::ContextFirst => "context-first",
+        }
+    }
+}
+
+impl From<AttentionName> for ContextAttention {
+    fn from(name: AttentionName) -> Self {
+        match name {
+            AttentionName::Joint => Self::Joint,
+            AttentionName::ContextFirst => Self::ContextFirst,
+        }
+    }
+}
+
+/// Repeats some work for `seconds`, at least three times after a first one, and adds its times to a
+/// line; gives the median in seconds.
+///
+/// # Errors
+/// Those of the work.
+pub fn measure(
+    engine: &Engine,
+    line: &mut Value,
+    seconds: f64,
+    mut work: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    let mut timed = || {
+        let start = Instant::now();
+        work()?;
+        engine.device.synchronize()?;
+        anyhow::Ok(start.elapsed().as_secs_f64())
+    };
+    engine.device.forget_peak();
+    let first = timed()?;
+    let until = Instant::now() + Duration::from_secs_f64(seconds.max(0.0));
+    let mut times = Vec::new();
+    while times.len() < 3 || Instant::now() < until {
+        times.push(timed()?);
+    }
+    let middle = median(&times);
+    line["median_s"] = json!(middle);
+    line["min_s"] = json!(times.iter().copied().fold(f64::INFINITY, f64::min));
+    line["first_s"] = json!(first);
+    line["runs"] = json!(times.len());
+    line["peak_bytes"] = json!(engine.peak());
+    Ok(middle)
+}
+
+/// Prints what is the same for both.
+pub fn print(line: &Value, table: Option<&KernelTable>, run: &str) {
+    let number = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);
+    println!("  median            {:>9.2} ms", 1e3 * number("median_s"));
+    println!("  the first one     {:>9.2} ms", 1e3 * number("first_s"));
+    super::yardstick::Yardstick::print(line);
+    if let Some(peak) = line["peak_bytes"].as_f64() {
+        println!("  most memory held  {:>9.3} GB", peak / 1e9);
+    }
+    if let Some(factor) = line["factor_over_joint"].as_f64() {
+        println!("  against joint     {factor:>9.2} × as fast");
+    }
+    if let Some(ratio) = line["ratio"].as_f64() {
+        let peer = line["peer"]["engine"].as_str().unwrap_or("peer");
+        println!("  against {peer:<10}{ratio:>9.2} × as fast");
+    }
+    if let Some(table) = table {
+        table.print(run, number("median_s"));
+    }
+}
