@@ -112,7 +112,7 @@ __device__ __forceinline__ void head_backward(T *gradient, const T *x, float *pa
                                               i64 slot_width, i64 channels, i64 chunk_rows,
                                               float epsilon) {
     const int V = Vector<T>::width;
-    __shared__ float scratch[256 * V];
+    __shared__ float scratch[192 * V];
     i64 first = blockIdx.x * chunk_rows, end = first + chunk_rows < rows ? first + chunk_rows : rows;
     i64 start = (i64)blockIdx.y * blockDim.x * V, column = start + (i64)threadIdx.x * V;
     const float *scale = column < span ? pick(slots.scale, column / slot_width) : 0;
@@ -299,7 +299,7 @@ extern "C" __global__ void head_norm_finish(const float *partials, float *t0, fl
         Slots slots = {{g0, g1, g2, g3}, {b0, b1, b2, b3}};                                        \
         head_forward(x, y, slots, rows, width, span, slot_width, channels, chunk_rows, epsilon);   \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) head_norm_backward_##suffix(                 \
+    extern "C" __global__ void __launch_bounds__(192, 3) head_norm_backward_##suffix(              \
         T *gradient, const T *x, float *partials, const float *g0, const float *g1,                \
         const float *g2, const float *g3, i64 rows, i64 width, i64 span, i64 slot_width,           \
         i64 channels, i64 chunk_rows, float epsilon) {                                             \

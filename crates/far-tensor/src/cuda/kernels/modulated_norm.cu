@@ -72,6 +72,11 @@ __device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
     i64 column = (i64)threadIdx.x * V;
     bool inside = column < width;
+    uint4 next[BATCH];
+#pragma unroll
+    for (int index = 0; index < BATCH; index++)
+        next[index] = load_raw(x + (chunk.first + index) * width + column,
+                               inside && chunk.first + index < chunk.end);
     float factor[V], offset[V];
     const T *shift = vector_of(vectors, chunk.group, parts, shift_part, width);
     const T *scale = vector_of(vectors, chunk.group, parts, scale_part, width);
@@ -81,11 +86,6 @@ __device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics
         offset[step] = inside ? offset_of(beta, shift, scale, column + step) : 0.0f;
     }
     float share = 1.0f / (float)width;
-    uint4 next[BATCH];
-#pragma unroll
-    for (int index = 0; index < BATCH; index++)
-        next[index] = load_raw(x + (chunk.first + index) * width + column,
-                               inside && chunk.first + index < chunk.end);
     for (i64 row = chunk.first; row < chunk.end; row += BATCH) {
         uint4 raw[BATCH];
         float mean[BATCH], inverse[BATCH];

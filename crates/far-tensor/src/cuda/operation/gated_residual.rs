@@ -16,9 +16,8 @@ const THREADS: usize = 256;
 /// Rows that a thread has under way at once.
 const BATCH: usize = 4;
 
-/// Registers of a thread of the kernel that needs most, by which it is known how many blocks run at
-/// once.
-const REGISTERS: usize = 80;
+/// Threads of a processor that the memory is busy with; more leave more partial sums.
+const PROCESSOR_THREADS: usize = 640;
 
 fn kernel(name: &'static str) -> Kernel {
     Kernel { program: &GATED_RESIDUAL, name }
@@ -45,7 +44,7 @@ impl Layout {
         let slots = THREADS / columns;
         let groups = modulation.shape().extents()[0];
         let threads = columns * slots;
-        let at_once = cuda.blocks_at_once(threads * tiles, REGISTERS);
+        let at_once = cuda.blocks_at_once(threads * tiles, PROCESSOR_THREADS);
         let dealt = Chunks::new([groups, rows / groups], at_once, BATCH * slots);
         let launch = Launch { grid: [dealt.blocks(), tiles, 1], threads, shared: 0 };
         Self { dealt, columns, launch, vectors }

@@ -16,10 +16,10 @@ programs! {
 
 /// Slots that one launch of the fast kernels takes.
 const SLOTS: usize = 4;
-/// The most threads of a block of the fast kernels, one for each 16-byte vector, and how many
-/// registers each has.
-const FORWARD: [usize; 2] = [512, 64];
-const BACKWARD: [usize; 2] = [256, 104];
+/// The most threads of a block of the fast kernels, one for each 16-byte vector, and how many threads
+/// the registers of a processor are enough for.
+const FORWARD: [usize; 2] = [512, 1024];
+const BACKWARD: [usize; 2] = [192, 640];
 /// Rows that a thread has under way at once.
 const BATCH: usize = 4;
 /// Heads, one for each warp, of a block of the general kernels.
@@ -69,14 +69,14 @@ impl HeadNorm {
         &self,
         cuda: &Cuda,
         [first, count]: [usize; 2],
-        [most_threads, registers]: [usize; 2],
+        [most_threads, processor_threads]: [usize; 2],
     ) -> Fast {
         let span = count * self.slot_width();
         let across = span / (16 / cuda.element().size());
         // Tiles of the same size; a head does not cross them, as its threads are a power of two.
         let threads = across.div_ceil(across.div_ceil(most_threads)).next_multiple_of(32);
         let tiles = across.div_ceil(threads);
-        let at_once = cuda.blocks_at_once(threads * tiles, registers);
+        let at_once = cuda.blocks_at_once(threads * tiles, processor_threads);
         let dealt = Chunks::new([1, self.rows], at_once, BATCH);
         let launch = Launch { grid: [dealt.blocks(), tiles, 1], threads, shared: 0 };
         Fast { start: first * self.slot_width(), span, chunk_rows: dealt.chunk_rows, launch }

@@ -16,9 +16,9 @@ programs! {
 const BATCH: usize = 4;
 /// The most threads of the fast kernels, one for each 16-byte vector of a row.
 const MOST_THREADS: usize = 512;
-/// Registers of a thread of the fast kernels, by which it is known how many blocks run at once.
-const FORWARD_REGISTERS: usize = 88;
-const BACKWARD_REGISTERS: usize = 128;
+/// Threads of the fast kernels that the registers of a processor are enough for.
+const FORWARD_THREADS: usize = 576;
+const BACKWARD_THREADS: usize = 512;
 
 fn kernel(name: &'static str) -> Kernel {
     Kernel { program: &MODULATED_NORM, name }
@@ -76,8 +76,8 @@ impl Norm {
         (fits && aligned(addresses)).then_some(threads)
     }
 
-    fn chunks(&self, cuda: &Cuda, threads: usize, registers: usize) -> Chunks {
-        let at_once = cuda.blocks_at_once(threads, registers);
+    fn chunks(&self, cuda: &Cuda, threads: usize, processor_threads: usize) -> Chunks {
+        let at_once = cuda.blocks_at_once(threads, processor_threads);
         Chunks::new([self.groups, self.group_rows()], at_once, BATCH)
     }
 }
@@ -140,7 +140,7 @@ impl Norm {
             let launch = Launch::blocks(self.rows, 256);
             return cuda.launch(kernel("modulated_norm_forward_any"), element, launch, arguments);
         };
-        let dealt = self.chunks(cuda, threads, FORWARD_REGISTERS);
+        let dealt = self.chunks(cuda, threads, FORWARD_THREADS);
         let arguments = arguments![
             x,
             y,
@@ -258,7 +258,7 @@ impl NormBackward {
         let (width, group_rows) = (norm.width, norm.group_rows());
         let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
         let fast = norm.threads(cuda, &[x, upstream, target]);
-        let dealt = norm.chunks(cuda, fast.unwrap_or(128), BACKWARD_REGISTERS);
+        let dealt = norm.chunks(cuda, fast.unwrap_or(128), BACKWARD_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * width)?;
         let sums = partials.pointer();

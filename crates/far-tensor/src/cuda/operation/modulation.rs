@@ -48,11 +48,10 @@ pub(super) fn totals(groups: usize, parts: usize, width: usize) -> (Launch, usiz
 }
 
 impl Cuda {
-    /// How many blocks of `threads` threads with `registers` registers each run at once.
-    pub(super) fn blocks_at_once(&self, threads: usize, registers: usize) -> usize {
-        const REGISTERS: usize = 65_536;
+    /// How many blocks of `threads` threads run at once if each processor runs that many threads.
+    pub(super) fn blocks_at_once(&self, threads: usize, processor_threads: usize) -> usize {
         const MOST_BLOCKS: usize = 24;
-        self.context().processors * (REGISTERS / registers / threads).clamp(1, MOST_BLOCKS)
+        self.context().processors * (processor_threads / threads).clamp(1, MOST_BLOCKS)
     }
 }
 
