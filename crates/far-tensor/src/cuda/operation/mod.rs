@@ -2,25 +2,27 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
-mod attention;
-mod gated_residual;
 mod activation;
 mod arithmetic;
+mod attention;
 mod convolution;
 mod cosine;
+mod diffusion_loss;
 mod divergence;
 mod element;
 mod embedding;
-mod group_norm;
-mod layout;
-mod diffusion_loss;
 mod gated_residual;
+mod group_norm;
 mod head_norm;
+mod layout;
 mod linear;
 mod loss;
 mod masked;
+mod modulated_norm;
+mod modulation;
 mod permute;
 mod pooling;
+mod reduction;
 mod rotary;
 mod softmax;
 mod team;
@@ -29,6 +31,3 @@ pub(crate) use convolution::Convolution;
 pub(crate) use group_norm::ChannelGroups;
 pub(crate) use pooling::Pooling;
 pub(crate) use rotary::Rotation;
-mod modulated_norm;
-mod modulation;
-mod reduction;
