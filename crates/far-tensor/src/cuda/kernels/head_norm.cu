@@ -112,7 +112,7 @@ __device__ __forceinline__ void head_backward(T *gradient, const T *x, float *pa
                                               i64 slot_width, i64 channels, i64 chunk_rows,
                                               float epsilon) {
     const int V = Vector<T>::width;
-    __shared__ float scratch[512 * V];
+    __shared__ float scratch[256 * V];
     i64 first = blockIdx.x * chunk_rows, end = first + chunk_rows < rows ? first + chunk_rows : rows;
     i64 start = (i64)blockIdx.y * blockDim.x * V, column = start + (i64)threadIdx.x * V;
     const float *scale = column < span ? pick(slots.scale, column / slot_width) : 0;
@@ -270,15 +270,25 @@ __device__ __forceinline__ void head_backward_any(T *gradient, const T *x, float
     }
 }
 
-// target[channel] ← Σ partials[part · stride + channel], added if `accumulate`.
-extern "C" __global__ void head_norm_finish(const float *partials, float *target, i64 parts,
-                                            i64 stride, i64 channels, int accumulate) {
-    __shared__ float scratch[1024];
-    ColumnTotal place = column_of_block(channels);
-    bool inside = place.column < channels;
-    float sum = column_total(partials + place.column, parts, stride, inside, scratch);
-    if (!inside || place.slice > 0) return;
-    target[place.column] = accumulate ? target[place.column] + sum : sum;
+// targets[k][channel] ← Σ partials[part · stride + k · channels + channel], added where bit k of
+// `accumulate` is set; those that are null are left out.
+extern "C" __global__ void head_norm_finish(const float *partials, float *t0, float *t1, float *t2,
+                                            float *t3, float *t4, float *t5, float *t6, float *t7,
+                                            i64 parts, i64 stride, i64 channels, i64 slices,
+                                            int accumulate) {
+    ColumnTotal place = column_of_block(channels, slices);
+    float *targets[8] = {t0, t1, t2, t3, t4, t5, t6, t7};
+    float *target = 0;
+#pragma unroll
+    for (int index = 0; index < 8; index++)
+        if (index == place.group) target = targets[index];
+    if (!target) return;
+    const float *first = partials + place.group * channels + place.column;
+    float sum[1];
+    column_totals(sum, place, place.column < channels ? first : 0, parts, stride, 0);
+    if (place.column >= channels || place.slice > 0) return;
+    bool add = accumulate >> place.group & 1;
+    target[place.column] = add ? target[place.column] + sum[0] : sum[0];
 }
 
 #define HEAD_NORM(suffix, T)                                                                       \
@@ -289,7 +299,7 @@ extern "C" __global__ void head_norm_finish(const float *partials, float *target
         Slots slots = {{g0, g1, g2, g3}, {b0, b1, b2, b3}};                                        \
         head_forward(x, y, slots, rows, width, span, slot_width, channels, chunk_rows, epsilon);   \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(512) head_norm_backward_##suffix(                 \
+    extern "C" __global__ void __launch_bounds__(256) head_norm_backward_##suffix(                 \
         T *gradient, const T *x, float *partials, const float *g0, const float *g1,                \
         const float *g2, const float *g3, i64 rows, i64 width, i64 span, i64 slot_width,           \
         i64 channels, i64 chunk_rows, float epsilon) {                                             \

@@ -1,8 +1,10 @@
 //! LayerNorm over the channels of each head on a GPU.
 
-use super::modulation::{Chunks, aligned};
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
+use super::modulation::{Chunks, aligned, totals};
+use crate::cuda::{
+    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs,
+};
+use crate::gradient::{CudaGradient, GradientStore};
 use crate::operation::Affine;
 use crate::tape::CudaBackward;
 use crate::{Result, Tape, Tensor};
@@ -14,8 +16,10 @@ programs! {
 
 /// Slots that one launch of the fast kernels takes.
 const SLOTS: usize = 4;
-/// The most threads of a block of the fast kernels, one for each 16-byte vector.
-const MOST_THREADS: usize = 512;
+/// The most threads of a block of the fast kernels, one for each 16-byte vector, and how many
+/// registers each has.
+const FORWARD: [usize; 2] = [512, 64];
+const BACKWARD: [usize; 2] = [256, 104];
 /// Rows that a thread has under way at once.
 const BATCH: usize = 4;
 /// Heads, one for each warp, of a block of the general kernels.
@@ -61,13 +65,19 @@ impl HeadNorm {
     }
 
     /// The launch for `count` slots from `first` on.
-    fn fast(&self, cuda: &Cuda, first: usize, count: usize) -> Fast {
+    fn fast(
+        &self,
+        cuda: &Cuda,
+        [first, count]: [usize; 2],
+        [most_threads, registers]: [usize; 2],
+    ) -> Fast {
         let span = count * self.slot_width();
         let across = span / (16 / cuda.element().size());
-        let threads = across.next_multiple_of(32).min(MOST_THREADS);
+        // Tiles of the same size; a head does not cross them, as its threads are a power of two.
+        let threads = across.div_ceil(across.div_ceil(most_threads)).next_multiple_of(32);
         let tiles = across.div_ceil(threads);
-        let rows = [1, self.rows];
-        let dealt = Chunks::new(cuda.context().processors, rows, threads * tiles, BATCH);
+        let at_once = cuda.blocks_at_once(threads * tiles, registers);
+        let dealt = Chunks::new([1, self.rows], at_once, BATCH);
         let launch = Launch { grid: [dealt.blocks(), tiles, 1], threads, shared: 0 };
         Fast { start: first * self.slot_width(), span, chunk_rows: dealt.chunk_rows, launch }
     }
@@ -103,7 +113,7 @@ impl HeadNorm {
         }
         for first in (0..self.slots.len()).step_by(SLOTS) {
             let count = SLOTS.min(self.slots.len() - first);
-            let Fast { start, span, chunk_rows, launch } = self.fast(cuda, first, count);
+            let Fast { start, span, chunk_rows, launch } = self.fast(cuda, [first, count], FORWARD);
             let at = (start * element.size()) as u64;
             let mut arguments = arguments![x + at, y + at].to_vec();
             for slot in first..first + SLOTS {
@@ -204,7 +214,8 @@ impl HeadNormBackward {
             // Copied slots at the end need no thread.
             let Some(last) = rest.iter().rposition(Option::is_some) else { continue };
             let count = last + 1;
-            let Fast { start, span, chunk_rows, launch } = norm.fast(cuda, first, count);
+            let Fast { start, span, chunk_rows, launch } =
+                norm.fast(cuda, [first, count], BACKWARD);
             let parts = launch.grid[0] * launch.grid[1];
             let stride = count * 2 * channels;
             let partials = cuda.buffer(Element::F32, parts * stride)?;
@@ -219,11 +230,8 @@ impl HeadNormBackward {
                 rows, width, span, slot_width, channels, chunk_rows, epsilon
             ]);
             cuda.launch(kernel("head_norm_backward"), element, launch, &arguments)?;
-            let address = partials.pointer();
-            for (index, slot) in rest[..count].iter().enumerate() {
-                let address = address + (index * 2 * channels * 4) as u64;
-                self.finish(cuda, slot.as_ref(), &Sums { address, parts, stride }, gradients)?;
-            }
+            let sums = Sums { address: partials.pointer(), parts, stride };
+            self.finish(cuda, &rest[..count], &sums, gradients)?;
         }
         Ok(())
     }
@@ -238,7 +246,7 @@ impl HeadNormBackward {
         let norm = &self.norm;
         let HeadNorm { rows, width, heads, channels, epsilon, .. } = *norm;
         let (parts, stride) = (rows * heads, 2 * channels);
-        for (slot, vectors) in norm.slots.iter().enumerate() {
+        for slot in 0..norm.slots.len() {
             let [scale, _] = norm.vectors(cuda, slot)?;
             if scale == 0 {
                 continue;
@@ -251,28 +259,55 @@ impl HeadNormBackward {
             ];
             let kernel = kernel("head_norm_backward_any");
             cuda.launch(kernel, cuda.element(), norm.general(), arguments)?;
-            self.finish(cuda, vectors.as_ref(), &Sums { address, parts, stride }, gradients)?;
+            let sums = Sums { address, parts, stride };
+            self.finish(cuda, &norm.slots[slot..=slot], &sums, gradients)?;
         }
         Ok(())
     }
 
-    /// Adds up the gradients of γ and β of a slot.
+    /// Adds up the gradients of γ and β of at most four slots.
     fn finish(
         &self,
         cuda: &Cuda,
-        vectors: Option<&[Tensor; 2]>,
+        slots: &[Option<[Tensor; 2]>],
         sums: &Sums,
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
         let channels = self.norm.channels;
-        for (which, vector) in vectors.into_iter().flatten().enumerate() {
-            let source = sums.address + (which * channels * 4) as u64;
-            gradients.with_cuda(vector, Element::F32, |target, accumulate| {
-                let arguments =
-                    arguments![source, target, sums.parts, sums.stride, channels, accumulate];
-                let launch = Launch::blocks(channels.div_ceil(32), 1024);
-                cuda.launch_plain(kernel("head_norm_finish"), launch, arguments)
-            })?;
+        let numbered =
+            slots.iter().enumerate().filter_map(|(slot, pair)| Some((slot, pair.as_ref()?)));
+        let mut pending: Vec<(usize, &Tensor)> = numbered
+            .flat_map(|(slot, [scale, offset])| [(2 * slot, scale), (2 * slot + 1, offset)])
+            .collect();
+        while !pending.is_empty() {
+            // A vector that several slots share is lent to one of them at a time.
+            let mut later = Vec::new();
+            let mut lent: Vec<(&Tensor, CudaGradient)> = Vec::new();
+            let (mut targets, mut accumulate) = ([0_u64; 2 * SLOTS], 0);
+            for (place, vector) in pending {
+                if lent.iter().any(|(other, _)| other.origin() == vector.origin()) {
+                    later.push((place, vector));
+                } else if let Some(gradient) = gradients.take_cuda(vector, Element::F32)? {
+                    targets[place] = gradient.pointer;
+                    accumulate |= i32::from(gradient.accumulate) << place;
+                    lent.push((vector, gradient));
+                }
+            }
+            let (launch, slices) = totals(2 * slots.len(), sums.parts, channels);
+            let mut arguments = arguments![sums.address].to_vec();
+            arguments.extend(targets.map(Argument::from));
+            arguments.extend_from_slice(arguments![
+                sums.parts,
+                sums.stride,
+                channels,
+                slices,
+                accumulate
+            ]);
+            cuda.launch_plain(kernel("head_norm_finish"), launch, &arguments)?;
+            for (vector, gradient) in lent {
+                gradients.give_cuda(vector, gradient)?;
+            }
+            pending = later;
         }
         Ok(())
     }
