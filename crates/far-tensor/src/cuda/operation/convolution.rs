@@ -70,15 +70,8 @@ impl Convolution {
         let Window { kernel, stride, padding } = self.window;
         let ([height, width], [rows, columns]) = (self.image, self.fit);
         let sizes = [images, height, width, rows, columns].map(Argument::from);
-        let small = [
-            self.channels,
-            kernel[0],
-            kernel[1],
-            stride[0],
-            stride[1],
-            padding.top,
-            padding.left,
-        ];
+        let small =
+            [self.channels, kernel[0], kernel[1], stride[0], stride[1], padding.top, padding.left];
         let small = small.map(|number| Argument::from(number as i32));
         [&places.map(Argument::from)[..], &sizes, &small].concat()
     }
@@ -258,7 +251,11 @@ impl CudaBackward for ConvolutionBackward {
         if batch == 0 {
             // Nothing was multiplied: the gradient of the weight is zero.
             return gradients.with_cuda(&self.weight, Element::F32, |target, accumulate| {
-                if accumulate { Ok(()) } else { cuda.zero(target, 4 * self.weight.shape().elements()) }
+                if accumulate {
+                    Ok(())
+                } else {
+                    cuda.zero(target, 4 * self.weight.shape().elements())
+                }
             });
         }
         gradients.with_cuda(&self.weight, Element::F32, |target, accumulate| {

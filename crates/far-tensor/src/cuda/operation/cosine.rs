@@ -50,8 +50,7 @@ impl Tape {
         let output = cuda.buffer(element, rows)?;
         let team = Team::of_rows(rows, width);
         let (q, k) = (query.pointer(cuda, element)?, keys.pointer(cuda, element)?);
-        let arguments =
-            arguments![q, k, output.pointer(), rows, count, width, epsilon, team.size];
+        let arguments = arguments![q, k, output.pointer(), rows, count, width, epsilon, team.size];
         cuda.launch(kernel("cosine"), element, team.launch, arguments)?;
         let shape = Shape::new(&[batch, count]);
         Ok(self.record_cuda("cosine", shape, output, &[query, keys], |_| CosineBackward {
@@ -109,18 +108,16 @@ impl CudaBackward for CosineBackward {
         let (target, accumulate) =
             of_keys.as_ref().map_or((0, false), |keys| (keys.pointer, keys.accumulate));
         let (team, kept) = (Team::of_rows(rows, width), factors.pointer());
-        let arguments = arguments![
-            d, q, k, target, kept, rows, count, width, epsilon, team.size, accumulate
-        ];
+        let arguments =
+            arguments![d, q, k, target, kept, rows, count, width, epsilon, team.size, accumulate];
         cuda.launch(kernel("cosine_keys"), element, team.launch, arguments)?;
         if let Some(of_keys) = of_keys {
             gradients.give_cuda(&self.keys, of_keys)?;
         }
         let team = Team::of_rows(batch, width);
         gradients.with_cuda(&self.query, element, |target, accumulate| {
-            let arguments = arguments![
-                q, k, kept, target, batch, count, width, epsilon, team.size, accumulate
-            ];
+            let arguments =
+                arguments![q, k, kept, target, batch, count, width, epsilon, team.size, accumulate];
             cuda.launch(kernel("cosine_query"), element, team.launch, arguments)
         })
     }

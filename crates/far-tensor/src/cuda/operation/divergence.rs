@@ -58,8 +58,7 @@ impl CudaBackward for DivergenceBackward {
         let (d, team) = (upstream.pointer(), Team::of_rows(rows, width));
         let kernel = Kernel { program: &DIVERGENCE, name: "divergence_backward" };
         gradients.with_cuda(&self.scores, element, |gradient, accumulate| {
-            let arguments =
-                arguments![d, q, s, mask, gradient, rows, width, team.size, accumulate];
+            let arguments = arguments![d, q, s, mask, gradient, rows, width, team.size, accumulate];
             cuda.launch(kernel, element, team.launch, arguments)
         })
     }

@@ -52,8 +52,7 @@ impl Tape {
         let moments = cuda.buffer(Element::F32, 2 * count)?;
         let source = x.pointer(cuda, element)?;
         let team = Team::of_rows(count, block);
-        let arguments =
-            arguments![source, moments.pointer(), count, block, epsilon, team.size];
+        let arguments = arguments![source, moments.pointer(), count, block, epsilon, team.size];
         cuda.launch(kernel("group_moments"), element, team.launch, arguments)?;
 
         let output = cuda.buffer(element, rows * space)?;
@@ -97,8 +96,7 @@ impl CudaBackward for GroupNormBackward {
         // Σ d and Σ d·x̂ of each row, from which everything else follows.
         let sums = cuda.buffer(Element::F32, 2 * rows)?;
         let team = Team::of_rows(rows, space);
-        let arguments =
-            arguments![d, x, moments, sums.pointer(), rows, space, members, team.size];
+        let arguments = arguments![d, x, moments, sums.pointer(), rows, space, members, team.size];
         cuda.launch(kernel("group_norm_sums"), element, team.launch, arguments)?;
         for (parameter, which) in [(&self.shift, 0), (&self.scale, 1)] {
             gradients.with_cuda(parameter, Element::F32, |target, accumulate| {

@@ -40,8 +40,7 @@ impl Tape {
         let team = Team::of_groups(count, extent, inner);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
         let (target, which) = (output.pointer(), statistic as i32);
-        let arguments =
-            arguments![source, chosen, target, count, extent, inner, which, team.size];
+        let arguments = arguments![source, chosen, target, count, extent, inner, which, team.size];
         cuda.launch(kernel("statistic"), element, team.launch, arguments)?;
         Ok(self.record_cuda("statistic", shape, output, &[x], |_| StatisticBackward {
             x: x.clone(),
@@ -95,9 +94,8 @@ impl CudaBackward for StatisticBackward {
         let mask = mask_pointer(cuda, self.mask.as_ref(), element)?;
         let team = Team::of_groups(count, extent, inner);
         gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments = arguments![
-                d, x, mask, target, count, extent, inner, which, team.size, accumulate
-            ];
+            let arguments =
+                arguments![d, x, mask, target, count, extent, inner, which, team.size, accumulate];
             cuda.launch(kernel("statistic_backward"), element, team.launch, arguments)
         })
     }

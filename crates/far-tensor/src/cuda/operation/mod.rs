@@ -2,19 +2,21 @@
 //! shapes and checks are in the files of the same names under `operation/`, which call these when the
 //! tape's device is a GPU.
 
-mod attention;
-mod gated_residual;
 mod activation;
 mod arithmetic;
+mod attention;
 mod convolution;
 mod cosine;
 mod divergence;
 mod element;
 mod embedding;
+mod gated_residual;
 mod group_norm;
 mod layout;
 mod linear;
 mod masked;
+mod modulated_norm;
+mod modulation;
 mod permute;
 mod pooling;
 mod rotary;
@@ -25,5 +27,3 @@ pub(crate) use convolution::Convolution;
 pub(crate) use group_norm::ChannelGroups;
 pub(crate) use pooling::Pooling;
 pub(crate) use rotary::Rotation;
-mod modulated_norm;
-mod modulation;

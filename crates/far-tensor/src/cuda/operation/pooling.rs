@@ -29,12 +29,7 @@ pub(crate) struct Pooling {
 
 impl Pooling {
     /// The planes and the window as kernels are told, between `before` and `after`.
-    fn arguments(
-        &self,
-        before: &[Argument],
-        planes: usize,
-        after: &[Argument],
-    ) -> Vec<Argument> {
+    fn arguments(&self, before: &[Argument], planes: usize, after: &[Argument]) -> Vec<Argument> {
         let Window { kernel, stride, padding } = self.window;
         let ([height, width], [rows, columns]) = (self.image, self.fit);
         let sizes = [planes, height, width, rows, columns].map(Argument::from);

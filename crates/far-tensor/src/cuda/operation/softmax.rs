@@ -32,8 +32,7 @@ impl Tape {
         let output = cuda.buffer(element, shape.elements())?;
         let team = Team::of_rows(rows, width);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let arguments =
-            arguments![source, chosen, output.pointer(), rows, width, form, team.size];
+        let arguments = arguments![source, chosen, output.pointer(), rows, width, form, team.size];
         let kernel = Kernel { program: &SOFTMAX, name: "softmax" };
         cuda.launch(kernel, element, team.launch, arguments)?;
         Ok(self.record_cuda(operation, shape, output, &[x], |y| SoftmaxBackward {
