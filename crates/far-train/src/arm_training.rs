@@ -4,7 +4,7 @@ use crate::config::{Arm, ArmConfig, FarArm, TrainingContext};
 use crate::run::{StepReport, TrainingLoop};
 use crate::{
     ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result,
-    RetrieverRecord, StepRecord, Workshop, device_name,
+    RetrieverRecord, StepRecord, Workshop,
 };
 use far_eval::{Control, Evaluation};
 use far_memory::policy::PolicyConfig;
@@ -183,7 +183,7 @@ impl TrainingLoop for ArmTraining<'_> {
             arms: &arms,
             plan: &self.workshop.config().evaluation_plan_in_training(),
             lpips: None,
-            device: &device_name(self.workshop.device()),
+            device: &self.workshop.device().to_string(),
         };
         let (results, _) = evaluation.run(&mut |_| {})?;
         let found = results.arms.get(&id).into_iter().flatten();

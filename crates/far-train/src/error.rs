@@ -158,6 +158,29 @@ pub enum Error {
     Evaluation(#[from] far_eval::Error),
 }
 
+/// Where to look when nothing better is known.
+const GUIDE: &str = "check the settings of the configuration against GUIDE.md";
+
+/// What to do when the engine refused.
+fn tensor_hint(error: &far_tensor::Error) -> String {
+    match error {
+        far_tensor::Error::NonFinite { .. } => {
+            "the last good checkpoint is kept; a lower training.learning_rate may help".into()
+        }
+        far_tensor::Error::NoCuda { remedy, .. } => (*remedy).into(),
+        far_tensor::Error::OutOfMemory { .. } => {
+            "raise training.micro_batches or lower data.batch; where memories are credited lower \
+             retriever.queries, where clips are judged evaluation.batch"
+                .into()
+        }
+        far_tensor::Error::Checkpoint { .. } => {
+            "it comes from another architecture or was cut short; --fresh starts the run over"
+                .into()
+        }
+        _ => GUIDE.into(),
+    }
+}
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -209,15 +232,12 @@ impl Error {
             Self::Model(far_model::Error::Setting { .. }) => {
                 "change the setting of that name in the configuration".into()
             }
-            Self::Tensor(far_tensor::Error::NonFinite { .. }) => {
-                "the last good checkpoint is kept; a lower training.learning_rate may help".into()
+            Self::Tensor(error)
+            | Self::Model(far_model::Error::Tensor(error))
+            | Self::Evaluation(far_eval::Error::Model(far_model::Error::Tensor(error))) => {
+                tensor_hint(error)
             }
-            Self::Tensor(far_tensor::Error::Checkpoint { .. }) => {
-                "it comes from another architecture or was cut short; --fresh starts the run over".into()
-            }
-            Self::Tensor(_) | Self::Memory(_) | Self::Model(_) | Self::Evaluation(_) => {
-                "check the settings of the configuration against GUIDE.md".into()
-            }
+            Self::Memory(_) | Self::Model(_) | Self::Evaluation(_) => GUIDE.into(),
         }
     }
 

@@ -80,8 +80,7 @@ impl LearnedRetriever {
         let config = self.retriever.config().clone();
         let examples: Vec<_> =
             questions.iter().map(|question| (&question.query, question.episode.memory())).collect();
-        let asked = credit.slots.max(settings.recalled_candidates);
-        let recalls = recall(&self.policy, questions, asked)?;
+        let recalls = recall(&self.policy, questions, credit.slots)?;
         let purpose = format!("candidates of {}", self.name);
         let mut random = Random::stream(credit.seed, &purpose, step);
         let mut pools = Vec::with_capacity(questions.len());

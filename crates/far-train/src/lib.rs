@@ -6,7 +6,6 @@ mod config;
 mod contender;
 mod context_source;
 mod contrastive;
-mod device;
 mod error;
 mod joint;
 mod learned_retriever;
@@ -22,15 +21,14 @@ mod workshop;
 
 pub use arm_training::ArmTraining;
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComputeConfig, ComputePrecision,
-    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS,
-    PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
-    TrainingContext, TrainingSettings, documented,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComputeConfig, DataConfig, Documented,
+    EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings,
+    RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext,
+    TrainingSettings, documented,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, disturb};
 pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
-pub use device::{device_name, open_device};
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};

@@ -1,9 +1,6 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::{
-    ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop,
-    device_name,
-};
+use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
 use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results};
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, EncodedDataset, WorldModel};
@@ -122,7 +119,7 @@ impl RunEvaluation {
             arms: &arms,
             plan: &self.plan,
             lpips,
-            device: &device_name(device),
+            device: &device.to_string(),
         };
         let (mut results, replays) = evaluation.run(listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());

@@ -109,7 +109,6 @@ fn mistakes_are_found_before_anything_is_trained() {
         (["--arm", "far-multi"], "another run of the comparison has this name"),
         (["--arm", "nobody"], "`nobody` is no arm"),
         (["--arm", "../up:arm.id=random"], "is no plain name"),
-        (["--device", "tpu"], "`tpu` is none of auto, cpu, cuda"),
     ] {
         let output = compare(&data, &out, &more).output().expect("far runs");
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

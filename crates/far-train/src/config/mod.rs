@@ -17,7 +17,7 @@ mod tokenizer;
 mod training;
 
 pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, KeyCue};
-pub use compute::{ComputeConfig, ComputePrecision};
+pub use compute::ComputeConfig;
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
@@ -85,8 +85,7 @@ impl TrainConfig {
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;
-        self.evaluation.check()?;
-        self.compute.check()
+        self.evaluation.check()
     }
 
     /// What is allowed and probably not meant, one sentence each.

@@ -30,8 +30,6 @@ pub struct RetrieverSettings {
     pub exploration_end: f32,
     /// Steps over which it falls linearly.
     pub exploration_steps: u64,
-    /// Memories recalled to be credited, if more than the slots: the global pool of candidates.
-    pub recalled_candidates: usize,
     /// Random memories added to the global pool of candidates.
     pub extra_candidates: usize,
     /// Probability that the world model trains on a random number of memories instead of all slots.

@@ -8,7 +8,7 @@ use clap::Args;
 use far_data::Picture;
 use far_eval::{Progress, Results, summary};
 use far_model::Lpips;
-use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun, open_device};
+use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun};
 use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let out = arguments.out.as_deref().unwrap_or(&arguments.runs[0]);
     let evaluation = plan(arguments).map_err(explain)?;
     let judge = &evaluation.runs[evaluation.judge].config.compute;
-    let compute = arguments.compute.over(judge).map_err(explain)?;
+    let compute = arguments.compute.over(judge);
     let lpips = arguments.lpips.as_deref();
     let results = evaluate(&evaluation, &compute, lpips, out).map_err(explain)?;
     if arguments.json {
@@ -114,7 +114,7 @@ pub fn evaluate(
     };
     let listener = Listener { stage: &mut preparation(), progress: &mut show };
     let distance = distance.as_ref().map(|distance| distance as &far_eval::Distance<'_>);
-    let found = evaluation.run(&open_device(compute)?, distance, listener);
+    let found = evaluation.run(&compute.open()?, distance, listener);
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }

@@ -9,7 +9,7 @@ use clap::Args;
 use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset};
 use far_tensor::Device;
-use far_train::{Contrastive, Retrieval, TrainConfig, open_device, retrieval};
+use far_train::{Contrastive, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let encoded = encoded.map_err(explain)?;
     encode(&encoded)?;
 
-    let device = open_device(&config.compute).map_err(explain)?;
+    let device = config.compute.open().map_err(explain)?;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
     let mut contrastive = Contrastive::new(&encoded, sampling.clone(), network, training, &device)

@@ -29,16 +29,6 @@ template <int N> __device__ __forceinline__ void block_sums(float (&values)[N], 
         for (int index = 0; index < N; index++) values[index] += scratch[warp * N + index];
 }
 
-template <typename T> __device__ __forceinline__ uint4 load_raw(const T *from, bool inside) {
-    return inside ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);
-}
-
-// Keeps the compiler from carrying the unpacked numbers over from where they were last used: the
-// registers are worth more than unpacking again.
-__device__ __forceinline__ void stay_packed(uint4 &raw) {
-    asm volatile("" : "+r"(raw.x), "+r"(raw.y), "+r"(raw.z), "+r"(raw.w));
-}
-
 // f and β(1 + scale) + shift of one column; `shift` and `scale` point to the vectors of the group.
 template <typename T>
 __device__ __forceinline__ float factor_of(const float *gamma, const T *scale, i64 column) {

@@ -9,7 +9,7 @@ use crate::{Result, Tape, Tensor};
 
 programs! {
     /// Norms of rows.
-    MODULATED_NORM = "modulated_norm": "modulation.cu", "modulated_norm.cu";
+    MODULATED_NORM = "modulated_norm": "packed.cu", "modulation.cu", "modulated_norm.cu";
 }
 
 /// Rows that a block of the fast kernels holds at once.

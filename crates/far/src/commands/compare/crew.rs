@@ -55,12 +55,10 @@ impl Crew<'_> {
     /// # Errors
     /// The first failure, after all others have ended.
     pub fn train(&self, mut jobs: Vec<Job>, all: usize) -> anyhow::Result<bool> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = (cores / self.slots.min(jobs.len()).max(1)).max(1);
-        if std::env::var_os(THREADS).is_none() {
-            jobs.iter_mut().for_each(|job| {
-                job.command.env(THREADS, threads.to_string());
-            });
+        let together = self.slots.min(jobs.len()).max(1);
+        let threads = (rayon::current_num_threads() / together).max(1).to_string();
+        for job in &mut jobs {
+            job.command.env(THREADS, &threads);
         }
         let board = Board::new(all - jobs.len(), all);
         let work = Work {

@@ -4,7 +4,7 @@ use super::ARMS;
 use crate::progress;
 use far_eval::{Arm, Control, Evaluation, ReportRun, Results, report_page};
 use far_memory::RecallPolicy;
-use far_train::{ArmTraining, Error, Result, Workshop, device_name};
+use far_train::{ArmTraining, Error, Result, Workshop};
 use std::path::Path;
 
 /// Judges every arm with the averaged world model of a training, and writes results, replays and the
@@ -29,7 +29,7 @@ pub fn common(
         arms: &arms,
         plan: &plan,
         lpips: None,
-        device: &device_name(workshop.device()),
+        device: &workshop.device().to_string(),
     };
     judge_and_write(&evaluation, Some(seconds), run)
 }

@@ -19,7 +19,6 @@ use far_data::Dataset;
 use far_eval::{Results, summary};
 use far_train::{
     Arm, ArmConfig, ArmTraining, Ending, Existing, RunFolder, Session, TrainConfig, Workshop,
-    device_name, open_device,
 };
 use far_world::{Progress, Recording};
 use serde_json::{Value, to_value};
@@ -87,10 +86,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let size = config.tokenizer.patch_pca.resolution[0] as u32;
     record(&data, &arguments.variant, episodes, arguments.seed, size)?;
 
-    let device = open_device(&config.compute).map_err(explain)?;
+    let device = config.compute.open().map_err(explain)?;
     let run = arguments.out.join("common");
     let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
-    let session = Session::now(device_name(&device), rayon::current_num_threads());
+    let session = Session::now(device.to_string(), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
     let arms = named_arms(&config.arm).map_err(explain)?;
     let workshop = Workshop::open_for(&config, &arms, &run, &device, &mut preparation());

@@ -8,7 +8,7 @@ use far_model::WorldModel;
 use far_tensor::Device;
 use far_train::{
     ArmTraining, Contender, Existing, Result, RunFolder, Session, TrainConfig, TrainingContext,
-    Workshop, device_name, share_preparation,
+    Workshop, share_preparation,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub fn run(
         eprintln!("{arm}:");
         let config = config(&Contender::parse(arm)?, sets)?;
         let run = folder.join(arm);
-        let session = Session::now(device_name(device), rayon::current_num_threads());
+        let session = Session::now(device.to_string(), rayon::current_num_threads());
         let mut folder = RunFolder::open(&run, &config, Existing::Resume, session)?;
         share_preparation(&out.join("common"), &run)?;
         let workshop = Workshop::open(&config, &run, device, &mut preparation())?;
@@ -58,7 +58,7 @@ pub fn run(
         arms: &judged,
         plan: &workshop.config().evaluation_plan(),
         lpips: None,
-        device: &device_name(device),
+        device: &device.to_string(),
     };
     judgment::judge_and_write(&evaluation, None, &folder)
 }

@@ -10,7 +10,7 @@ use crate::{interrupt, progress};
 use clap::Args;
 use far_train::{
     ArmTraining, Ending, Existing, RunFolder, Session, Stage, TrainConfig, TrainingLoop, Workshop,
-    device_name, open_device, share_preparation,
+    share_preparation,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -115,8 +115,8 @@ fn train(
     config: &TrainConfig,
     out: &Path,
 ) -> far_train::Result<(Outcome, View)> {
-    let device = open_device(&config.compute)?;
-    let session = Session::now(device_name(&device), rayon::current_num_threads());
+    let device = config.compute.open()?;
+    let session = Session::now(device.to_string(), rayon::current_num_threads());
     let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
     let mut folder = RunFolder::open(out, config, existing, session)?;
     if let Some(prepared) = &arguments.prepared {
@@ -126,7 +126,7 @@ fn train(
     let mut training = ArmTraining::new(&workshop)?;
     let parameters = training.parameters().total();
     eprintln!("world model: {}", training.parameters());
-    eprintln!("arm: {} on {}", config.arm.id, device_name(&device));
+    eprintln!("arm: {} on {device}", config.arm.id);
     let every = Duration::try_from_secs_f32(arguments.every).unwrap_or(Duration::MAX);
     let mut view = View::new(config.training.steps).with_lines_every(every);
     let stop = interrupt::listen();
