@@ -162,7 +162,7 @@ impl Cuda {
                 Argument::Long(value) => value as u64,
                 Argument::Float(value) => u64::from(value.to_bits()),
                 Argument::Map(map) => {
-                    *place = std::ptr::from_ref(map).cast_mut().cast();
+                    *place = map.bytes();
                     continue;
                 }
             };

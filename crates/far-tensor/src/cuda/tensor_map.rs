@@ -56,4 +56,9 @@ impl TensorMap {
         encoded.result().map_err(failed("describing a tensor"))?;
         Ok(Self(map))
     }
+
+    /// Where its bytes are, for a launch.
+    pub(super) fn bytes(&self) -> *mut c_void {
+        std::ptr::from_ref(&self.0).cast_mut().cast()
+    }
 }
