@@ -14,7 +14,7 @@ const BOX: u32 = 64;
 pub(crate) struct TensorMap(sys::CUtensorMap);
 
 impl TensorMap {
-    /// bf16 numbers [groups, tokens, heads, 64] with `stride` numbers from token to token.
+    /// bf16 numbers [groups, tokens, heads, channels] with `stride` numbers from token to token.
     ///
     /// # Errors
     /// If the driver refuses.
@@ -22,6 +22,7 @@ impl TensorMap {
         context: &Context,
         pointer: u64,
         [groups, tokens, heads]: [usize; 3],
+        channels: usize,
         stride: usize,
     ) -> Result<Self> {
         use sys::{
@@ -31,8 +32,8 @@ impl TensorMap {
         };
         let size = Element::Bf16.size();
         let row = (stride * size) as u64;
-        let sizes = [u64::from(BOX), heads as u64, tokens as u64, groups as u64];
-        let strides = [u64::from(BOX) * size as u64, row, row * tokens as u64];
+        let sizes = [channels, heads, tokens, groups].map(|size| size as u64);
+        let strides = [(channels * size) as u64, row, row * tokens as u64];
         let (boxes, steps) = ([BOX, 1, BOX, 1], [1; 4]);
         context.bind()?;
         let mut map = sys::CUtensorMap { opaque: [0; 16] };

@@ -1,12 +1,14 @@
-//! Attention by Hopper's own instructions: heads of 64 channels in bf16.
+//! Attention by Hopper's own instructions: heads of 64 channels in bf16, and forward of 128.
 
 use super::kernels::{HOPPER_BACKWARD, HOPPER_FORWARD};
 use super::{Call, Gradients, Upstream};
 use crate::Result;
 use crate::cuda::{Element, Kernel, Launch, TensorMap, arguments};
 
-/// Queries of a block of the forward, its threads and its shared memory.
-const FORWARD_BLOCK: [usize; 3] = [128, 256, 99_408];
+/// The forward kernels: queries of a block, its threads and its shared memory.
+const FORWARD: (&str, [usize; 3]) = ("attention_forward_hopper_64", [128, 256, 99_408]);
+const FORWARD_SHORT: (&str, [usize; 3]) = ("attention_forward_short_hopper_64", [256, 256, 99_392]);
+const FORWARD_WIDE: (&str, [usize; 3]) = ("attention_forward_hopper_128", [192, 384, 181_312]);
 /// Keys of a block of the backward, its threads and its shared memory.
 const BACKWARD_BLOCK: [usize; 3] = [128, 256, 200_736];
 /// The most queries, and keys, that two blocks cover together.
@@ -27,16 +29,25 @@ impl Call<'_> {
 
     fn map(&self, pointer: u64, tokens: usize, stride: usize) -> Result<TensorMap> {
         let sizes = [self.layout.groups, tokens, self.layout.heads];
-        TensorMap::heads(self.cuda.context(), pointer, sizes, stride)
+        TensorMap::heads(self.cuda.context(), pointer, sizes, self.layout.channels, stride)
+    }
+
+    /// Whether two blocks cover it.
+    fn is_short(&self) -> bool {
+        self.layout.queries <= SHORT && self.layout.keys <= SHORT
     }
 
     pub(super) fn forward_hopper(&self, output: u64, logarithms: u64) -> Result<()> {
         let [query, key, value] = &self.maps()?;
         let [groups, heads, queries, keys] = self.sizes();
-        let [rows, threads, shared] = FORWARD_BLOCK;
+        let (name, [rows, threads, shared]) = match self.layout.channels {
+            128 => FORWARD_WIDE,
+            _ if self.is_short() => FORWARD_SHORT,
+            _ => FORWARD,
+        };
         let blocks = self.pairs() * self.layout.queries.div_ceil(rows);
         self.cuda.launch_plain(
-            Kernel { program: &HOPPER_FORWARD, name: "attention_forward_hopper_64" },
+            Kernel { program: &HOPPER_FORWARD, name },
             Launch { shared, ..Launch::blocks(blocks, threads) },
             arguments![
                 query,
@@ -66,7 +77,7 @@ impl Call<'_> {
         let [query_stride, key_stride] = to.strides;
         let [rows, threads, shared] = BACKWARD_BLOCK;
         let kernel = |name| Kernel { program: &HOPPER_BACKWARD, name };
-        if self.layout.queries <= SHORT && self.layout.keys <= SHORT {
+        if self.is_short() {
             return cuda.launch_plain(
                 kernel("attention_backward_short_hopper_64"),
                 Launch { shared, ..Launch::blocks(2 * pairs, threads) },

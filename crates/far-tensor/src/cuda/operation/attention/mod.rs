@@ -109,9 +109,10 @@ impl<'a> Call<'a> {
         [groups, heads, queries, keys].map(|size| size as i32)
     }
 
-    /// Whether Hopper's kernels serve it.
-    fn is_hopper(&self) -> bool {
-        self.cuda.is_hopper() && self.element == Element::Bf16 && self.layout.channels == 64
+    /// Whether Hopper's kernels serve heads of so many channels.
+    fn is_hopper(&self, channels: &[usize]) -> bool {
+        let known = channels.contains(&self.layout.channels);
+        known && self.cuda.is_hopper() && self.element == Element::Bf16
     }
 
     /// The tensor cores' kernels, where there are some for this head and precision.
@@ -121,7 +122,7 @@ impl<'a> Call<'a> {
     }
 
     fn forward(&self, output: u64, logarithms: u64) -> Result<()> {
-        if self.is_hopper() {
+        if self.is_hopper(&[64, 128]) {
             return self.forward_hopper(output, logarithms);
         }
         let [query, key, value] = self.places;
@@ -167,7 +168,7 @@ impl<'a> Call<'a> {
 
     /// Gradients of queries, keys and values, overwritten.
     fn backward(&self, from: &Upstream, to: Gradients) -> Result<()> {
-        if self.is_hopper() {
+        if self.is_hopper(&[64]) {
             return self.backward_hopper(from, to);
         }
         match self.tensor_core() {
