@@ -114,7 +114,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         copy_bytes(sums + SUMS_BYTES / 2, logarithms + rows, SUMS_BYTES / 2, barrier);
     };
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) barrier_begin(base + BARRIERS_AT + 8 * stage, 1);
+        for (int stage = 0; stage < STAGES; stage++)
+            barrier_begin(base + BARRIERS_AT + 8 * stage, 1);
         publish_shared();
         fill(0);
         fill(1);
