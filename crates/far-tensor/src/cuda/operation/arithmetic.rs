@@ -35,12 +35,7 @@ impl Tape {
     }
 
     /// See [`Tape::multiply`].
-    pub(crate) fn multiply_cuda(
-        &mut self,
-        cuda: &Cuda,
-        a: &Tensor,
-        b: &Tensor,
-    ) -> Result<Tensor> {
+    pub(crate) fn multiply_cuda(&mut self, cuda: &Cuda, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let element = cuda.common_element(&[a, b]);
         let length = a.shape().elements();
         let output = cuda.buffer(element, length)?;

@@ -85,8 +85,7 @@ impl Cuda {
     ) -> Result<()> {
         let run = run_length(&[width]);
         let places = indices.pointer();
-        let arguments =
-            arguments![table.0, places, target.0, count, width, run as i32, accumulate];
+        let arguments = arguments![table.0, places, target.0, count, width, run as i32, accumulate];
         let kernel = kernel_from!(EMBEDDING, "gather_rows", table.1);
         self.launch(kernel, target.1, Launch::elements(count * width / run), arguments)
     }
