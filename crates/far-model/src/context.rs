@@ -186,6 +186,19 @@ impl ContextBatch {
         });
     }
 
+    /// Latent and condition of a context frame, counted over all predictions: [B, 1 + K].
+    pub(crate) fn frame(&self, frame: usize) -> (&[f32], &FrameCondition) {
+        let (elements, frames) = (self.shape.elements(), 1 + self.slots);
+        let condition = frame / frames * (frames + 1) + 1 + frame % frames;
+        (&self.latents[frame * elements..(frame + 1) * elements], &self.conditions[condition])
+    }
+
+    /// What a target is told: its condition, the time to it and further signals.
+    pub(crate) fn goal(&self, example: usize) -> (&FrameCondition, f32, &[f32]) {
+        let signals = &self.signal_values[example * self.signals..(example + 1) * self.signals];
+        (&self.conditions[example * (2 + self.slots)], self.strides[example], signals)
+    }
+
     /// Predictions B.
     pub fn examples(&self) -> usize {
         self.examples

@@ -85,12 +85,8 @@ impl DdimStep {
         Ok(steps)
     }
 
-    /// Takes the step: `x` from x_t to x_s given the network's prediction.
-    ///
-    /// # Panics
-    /// If the two differ in length.
-    pub fn advance(&self, prediction: Prediction, predicted: &[f32], x: &mut [f32]) {
-        assert_eq!(predicted.len(), x.len());
+    /// [a, b] with which the step is x_s = a·x_t + b·y, y being the network's prediction.
+    pub fn coefficients(&self, prediction: Prediction) -> [f32; 2] {
         let (signal, noise) = (self.kept.sqrt(), (1.0 - self.kept).sqrt());
         // x̂_0 and ε̂ as sums of x and the prediction, then x_s as one sum of both.
         let [clean, estimate] = match prediction {
@@ -98,11 +94,7 @@ impl DdimStep {
             Prediction::Velocity => [[signal, -noise], [noise, signal]],
         };
         let (next_signal, next_noise) = (self.next.sqrt(), (1.0 - self.next).sqrt());
-        let [of_x, of_prediction] =
-            [0, 1].map(|part| (next_signal * clean[part] + next_noise * estimate[part]) as f32);
-        for (x, predicted) in x.iter_mut().zip(predicted) {
-            *x = of_x * *x + of_prediction * predicted;
-        }
+        [0, 1].map(|part| (next_signal * clean[part] + next_noise * estimate[part]) as f32)
     }
 }
 
@@ -135,7 +127,7 @@ mod tests {
             let steps = DdimStep::all(&DdimConfig::default(), &schedule).unwrap();
             let first = schedule.signal_power(steps[0].timestep).unwrap();
             let start = first.sqrt() as f32 * clean + (1.0 - first).sqrt() as f32 * noise;
-            let mut x = [start];
+            let mut x = start;
             for step in steps {
                 let kept = schedule.signal_power(step.timestep).unwrap();
                 let (signal, spread) = (kept.sqrt() as f32, (1.0 - kept).sqrt() as f32);
@@ -143,9 +135,10 @@ mod tests {
                     Prediction::Noise => noise,
                     Prediction::Velocity => signal * noise - spread * clean,
                 };
-                step.advance(prediction, &[predicted], &mut x);
+                let [of_x, of_prediction] = step.coefficients(prediction);
+                x = of_x * x + of_prediction * predicted;
             }
-            assert!((x[0] - clean).abs() < 1e-4, "{prediction:?}: {}", x[0]);
+            assert!((x - clean).abs() < 1e-4, "{prediction:?}: {x}");
         }
     }
 
@@ -159,8 +152,8 @@ mod tests {
         assert_eq!((step.timestep, step.kept, step.next), (950, here, there));
         let clean = 1.0 / here.sqrt() - (1.0 / here - 1.0).sqrt() * 0.5;
         let expected = there.sqrt() * clean + (1.0 - there).sqrt() * 0.5;
-        let mut x = [1.0];
-        step.advance(Prediction::Noise, &[0.5], &mut x);
-        assert!((f64::from(x[0]) - expected).abs() < 1e-5 * expected.abs());
+        let [of_x, of_prediction] = step.coefficients(Prediction::Noise);
+        let x = of_x + of_prediction * 0.5;
+        assert!((f64::from(x) - expected).abs() < 1e-5 * expected.abs());
     }
 }

@@ -154,6 +154,27 @@ impl Linear {
     }
 }
 
+/// ε of the norms per head.
+const HEAD_EPSILON: f32 = 1e-5;
+
+/// Tokens that have entered a block and stand before its attention.
+pub(crate) struct Entered {
+    /// The tokens, [rows…, D].
+    pub(crate) x: Tensor,
+    /// Shifts, scales and gates, [G, 6, D].
+    pub(crate) modulation: Tensor,
+    /// Queries, keys and values, [rows…, 3·D].
+    pub(crate) qkv: Tensor,
+}
+
+impl Entered {
+    /// The same after a change of all three, which keeps what lies beyond their first axes.
+    pub(crate) fn map(&self, mut change: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Self> {
+        let Self { x, modulation, qkv } = self;
+        Ok(Self { x: change(x)?, modulation: change(modulation)?, qkv: change(qkv)? })
+    }
+}
+
 /// One transformer block; its parameters live in the arena it was built into.
 pub struct Block {
     config: BlockConfig,
@@ -213,44 +234,103 @@ impl Block {
         condition: &Tensor,
         grouping: Grouping<'_>,
     ) -> Result<Tensor> {
-        let (qkv, modulation) = self.project(tape, parameters, x, condition)?;
-        let Grouping { groups, key_mask } = grouping;
-        let heads = self.config.heads;
-        let attended = tape.self_attention(&qkv, Attention { heads, groups, key_mask })?;
-        self.finish(tape, parameters, x, &attended, &modulation)
+        let modulation = self.modulate(tape, parameters, condition)?;
+        let entered = self.enter(tape, parameters, x, modulation)?;
+        let attended = self.attend(tape, &entered, grouping)?;
+        self.leave(tape, parameters, &entered, &attended)
     }
 
-    /// The first half up to attention: queries, keys and values [rows…, 3·D] and the modulation
-    /// [G, 6, D] that [`Block::finish`] goes on with.
-    pub(crate) fn project(
+    /// Shifts, scales and gates for `condition` = SiLU(c) [G, D]: [G, 6, D].
+    pub(crate) fn modulate(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        condition: &Tensor,
+    ) -> Result<Tensor> {
+        let modulation = self.modulation.forward(tape, parameters, condition)?;
+        modulation.reshape([condition.shape().rows(), 6, self.config.width])
+    }
+
+    /// The first half up to attention.
+    pub(crate) fn enter(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         x: &Tensor,
-        condition: &Tensor,
-    ) -> Result<(Tensor, Tensor)> {
-        let groups = condition.shape().rows();
-        let modulation = self.modulation.forward(tape, parameters, condition)?;
-        let modulation = modulation.reshape([groups, 6, self.config.width])?;
+        modulation: Tensor,
+    ) -> Result<Entered> {
         let y = self.norm(tape, parameters, x, &modulation, 0)?;
-        let mut qkv = self.qkv.forward(tape, parameters, &y)?;
-        if let Some(norms) = self.head_norms {
-            let [query, key] = norms.map(|norm| norm.tensors(parameters));
-            let [query, key] = [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
-            qkv = tape.head_norm(&qkv, self.config.heads, &[query, key, None], 1e-5)?;
-        }
-        Ok((qkv, modulation))
+        let qkv = self.qkv.forward(tape, parameters, &y)?;
+        let qkv = match self.head_norms {
+            Some(norms) => {
+                let [query, key] = norms.map(|norm| norm.tensors(parameters));
+                let [query, key] =
+                    [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
+                tape.head_norm(&qkv, self.config.heads, &[query, key, None], HEAD_EPSILON)?
+            }
+            None => qkv,
+        };
+        Ok(Entered { x: x.clone(), modulation, qkv })
+    }
+
+    /// Keys and values [rows…, 2·D] alone, for tokens that are read here and go no further.
+    pub(crate) fn keys(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        modulation: &Tensor,
+    ) -> Result<Tensor> {
+        let width = self.config.width;
+        let y = self.norm(tape, parameters, x, modulation, 0)?;
+        let [weight, bias] = self.qkv.tensors(parameters);
+        let weight = tape.slice(&weight, 1, width..3 * width)?;
+        let bias = tape.slice(&bias, 0, width..3 * width)?;
+        let keys = tape.linear(&y, &weight, Some(&bias))?;
+        let Some([_, norm]) = self.head_norms else { return Ok(keys) };
+        let [scale, offset] = norm.tensors(parameters);
+        let norm = Some(Affine { scale: &scale, offset: &offset });
+        tape.head_norm(&keys, self.config.heads, &[norm, None], HEAD_EPSILON)
+    }
+
+    /// What tokens gather from each other, [rows…, D].
+    pub(crate) fn attend(
+        &self,
+        tape: &mut Tape,
+        entered: &Entered,
+        grouping: Grouping<'_>,
+    ) -> Result<Tensor> {
+        let Grouping { groups, key_mask } = grouping;
+        let heads = self.config.heads;
+        tape.self_attention(&entered.qkv, Attention { heads, groups, key_mask })
+    }
+
+    /// What G groups of tokens [G, T, D] gather from each other and from tokens that only left
+    /// their `keys` [G, L, 2·D]: [G, T, D]. The mask is [G, T + L].
+    pub(crate) fn read(
+        &self,
+        tape: &mut Tape,
+        entered: &Entered,
+        keys: &Tensor,
+        key_mask: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let (width, heads) = (self.config.width, self.config.heads);
+        let query = tape.slice(&entered.qkv, 2, 0..width)?;
+        let own = tape.slice(&entered.qkv, 2, width..3 * width)?;
+        let key_value = tape.concat(&[&own, keys], 1)?;
+        let groups = keys.shape().extents()[0];
+        tape.cross_attention(&query, &key_value, Attention { heads, groups, key_mask })
     }
 
     /// The second half: what attention gathered goes into x, then the MLP.
-    pub(crate) fn finish(
+    pub(crate) fn leave(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
-        x: &Tensor,
+        entered: &Entered,
         attended: &Tensor,
-        modulation: &Tensor,
     ) -> Result<Tensor> {
+        let Entered { x, modulation, .. } = entered;
         let y = self.projection.forward(tape, parameters, attended)?;
         let x = tape.gated_residual(x, &y, modulation, 2)?;
         let y = self.norm(tape, parameters, &x, modulation, 1)?;
@@ -258,11 +338,6 @@ impl Block {
             [self.expand, self.contract].map(|linear| linear.tensors(parameters));
         let y = tape.feed_forward(&y, [&w1, &b1], [&w2, &b2])?;
         tape.gated_residual(&x, &y, modulation, 5)
-    }
-
-    /// Heads of the attention.
-    pub(crate) fn heads(&self) -> usize {
-        self.config.heads
     }
 
     /// The modulated norm before attention (0) or before the MLP (1).

@@ -1,15 +1,22 @@
 //! Diffusion over a transformer: the loss of a batch, the losses of candidates, sampling.
 
-use crate::dit_network::{ContextAttention, DitNetwork};
+use crate::dit_network::DitNetwork;
 use crate::dit_world_model::DitSetting;
+use crate::noisy_target::NoisyTargets;
+use crate::shared_row::Places;
 use crate::{ContextBatch, DdimConfig, DdimStep, Error, Perturbations, Result};
 use far_tensor::{Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Tape, Tensor};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Noisy frames that pass the network together when nothing is learned; more would not be faster and
-/// would leave the caches.
+/// Noisy frames that pass the network together when nothing is learned, on a device that works on
+/// several such parts at once; more would not be faster and would leave the caches.
 const TOGETHER: usize = 32;
+
+/// Numbers, tokens times their width, that pass the network together on a device that works on one
+/// part at a time, and so wants large ones: 2¹⁷ tokens of width 1,024. About a dozen such tensors live
+/// at once, 6 GiB.
+const LARGEST: usize = 1 << 27;
 
 /// What does not change.
 pub(crate) struct DitDiffusion {
@@ -17,6 +24,8 @@ pub(crate) struct DitDiffusion {
     network: DitNetwork,
     pub(crate) schedule: NoiseSchedule,
     pub(crate) device: Device,
+    /// Whether parts of a batch pass the network at once, as the device has it.
+    parallel: bool,
 }
 
 impl DitDiffusion {
@@ -27,7 +36,8 @@ impl DitDiffusion {
     ) -> Result<(Self, Parameters)> {
         let (builder, network) = setting.network()?;
         let schedule = NoiseSchedule::linear(1000, 1e-4, 2e-2)?;
-        let core = Self { setting, network, schedule, device: device.clone() };
+        let (device, parallel) = (device.clone(), device.parallel());
+        let core = Self { setting, network, schedule, device, parallel };
         Ok((core, builder.build(seed)))
     }
 
@@ -93,8 +103,9 @@ impl DitDiffusion {
         let target = Tensor::from_slice(&target, sizes)?;
         let weights = batch.weights.map(|weights| Tensor::from_slice(&weights[rows], sizes));
         let weights = weights.transpose()?;
-        let output =
-            self.network.forward(tape, parameters, batch.contexts, range, &noisy, &told)?;
+        let state = self.network.read_context(tape, parameters, batch.contexts, range)?;
+        let noisy = NoisyTargets::apart(&noisy, &told);
+        let output = self.network.target(tape, parameters, &state, &noisy)?;
         if !self.setting.config.learned_variance {
             return tape.squared_error(&output, &target, weights.as_ref());
         }
@@ -120,57 +131,66 @@ impl DitDiffusion {
         parameters: &Parameters,
         batch: &TrainingBatch<'_>,
     ) -> Result<Vec<f32>> {
+        let TrainingBatch { contexts, perturbations, .. } = *batch;
+        let draws = perturbations.draws.max(1);
+        let together = self.together(contexts, draws, TOGETHER);
+        self.by_parts(contexts.examples(), together, |range| {
+            self.part_losses(parameters, batch, draws, range)
+        })
+    }
+
+    /// The losses of some contexts, [n, S].
+    fn part_losses(
+        &self,
+        parameters: &Parameters,
+        batch: &TrainingBatch<'_>,
+        draws: usize,
+        range: Range<usize>,
+    ) -> Result<Vec<f32>> {
         let TrainingBatch { contexts, futures, perturbations, weights } = *batch;
         let elements = self.setting.shape.elements();
-        let draws = perturbations.draws.max(1);
-        let together = (TOGETHER / draws).max(1);
-        let count = contexts.examples();
-        let shared = count / (futures.len() / elements).max(1);
-        let parts: Vec<Range<usize>> = ranges(count, together);
-        let part_losses = |range: &Range<usize>| -> Result<Vec<f32>> {
-            let (mut noisy, mut target, mut told) = (Vec::new(), Vec::new(), Vec::new());
-            for context in range.clone() {
-                let example = context / shared;
-                let clean = &futures[example * elements..(example + 1) * elements];
-                for draw in example * draws..(example + 1) * draws {
-                    let noise = &perturbations.noise[draw * elements..(draw + 1) * elements];
-                    let timestep = perturbations.timesteps[draw];
-                    self.perturb(clean, noise, timestep, &mut noisy, &mut target)?;
-                    told.push(timestep as f32);
-                }
-            }
-            let mut tape = Tape::inference(&self.device);
-            let noisy = Tensor::from_slice(&noisy, self.sizes(told.len()))?;
-            let output = self.network.forward(
-                &mut tape,
-                parameters,
-                contexts,
-                range.clone(),
-                &noisy,
-                &told,
-            )?;
-            let output = self.predicted(&mut tape, output)?;
-            let samples = output.values().chunks(elements).zip(target.chunks(elements));
-            let losses = samples.enumerate().map(|(sample, (output, target))| {
-                let example = (range.start + sample / draws) / shared;
-                let squares = output.iter().zip(target).map(|(y, x)| f64::from((y - x) * (y - x)));
-                let sum: f64 = match weights {
-                    None => squares.sum(),
-                    Some(weights) => {
-                        let weights = &weights[example * elements..(example + 1) * elements];
-                        squares
-                            .zip(weights)
-                            .map(|(square, weight)| square * f64::from(*weight))
-                            .sum()
-                    }
-                };
-                (sum / elements as f64) as f32
-            });
-            Ok(losses.collect())
+        let shared = contexts.examples() / (futures.len() / elements).max(1);
+        // Contexts of the same future whose targets are told the same have their noisy targets in
+        // common.
+        let like = |a: usize, b: usize| {
+            let (a, b) = (range.start + a, range.start + b);
+            a / shared == b / shared && contexts.goal(a) == contexts.goal(b)
         };
-        let losses: Vec<Vec<f32>> =
-            self.device.run(|| parts.par_iter().map(part_losses).collect::<Result<_>>())?;
-        Ok(losses.concat())
+        let (goals, of_context) = Places::distinct(range.len(), 1, like);
+        let (mut noisy, mut target, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let mut chosen_weights = Vec::new();
+        for goal in &goals {
+            let example = (range.start + goal) / shared;
+            let span = example * elements..(example + 1) * elements;
+            for draw in example * draws..(example + 1) * draws {
+                let noise = &perturbations.noise[draw * elements..(draw + 1) * elements];
+                let timestep = perturbations.timesteps[draw];
+                self.perturb(&futures[span.clone()], noise, timestep, &mut noisy, &mut target)?;
+                told.push(timestep as f32);
+                chosen_weights.extend_from_slice(weights.map_or(&[], |all| &all[span.clone()]));
+            }
+        }
+        let predictions = goals.iter().flat_map(|goal| std::iter::repeat_n(*goal, draws));
+        let of_draws = of_context.rows().iter().flat_map(|goal| goal * draws..(goal + 1) * draws);
+        let sizes = self.sizes(told.len());
+        let noisy = NoisyTargets {
+            latents: &Tensor::from_slice(&noisy, sizes)?,
+            timesteps: &told,
+            predictions: Places::new(predictions.collect(), range.len()),
+            draws: Places::new(of_draws.collect(), told.len()),
+        };
+        let mut tape = Tape::inference(&self.device);
+        let state = self.network.read_context(&mut tape, parameters, contexts, range)?;
+        let output = self.network.target(&mut tape, parameters, &state, &noisy)?;
+        let output = self.predicted(&mut tape, output)?;
+        let target = Tensor::from_slice(&target, sizes)?;
+        let target = noisy.draws.spread(&mut tape, &target)?;
+        let weights = weights.map(|_| {
+            let weights = Tensor::from_slice(&chosen_weights, sizes)?;
+            noisy.draws.spread(&mut tape, &weights)
+        });
+        let errors = tape.squared_errors(&output, &target, weights.transpose()?.as_ref())?;
+        Ok(errors.values().to_vec())
     }
 
     /// See [`WorldModel::sample`].
@@ -184,38 +204,48 @@ impl DitDiffusion {
         let elements = self.setting.shape.elements();
         Error::check_length("the noise", noise.len(), contexts.examples() * elements)?;
         let steps = DdimStep::all(sampler, &self.schedule)?;
-        let part = |range: &Range<usize>| -> Result<Vec<f32>> {
-            let mut x = noise[range.start * elements..range.end * elements].to_vec();
+        let together = self.together(contexts, 1, TOGETHER / 2);
+        self.by_parts(contexts.examples(), together, |range| {
+            let rows = range.start * elements..range.end * elements;
+            let mut x = Tensor::from_slice(&noise[rows], self.sizes(range.len()))?;
             let mut tape = Tape::inference(&self.device);
-            let state = match self.setting.config.attention {
-                ContextAttention::Joint => None,
-                ContextAttention::ContextFirst => Some(self.network.read_context(
-                    &mut tape,
-                    parameters,
-                    contexts,
-                    range.clone(),
-                )?),
-            };
+            let state =
+                self.network.read_context(&mut tape, parameters, contexts, range.clone())?;
             for step in &steps {
                 let told = vec![step.timestep as f32; range.len()];
-                let noisy = Tensor::from_slice(&x, self.sizes(range.len()))?;
-                let (network, range) = (&self.network, range.clone());
-                let output = match &state {
-                    None => {
-                        network.forward(&mut tape, parameters, contexts, range, &noisy, &told)?
-                    }
-                    Some(state) => network
-                        .target(&mut tape, parameters, contexts, range, state, &noisy, &told)?,
-                };
+                let noisy = NoisyTargets::apart(&x, &told);
+                let output = self.network.target(&mut tape, parameters, &state, &noisy)?;
                 let output = self.predicted(&mut tape, output)?;
-                step.advance(self.prediction(), output.values(), &mut x);
+                let [of_x, of_prediction] = step.coefficients(self.prediction());
+                x = tape.weighted_sum(&x, of_x, &output, of_prediction)?;
             }
-            Ok(x)
+            Ok(x.values().to_vec())
+        })
+    }
+
+    /// How many contexts pass the network together, with so many draws of noise each, where a device
+    /// that works on several parts at once takes `most` noisy frames.
+    fn together(&self, contexts: &ContextBatch, draws: usize, most: usize) -> usize {
+        let tokens = (2 + contexts.slots()) * self.setting.shape.tokens();
+        let most =
+            if self.parallel { most } else { LARGEST / (tokens * self.setting.config.width) };
+        (most / draws).max(1)
+    }
+
+    /// The results of `work` on 0..count in parts of at most `together`, one after another.
+    fn by_parts(
+        &self,
+        count: usize,
+        together: usize,
+        work: impl Fn(Range<usize>) -> Result<Vec<f32>> + Sync,
+    ) -> Result<Vec<f32>> {
+        let parts = ranges(count, together);
+        let results: Vec<Vec<f32>> = if self.parallel {
+            self.device.run(|| parts.into_par_iter().map(&work).collect::<Result<_>>())?
+        } else {
+            parts.into_iter().map(work).collect::<Result<_>>()?
         };
-        let parts = ranges(contexts.examples(), TOGETHER / 2);
-        let parts: Vec<Vec<f32>> =
-            self.device.run(|| parts.par_iter().map(part).collect::<Result<_>>())?;
-        Ok(parts.concat())
+        Ok(results.concat())
     }
 }
 
@@ -259,4 +289,70 @@ impl<'a> TrainingBatch<'a> {
 /// 0..count in pieces of at most `most`.
 pub(crate) fn ranges(count: usize, most: usize) -> Vec<Range<usize>> {
     (0..count).step_by(most).map(|start| start..(start + most).min(count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ELEMENTS, SHAPE, assert_near, contexts, normal, shaken};
+    use crate::{ConditionScale, ContextAttention, DitConfig};
+
+    fn core(attention: ContextAttention) -> (DitDiffusion, Parameters) {
+        let config = DitConfig { depth: 4, width: 8, heads: 2, attention, ..DitConfig::default() };
+        let scale = ConditionScale { length: 2.0, time: 6.4 };
+        let setting = DitSetting { config, shape: SHAPE, scale, signals: 1 };
+        let (core, parameters) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
+        (core, shaken(&parameters, 3))
+    }
+
+    /// A device that takes everything at once gives what small parts give.
+    #[test]
+    fn the_size_of_parts_changes_nothing() {
+        for attention in [ContextAttention::Joint, ContextAttention::ContextFirst] {
+            let (mut core, parameters) = core(attention);
+            let contexts = contexts(1, &(0..40).map(|example| example % 2).collect::<Vec<_>>(), 5);
+            // Twenty futures with two contexts each.
+            let futures = normal(20 * ELEMENTS, "futures", 5);
+            let weights: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
+            let drawn = Perturbations::stratified(0..1000, [20, 3, ELEMENTS], 1, "draw", 0);
+            let batch =
+                TrainingBatch::new(&core, &contexts, &futures, &drawn, Some(&weights)).unwrap();
+            let noise = normal(40 * ELEMENTS, "noise", 5);
+            let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
+            let run = |core: &DitDiffusion| {
+                let losses = core.losses(&parameters, &batch).unwrap();
+                (losses, core.sample(&parameters, &contexts, &noise, &sampler).unwrap())
+            };
+            assert_eq!(core.together(&contexts, 3, TOGETHER), 10);
+            let small = run(&core);
+            core.parallel = false;
+            // 3 frames of 2 tokens of 8 channels each.
+            assert_eq!(core.together(&contexts, 3, TOGETHER), (1 << 27) / 48 / 3);
+            let large = run(&core);
+            assert_near("losses", &large.0, &small.0);
+            assert_near("samples", &large.1, &small.1);
+        }
+    }
+
+    /// Errors by hand of a network that predicts zero.
+    #[test]
+    fn losses_of_a_fresh_network_are_weighted_squares() {
+        let (core, _) = core(ContextAttention::Joint);
+        let fresh = core.setting.network().unwrap().0.build(3);
+        let (contexts, futures) = (contexts(1, &[1, 1, 1, 0], 5), normal(2 * ELEMENTS, "x", 5));
+        let weights: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
+        let drawn = Perturbations::stratified(0..1000, [2, 2, ELEMENTS], 1, "draw", 0);
+        let batch = TrainingBatch::new(&core, &contexts, &futures, &drawn, Some(&weights)).unwrap();
+        let found = core.losses(&fresh, &batch).unwrap();
+        let expected: Vec<f32> = (0..8)
+            .map(|sample| {
+                let (example, draw) = (sample / 4, sample / 4 * 2 + sample % 2);
+                let noise = &drawn.noise[draw * ELEMENTS..(draw + 1) * ELEMENTS];
+                let weights = &weights[example * ELEMENTS..(example + 1) * ELEMENTS];
+                let sum: f32 = noise.iter().zip(weights).map(|(noise, w)| w * noise * noise).sum();
+                sum / ELEMENTS as f32
+            })
+            .collect();
+        assert_near("losses", &found, &expected);
+    }
 }

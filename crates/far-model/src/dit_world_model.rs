@@ -1,8 +1,9 @@
 //! The diffusion transformer as a world model: one that learns and one that has learned.
 
 use crate::architecture::{architecture, difference};
+use crate::dit_config::DitConfig;
 use crate::dit_diffusion::{DitDiffusion, TrainingBatch, ranges};
-use crate::dit_network::{DitConfig, DitNetwork};
+use crate::dit_network::DitNetwork;
 use crate::{
     ConditionScale, ContextBatch, DdimConfig, Error, LatentShape, ParameterCount, Perturbations,
     Result, TrainableWorldModel, WorldModel,
@@ -88,6 +89,16 @@ impl DitWorldModel {
 }
 
 impl FrozenDit {
+    /// A network that has learned nothing, initialized by `seed`: it predicts zero, with as much work
+    /// as any other, and takes no memory for learning. For measuring speed.
+    ///
+    /// # Errors
+    /// If the settings do not make a network.
+    pub fn new(setting: DitSetting, seed: u64, device: &Device) -> Result<Self> {
+        let (core, parameters) = DitDiffusion::new(setting, seed, device)?;
+        Ok(Self { core: Arc::new(core), parameters })
+    }
+
     /// The averaged model of a checkpoint that [`DitWorldModel`] was saved to.
     ///
     /// # Errors

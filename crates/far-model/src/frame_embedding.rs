@@ -4,7 +4,7 @@
 //! corpus has them, further signals. Context frames are clean: their diffusion time is 0.
 
 use crate::POSE_FEATURES;
-use crate::context::ContextBatch;
+use crate::context::{ContextBatch, FrameCondition};
 use crate::dit::Linear;
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
@@ -96,95 +96,88 @@ impl FrameEmbedding {
         }
     }
 
-    /// SiLU(c) of the context frames (current, slots) of some predictions: [n·(1 + K), D].
+    /// SiLU(c) of context frames, counted over all predictions [B, 1 + K]: one row each.
     pub(crate) fn context(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        contexts: &ContextBatch,
-        range: Range<usize>,
-    ) -> Result<Tensor> {
-        let frames = 1 + contexts.slots();
-        let rows = range.len() * frames;
-        let places = frame_places(contexts, range, 1..2 + contexts.slots());
-        let roles = (0..rows).map(|row| {
-            if row % frames == 0 { Role::Current as usize } else { Role::Recalled as usize }
-        });
-        let place = self.place(tape, parameters, contexts, &places)?;
-        let role = tape.gather_rows(&parameters.tensor(self.roles), roles.collect::<Vec<_>>())?;
-        let clean = self.diffusion.waves(tape, parameters, &[0.0])?;
-        let clean = tape.gather_rows(&clean, vec![0; rows])?;
-        let sum = tape.add(&place, &role)?;
-        let sum = tape.add(&sum, &clean)?;
-        tape.activate(&sum, Activation::Silu)
-    }
-
-    /// SiLU(c) of the targets of some predictions, for each with its diffusion times: `timesteps` is
-    /// [n, S], the result [n·S, D].
-    pub(crate) fn target(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        contexts: &ContextBatch,
-        range: Range<usize>,
-        timesteps: &[f32],
-    ) -> Result<Tensor> {
-        let predictions = range.len();
-        let draws = timesteps.len() / predictions.max(1);
-        let places = frame_places(contexts, range.clone(), 0..1);
-        let mut sum = self.place(tape, parameters, contexts, &places)?;
-        let strides: Vec<f32> =
-            contexts.strides()[range.clone()].iter().map(|stride| WAVE_SCALE * stride).collect();
-        let stride = self.stride.waves(tape, parameters, &strides)?;
-        sum = tape.add(&sum, &stride)?;
-        let roles = parameters.tensor(self.roles);
-        let role = tape.gather_rows(&roles, vec![Role::Target as usize; predictions])?;
-        sum = tape.add(&sum, &role)?;
-        if let Some(signals) = self.signals {
-            let width = contexts.signals().len() / contexts.examples();
-            let values = &contexts.signals()[range.start * width..range.end * width];
-            let values = Tensor::from_slice(values, [predictions, width])?;
-            let told = signals.forward(tape, parameters, &values)?;
-            sum = tape.add(&sum, &told)?;
-        }
-        if draws > 1 {
-            let rows: Vec<usize> = (0..predictions * draws).map(|row| row / draws).collect();
-            sum = tape.gather_rows(&sum, rows)?;
-        }
-        let diffusion = self.diffusion.waves(tape, parameters, timesteps)?;
-        let sum = tape.add(&sum, &diffusion)?;
-        tape.activate(&sum, Activation::Silu)
-    }
-
-    /// Pose and time of some frames: one row each.
-    fn place(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         contexts: &ContextBatch,
         frames: &[usize],
     ) -> Result<Tensor> {
-        let conditions = contexts.conditions();
-        let mut poses = Vec::with_capacity(frames.len() * 2 * POSE_FEATURES);
-        let mut times = Vec::with_capacity(frames.len());
-        for &frame in frames {
-            let condition = &conditions[frame];
+        let per_prediction = 1 + contexts.slots();
+        let conditions = frames.iter().map(|frame| contexts.frame(*frame).1);
+        let roles = frames.iter().map(|frame| {
+            let current = frame.is_multiple_of(per_prediction);
+            (if current { Role::Current } else { Role::Recalled }) as usize
+        });
+        let place = self.place(tape, parameters, conditions)?;
+        let role = tape.gather_rows(&parameters.tensor(self.roles), roles.collect::<Vec<_>>())?;
+        let clean = self.diffusion.waves(tape, parameters, &[0.0])?;
+        let clean = tape.gather_rows(&clean, vec![0; frames.len()])?;
+        let sum = tape.add(&place, &role)?;
+        let sum = tape.add(&sum, &clean)?;
+        tape.activate(&sum, Activation::Silu)
+    }
+
+    /// The part of c of some predictions' targets that does not depend on the noise: [n, D].
+    pub(crate) fn goal(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        range: Range<usize>,
+    ) -> Result<Tensor> {
+        let goals = range.clone().map(|example| contexts.goal(example));
+        let mut sum = self.place(tape, parameters, goals.clone().map(|goal| goal.0))?;
+        let strides: Vec<f32> = goals.clone().map(|goal| WAVE_SCALE * goal.1).collect();
+        let stride = self.stride.waves(tape, parameters, &strides)?;
+        sum = tape.add(&sum, &stride)?;
+        let roles = parameters.tensor(self.roles);
+        let role = tape.gather_rows(&roles, vec![Role::Target as usize; range.len()])?;
+        sum = tape.add(&sum, &role)?;
+        if let Some(signals) = self.signals {
+            let values: Vec<f32> = goals.flat_map(|goal| goal.2).copied().collect();
+            let width = values.len() / range.len().max(1);
+            let values = Tensor::from_slice(&values, [range.len(), width])?;
+            let told = signals.forward(tape, parameters, &values)?;
+            sum = tape.add(&sum, &told)?;
+        }
+        Ok(sum)
+    }
+
+    /// SiLU(c) of noisy targets, given what [`FrameEmbedding::goal`] says of each, [m, D], and their
+    /// diffusion times.
+    pub(crate) fn target(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        goal: &Tensor,
+        timesteps: &[f32],
+    ) -> Result<Tensor> {
+        let diffusion = self.diffusion.waves(tape, parameters, timesteps)?;
+        let sum = tape.add(goal, &diffusion)?;
+        tape.activate(&sum, Activation::Silu)
+    }
+
+    /// Pose and time of some frames: one row each.
+    fn place<'a>(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        frames: impl Iterator<Item = &'a FrameCondition>,
+    ) -> Result<Tensor> {
+        let (mut poses, mut times) = (Vec::new(), Vec::new());
+        for condition in frames {
             poses.extend(condition.from_current);
             if self.from_goal {
                 poses.extend(condition.from_goal);
             }
             times.push(WAVE_SCALE * condition.time);
         }
-        let width = poses.len() / frames.len().max(1);
-        let poses = Tensor::from_slice(&poses, [frames.len(), width])?;
+        let width = poses.len() / times.len().max(1);
+        let poses = Tensor::from_slice(&poses, [times.len(), width])?;
         let pose = self.pose.forward(tape, parameters, &poses)?;
         let time = self.time.waves(tape, parameters, &times)?;
         tape.add(&pose, &time)
     }
-}
-
-/// Indices into [`ContextBatch::conditions`] of some frames of some predictions.
-fn frame_places(contexts: &ContextBatch, range: Range<usize>, frames: Range<usize>) -> Vec<usize> {
-    let stride = 2 + contexts.slots();
-    range.flat_map(|example| frames.clone().map(move |frame| example * stride + frame)).collect()
 }

@@ -12,8 +12,8 @@
 use crate::dit::{Block, BlockConfig, Grouping, Linear, ModulationStart};
 use crate::{ActionFeatures, Error, LatentShape, Result};
 use far_tensor::{
-    Activation, ArenaBuilder, Attention, Initialization, Modulation, ParameterId, Parameters, Tape,
-    Tensor, position_table,
+    Activation, ArenaBuilder, Initialization, Modulation, ParameterId, Parameters, Tape, Tensor,
+    position_table,
 };
 use serde::{Deserialize, Serialize};
 
@@ -169,14 +169,13 @@ impl QueryVit {
         }
 
         // Only [CLS] is read, so only it goes through most of the last block.
-        let (qkv, modulation) = last.project(tape, parameters, &x, &condition)?;
-        let query = tape.slice(&qkv, 1, 0..1)?;
-        let query = tape.slice(&query, 2, 0..width)?;
-        let key_value = tape.slice(&qkv, 2, width..3 * width)?;
-        let attention = Attention { heads: last.heads(), groups: count, key_mask: None };
-        let attended = tape.cross_attention(&query, &key_value, attention)?;
+        let modulation = last.modulate(tape, parameters, &condition)?;
+        let tokens = tape.slice(&x, 1, 1..x.shape().extents()[1])?;
+        let keys = last.keys(tape, parameters, &tokens, &modulation)?;
         let class = tape.slice(&x, 1, 0..1)?;
-        let class = last.finish(tape, parameters, &class, &attended, &modulation)?;
+        let class = last.enter(tape, parameters, &class, modulation)?;
+        let attended = last.read(tape, &class, &keys, None)?;
+        let class = last.leave(tape, parameters, &class, &attended)?;
 
         let class = class.reshape([count, width])?;
         let vectors = self.modulation.forward(tape, parameters, &condition)?;

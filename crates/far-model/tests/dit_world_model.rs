@@ -100,6 +100,8 @@ fn a_fresh_model_predicts_zero() {
             let expected = target.map(|y| y * y).sum::<f32>() / ELEMENTS as f32;
             assert!((loss - expected).abs() < 1e-5, "{loss} {expected}");
         }
+        let frozen = FrozenDit::new(setting(attention, prediction), 3, &Device::cpu()).unwrap();
+        assert_eq!(frozen.losses(&contexts(2, &[2]), &latent(9), &drawn, None).unwrap(), losses);
     }
 }
 

@@ -12,6 +12,7 @@ mod optimizer;
 mod precision;
 mod product;
 mod program;
+mod tensor_map;
 mod transfer;
 
 use crate::profile::Profile;
@@ -24,10 +25,12 @@ pub(crate) use context::Context;
 pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
 pub use memory::MemoryUse;
 pub(crate) use memory::{CudaBuffer, CudaPool, Element};
+pub(crate) use operation::{ChannelGroups, Convolution, Pooling, Rotation};
 pub(crate) use optimizer::UpdatePlaces;
 pub use precision::Precision;
 pub(crate) use product::{Epilogue, Operand, Product};
 pub(crate) use program::{Program, programs};
+pub(crate) use tensor_map::TensorMap;
 
 /// A GPU ready for work.
 pub(crate) struct Cuda {

@@ -14,6 +14,7 @@
 use super::row::{for_rows, put, row_of};
 use super::window::{Padding, Window};
 use crate::buffer::Buffer;
+use crate::cuda::Convolution;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, reduce_ranges, with_scratch};
 use crate::product::{Matrix, multiply_here};
@@ -53,6 +54,11 @@ impl Tape {
     ) -> Result<Tensor> {
         let geometry = Geometry::new(x, weight, bias, stride, padding)?;
         let Geometry { batch, outputs, pixels, .. } = geometry;
+        if let Some(cuda) = self.cuda() {
+            let Geometry { channels, image, window, fit, .. } = geometry;
+            let geometry = Convolution { batch, channels, image, outputs, window, fit };
+            return self.convolution_cuda(&cuda, geometry, [x, weight], bias);
+        }
         let mut output = self.device().buffer(batch * outputs * pixels);
         let shared = Disjoint::new(&mut output);
         for_ranges(geometry.bands(), 1, |bands| {
@@ -306,7 +312,7 @@ impl Backward for ConvolutionBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use crate::testing::{assert_close, check_gradients, compare_gradients, evaluate, normal};
     use proptest::prelude::*;
 
     fn reference(
@@ -411,5 +417,19 @@ mod tests {
         let weight = normal([3, 2, 5, 5], 1);
         assert!(tape.convolution(&x, &weight, None, [1, 1], Padding::even(0)).is_err());
         assert!(tape.convolution(&x, &weight, None, [0, 1], Padding::even(2)).is_err());
+    }
+
+    #[test]
+    fn gpus_agree_on_wide_images() {
+        let inputs = [normal([3, 8, 16, 16], 1), normal([16, 8, 3, 3], 2), normal([16], 3)];
+        for stride in [[1, 1], [2, 2]] {
+            let padding = Padding::even(1);
+            evaluate(|tape| {
+                tape.convolution(&inputs[0], &inputs[1], Some(&inputs[2]), stride, padding)
+            });
+            compare_gradients(&inputs, |tape, x| {
+                tape.convolution(&x[0], &x[1], Some(&x[2]), stride, padding)
+            });
+        }
     }
 }

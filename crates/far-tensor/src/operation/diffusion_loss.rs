@@ -22,19 +22,15 @@
 //! [B, C, S…], losses [B].
 
 use super::noise_schedule::BoundCoefficients;
-use super::row::{for_rows, put, row_of};
+use super::row::{PIECE, for_rows, put, row_of};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::parallel::GRAIN;
 use crate::tape::Backward;
 use crate::tensor::Origin;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::f64::consts::{FRAC_2_PI, LN_2};
 use std::sync::Arc;
-
-/// Elements summed in single precision before a sum goes on in double.
-const PIECE: usize = GRAIN / 8;
 
 /// What the network should have predicted.
 #[derive(Clone, Copy)]
@@ -73,10 +69,14 @@ impl Tape {
         bound_weight: f32,
     ) -> Result<DiffusionLoss> {
         let operation = "diffusion_loss";
-        let DiffusionTarget { target, clean, weights } = target;
+        let given = target;
+        let DiffusionTarget { target, clean, weights } = given;
         check(operation, output, target, coefficients.len())?;
         target.expect_same(operation, clean)?;
         weights.map_or(Ok(()), |weights| target.expect_same(operation, weights))?;
+        if let Some(cuda) = self.cuda() {
+            return self.diffusion_loss_cuda(&cuda, output, given, coefficients, bound_weight);
+        }
         let samples = Samples {
             output: output.clone(),
             target: target.detach(),

@@ -14,9 +14,8 @@ use super::softmax::{normalizer, rows_shape};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::tape::Backward;
-use crate::tensor::Origin;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
-use crate::{Result, Shape, Tape, Tensor};
+use crate::{Result, Tape, Tensor};
 
 impl Tape {
     /// KL(target ‖ softmax(scores)), the mean over the rows that have a valid element; a scalar.
@@ -34,14 +33,12 @@ impl Tape {
         let by_row = self.row_divergence(target, scores, mask)?;
         let rows = by_row.shape().elements();
         let width = scores.shape().last();
+        // A row has a valid element where the largest of its mask is 1.
         let valid = mask.map(|mask| {
-            let mut valid = self.device().buffer(rows);
-            for_rows(&mut valid, 1, width, |row, part| {
-                let mask = row_of(mask.values(), width, row);
-                part[0] = f32::from(mask.iter().any(|value| *value != 0.0));
-            });
-            Tensor::of_host(Shape::new(&[rows]), valid, Origin::Constant)
+            let mask = mask.detach().reshape([rows, width])?;
+            self.statistic(&mask, None, 1, Statistic::Maximum)
         });
+        let valid = valid.transpose()?;
         self.statistic(&by_row.reshape([rows])?, valid.as_ref(), 0, Statistic::Mean)
     }
 
@@ -64,6 +61,9 @@ impl Tape {
         expect_mask(operation, scores, mask)?;
         let width = scores.shape().last();
         let shape = rows_shape(scores.shape());
+        if let Some(cuda) = self.cuda() {
+            return self.divergence_cuda(&cuda, shape, [target, scores], mask);
+        }
         let mut output = self.device().buffer(shape.elements());
         let masks = RowMask::new(self.device(), mask, width);
         for_rows(&mut output, 1, width, |row, part| {
@@ -139,7 +139,9 @@ impl Backward for DivergenceBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, mask, normal};
+    use crate::testing::{
+        assert_close, check_gradients, compare_gradients, evaluate, mask, normal,
+    };
     use proptest::prelude::*;
 
     /// KL of one row in double precision; `None` where nothing is valid.
@@ -210,5 +212,12 @@ mod tests {
         let mut tape = Tape::inference(&crate::Device::cpu());
         let error = tape.divergence(&normal([2, 3], 1), &normal([2, 4], 1), None).unwrap_err();
         assert!(error.to_string().starts_with("divergence: [2, 3] does not fit [2, 4]"), "{error}");
+    }
+
+    #[test]
+    fn gpus_agree_on_long_rows() {
+        let (scores, chosen) = ([normal([3, 1200], 1)], mask([3, 1200], 2));
+        let target = evaluate(|tape| tape.softmax(&normal([3, 1200], 3), Some(&chosen)));
+        compare_gradients(&scores, |tape, x| tape.divergence(&target, &x[0], Some(&chosen)));
     }
 }

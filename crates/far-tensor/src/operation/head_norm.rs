@@ -39,6 +39,9 @@ impl Tape {
                 vector.expect_elements("head_norm", channels, x, requirement)?;
             }
         }
+        if let Some(cuda) = self.cuda() {
+            return self.head_norm_cuda(&cuda, x, heads, slots, epsilon);
+        }
         let mut output = self.device().buffer(rows * width);
         let mut statistics = self.device().buffer(rows * parts * 2);
         {
@@ -155,7 +158,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn each_head_is_a_layer_norm(
-            rows in 1usize..6, heads in 1usize..4, channels in 1usize..20, seed in 0u64..99,
+            rows in 1usize..11, heads in 1usize..13, seed in 0u64..99,
+            channels in prop_oneof![1usize..20, Just(32), Just(64), Just(128)],
         ) {
             let x = normal([rows, 3 * heads * channels], seed);
             let (scale, offset) = (normal([channels], seed + 1), normal([channels], seed + 2));
@@ -177,11 +181,23 @@ mod tests {
 
     #[test]
     fn gradients_match_differences() {
-        let inputs = [normal([3, 3 * 2 * 4], 1), normal([4], 2), normal([4], 3), normal([4], 4)];
+        for (rows, channels) in [(3, 4), (2, 5), (9, 16)] {
+            let vector = |seed| normal([channels], seed);
+            let inputs = [normal([rows, 3 * 2 * channels], 1), vector(2), vector(3), vector(4)];
+            check_gradients(&inputs, |tape, x| {
+                let query = Affine { scale: &x[1], offset: &x[2] };
+                let key = Affine { scale: &x[3], offset: &x[2] };
+                tape.head_norm(&x[0], 2, &[Some(query), Some(key), None], 1e-5)
+            });
+        }
+    }
+
+    #[test]
+    fn there_may_be_many_slots() {
+        let inputs = [normal([3, 6 * 8], 1), normal([8], 2), normal([8], 3)];
         check_gradients(&inputs, |tape, x| {
-            let query = Affine { scale: &x[1], offset: &x[2] };
-            let key = Affine { scale: &x[3], offset: &x[2] };
-            tape.head_norm(&x[0], 2, &[Some(query), Some(key), None], 1e-5)
+            let affine = Some(Affine { scale: &x[1], offset: &x[2] });
+            tape.head_norm(&x[0], 1, &[None, affine, None, None, affine, affine], 1e-5)
         });
     }
 }

@@ -20,11 +20,14 @@ use crate::tape::Backward;
 use crate::vectorize::{lane_sum, logistic, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
-/// Which loss; smooth L1 carries its β.
+/// Which loss.
 #[derive(Clone, Copy)]
-enum Loss {
+pub(crate) enum Loss {
+    /// (x − t)².
     Squared,
+    /// With its β.
     SmoothL1(f32),
+    /// Of logits.
     CrossEntropy,
 }
 
@@ -91,6 +94,9 @@ impl Tape {
         x.expect_same(operation, target)?;
         weights.map_or(Ok(()), |weights| x.expect_same(operation, weights))?;
         x.expect(operation, elements > 0, || "a mean needs an element".into())?;
+        if let Some(cuda) = self.cuda() {
+            return self.mean_loss_cuda(&cuda, operation, x, target, weights, loss);
+        }
         // One partial sum per piece, added up in their order.
         let mut partials = self.device().buffer(elements.div_ceil(GRAIN));
         let shared = Disjoint::new(&mut partials);
@@ -119,12 +125,12 @@ impl Tape {
 }
 
 /// ℓ and dℓ/dx of one element, as the vectorized loops need them.
-trait Term {
+pub(super) trait Term {
     fn value<const FUSED: bool>(x: f32, target: f32, beta: f32) -> f32;
     fn slope<const FUSED: bool>(x: f32, target: f32, beta: f32) -> f32;
 }
 
-struct Squared;
+pub(super) struct Squared;
 struct SmoothL1;
 struct CrossEntropy;
 
@@ -167,7 +173,7 @@ impl Term for CrossEntropy {
 
 vectorized! {
     /// Σ w·ℓ over a piece.
-    fn total<T: Term>(x: &[f32], target: &[f32], weights: Option<&[f32]>, beta: f32) -> f32 {
+    pub(super) fn total<T: Term>(x: &[f32], target: &[f32], weights: Option<&[f32]>, beta: f32) -> f32 {
         let length = x.len();
         let target = &target[..length];
         match weights {
@@ -184,7 +190,7 @@ vectorized! {
 
 vectorized! {
     /// gradient ← factor·w·dℓ/dx over a piece.
-    fn slopes<T: Term>(
+    pub(super) fn slopes<T: Term>(
         gradient: &mut [f32],
         x: &[f32],
         target: &[f32],

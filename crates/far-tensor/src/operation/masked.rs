@@ -63,10 +63,14 @@ impl Tape {
         axis: usize,
         statistic: Statistic,
     ) -> Result<Tensor> {
-        let groups = Groups::new("statistic", x, mask, axis)?;
+        expect_groups("statistic", x, mask, axis)?;
         let mut kept = x.shape().extents().to_vec();
         kept.remove(axis);
         let shape = Shape::new(&kept);
+        if let Some(cuda) = self.cuda() {
+            return self.statistic_cuda(&cuda, shape, x, mask, axis, statistic);
+        }
+        let groups = Groups::of(x, mask, axis);
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, groups.inner, groups.block, |block, part| {
             for (column, value) in part.iter_mut().enumerate() {
@@ -93,7 +97,11 @@ impl Tape {
         mask: Option<&Tensor>,
         axis: usize,
     ) -> Result<Tensor> {
-        let groups = Groups::new("standardize", x, mask, axis)?;
+        expect_groups("standardize", x, mask, axis)?;
+        if let Some(cuda) = self.cuda() {
+            return self.standardize_cuda(&cuda, x, mask, axis);
+        }
+        let groups = Groups::of(x, mask, axis);
         let mut output = self.device().buffer(x.shape().elements());
         for_rows(&mut output, groups.block, groups.block, |block, part| {
             for column in 0..groups.inner {
@@ -109,6 +117,16 @@ impl Tape {
     }
 }
 
+fn expect_groups(
+    operation: &'static str,
+    x: &Tensor,
+    mask: Option<&Tensor>,
+    axis: usize,
+) -> Result<()> {
+    x.expect(operation, axis < x.shape().rank(), || format!("axis {axis} must exist"))?;
+    expect_mask(operation, x, mask)
+}
+
 /// A tensor seen as groups of `extent` elements, `inner` apart.
 struct Groups<'a> {
     x: &'a [f32],
@@ -119,17 +137,6 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn new(
-        operation: &'static str,
-        x: &'a Tensor,
-        mask: Option<&'a Tensor>,
-        axis: usize,
-    ) -> Result<Self> {
-        x.expect(operation, axis < x.shape().rank(), || format!("axis {axis} must exist"))?;
-        expect_mask(operation, x, mask)?;
-        Ok(Self::of(x, mask, axis))
-    }
-
     fn of(x: &'a Tensor, mask: Option<&'a Tensor>, axis: usize) -> Self {
         let (_, extent, inner) = x.shape().around(axis);
         let mask = mask.map(Tensor::values);
@@ -324,7 +331,9 @@ impl Backward for StandardizeBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, check_gradients_within, evaluate};
+    use crate::testing::{
+        assert_close, check_gradients, check_gradients_within, compare_gradients, evaluate,
+    };
     use crate::testing::{mask, normal};
     use proptest::prelude::*;
 
@@ -427,5 +436,23 @@ mod tests {
         assert!(error.to_string().contains("axis 2 must exist"), "{error}");
         let x = normal([2, 3], 1);
         assert!(tape.statistic(&x, Some(&mask([2, 2], 1)), 1, Statistic::Mean).is_err());
+    }
+
+    #[test]
+    fn gpus_agree_on_long_groups_and_on_many_side_by_side() {
+        for shape in [[2, 1500, 1], [2, 9, 70]] {
+            let (x, chosen) = ([normal(shape, 1)], mask(shape, 2));
+            // Whole numbers are the same in any precision, so that the largest is the same one.
+            let whole = (0..Shape::from(shape).elements()).map(|n| (n * 37 % 251) as f32);
+            let whole = [Tensor::from_slice(&whole.collect::<Vec<_>>(), shape).unwrap()];
+            for statistic in ALL {
+                let given = Some(&chosen);
+                let x = if statistic == Statistic::Maximum { &whole } else { &x };
+                evaluate(|tape| tape.statistic(&x[0], given, 1, statistic));
+                compare_gradients(x, |tape, x| tape.statistic(&x[0], given, 1, statistic));
+            }
+            evaluate(|tape| tape.standardize(&x[0], Some(&chosen), 1));
+            compare_gradients(&x, |tape, x| tape.standardize(&x[0], Some(&chosen), 1));
+        }
     }
 }

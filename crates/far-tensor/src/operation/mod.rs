@@ -15,7 +15,7 @@ mod group_norm;
 mod head_norm;
 mod layout;
 mod linear;
-mod loss;
+pub(crate) mod loss;
 mod masked;
 mod modulated_norm;
 mod noise_schedule;
@@ -27,6 +27,7 @@ mod rotary;
 mod row;
 mod sinusoidal;
 mod softmax;
+mod squared_errors;
 mod upsample;
 mod window;
 

@@ -11,6 +11,7 @@
 use super::row::{for_rows, row_of};
 use super::window::Window;
 use crate::buffer::Buffer;
+use crate::cuda::Pooling;
 use crate::gradient::GradientStore;
 use crate::tape::Backward;
 use crate::{Result, Shape, Tape, Tensor};
@@ -51,6 +52,11 @@ impl Tape {
         let mut shape = extents[..extents.len() - 2].to_vec();
         shape.extend(planes.fit);
         let shape = Shape::new(&shape);
+        if let Some(cuda) = self.cuda() {
+            let Planes { image, fit, window } = planes;
+            let pooling = Pooling { window, image, fit, maximum: pool == Pool::Maximum };
+            return self.pool_cuda(&cuda, operation, shape, x, pooling);
+        }
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, pixels, pixels * planes.cost(), |plane, part| {
             let x = row_of(x.values(), planes.elements(), plane);

@@ -1,9 +1,10 @@
 //! Sums and means: over everything, or over one axis.
 
 use super::arithmetic::pieces;
+use super::row::PIECE;
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, GRAIN, for_ranges, row_grain};
+use crate::parallel::{Disjoint, for_ranges, row_grain};
 use crate::tape::Backward;
 use crate::vectorize::{add_assign, sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
@@ -28,6 +29,9 @@ impl Tape {
     }
 
     fn total(&mut self, operation: &'static str, x: &Tensor, factor: f32) -> Result<Tensor> {
+        if let Some(cuda) = self.cuda() {
+            return self.total_cuda(&cuda, operation, x, factor);
+        }
         let mut output = self.device().buffer(1);
         output[0] = total(x.values()) as f32 * factor;
         let shape = Shape::new(&[]);
@@ -62,6 +66,11 @@ impl Tape {
         x.expect(operation, exists, || format!("axis {axis} must exist and not be empty"))?;
         let (outer, extent, inner) = shape.around(axis);
         let factor = factor(extent);
+        let mut kept = shape.extents().to_vec();
+        kept.remove(axis);
+        if let Some(cuda) = self.cuda() {
+            return self.reduce_axis_cuda(&cuda, operation, x, axis, factor, Shape::new(&kept));
+        }
         let mut output = self.device().zeroed(outer * inner);
         let values = x.values();
         let shared = Disjoint::new(&mut output);
@@ -75,8 +84,6 @@ impl Tape {
                 part.iter_mut().for_each(|value| *value *= factor);
             }
         });
-        let mut kept = shape.extents().to_vec();
-        kept.remove(axis);
         Ok(self.record(operation, Shape::new(&kept), output, &[x], |_| AxisBackward {
             x: x.clone(),
             axis,
@@ -87,7 +94,7 @@ impl Tape {
 
 /// Σ values in double precision over pieces of a fixed size, so that it depends on nothing else.
 pub(super) fn total(values: &[f32]) -> f64 {
-    values.chunks(GRAIN / 8).map(|piece| f64::from(sum(piece))).sum()
+    values.chunks(PIECE).map(|piece| f64::from(sum(piece))).sum()
 }
 
 vectorized! {

@@ -6,11 +6,11 @@
 //! angles of token r mod T. Backward turns the other way.
 
 use crate::buffer::Buffer;
+use crate::cuda::Rotation;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, row_grain};
 use crate::tape::Backward;
 use crate::{Result, Tape, Tensor};
-use std::sync::Arc;
 
 /// The angles of every token and pair of channels.
 #[derive(Clone, Debug)]
@@ -18,8 +18,8 @@ pub struct RotaryTable {
     tokens: usize,
     channels: usize,
     parts: usize,
-    /// (cos, sin) for [tokens, channels / 2].
-    turns: Arc<Vec<(f32, f32)>>,
+    /// Cosine and sine of each angle: [tokens, channels / 2, 2].
+    turns: Tensor,
 }
 
 impl RotaryTable {
@@ -34,29 +34,31 @@ impl RotaryTable {
         let parts = positions.first().map_or(1, Vec::len);
         assert!(parts > 0 && channels.is_multiple_of(2 * parts), "channels come in pairs per part");
         let width = channels / parts;
-        let mut turns = Vec::with_capacity(positions.len() * channels / 2);
+        let mut turns = Vec::with_capacity(positions.len() * channels);
         for position in positions {
             assert_eq!(position.len(), parts, "every token has one coordinate per part");
             for coordinate in position {
                 for pair in 0..width / 2 {
                     let rate = f64::from(base).powf(-2.0 * pair as f64 / width as f64);
                     let (sin, cos) = (f64::from(*coordinate) * rate).sin_cos();
-                    turns.push((cos as f32, sin as f32));
+                    turns.extend([cos as f32, sin as f32]);
                 }
             }
         }
-        Self { tokens: positions.len(), channels, parts, turns: Arc::new(turns) }
+        let tokens = positions.len();
+        let turns = Tensor::from_slice(&turns, [tokens, channels / 2, 2]);
+        Self { tokens, channels, parts, turns: turns.expect("one turn for each pair") }
     }
 
     /// Turns one head of token `token` in place, forward for `sign` 1 and back for −1.
     fn turn(&self, head: &mut [f32], token: usize, sign: f32) {
         let half = self.channels / self.parts / 2;
-        let turns = &self.turns[token % self.tokens * self.channels / 2..];
+        let turns = &self.turns.values()[token % self.tokens * self.channels..];
         for (part, channels) in head.chunks_exact_mut(2 * half).enumerate() {
             let (first, second) = channels.split_at_mut(half);
-            let pairs = first.iter_mut().zip(second).zip(&turns[part * half..]);
-            for ((a, b), (cos, sin)) in pairs {
-                let sin = sign * sin;
+            let turns = turns[2 * part * half..].chunks_exact(2);
+            for ((a, b), turn) in first.iter_mut().zip(second).zip(turns) {
+                let (cos, sin) = (turn[0], sign * turn[1]);
                 (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
             }
         }
@@ -83,6 +85,16 @@ impl Tape {
                 table.channels
             )
         })?;
+        if let Some(cuda) = self.cuda() {
+            let rotation = Rotation {
+                turns: table.turns.clone(),
+                sizes: [x.shape().rows(), width, width / slots * rotated],
+                tokens: table.tokens,
+                channels: table.channels,
+                half: table.channels / table.parts / 2,
+            };
+            return self.rotary_cuda(&cuda, x, rotation);
+        }
         let mut output = self.device().buffer(x.shape().elements());
         output.copy_from_slice(x.values());
         turn_rows(&mut output, width, width / slots * rotated, table, 1.0);

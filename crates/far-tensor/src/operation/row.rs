@@ -1,8 +1,11 @@
 //! What operations over rows share: rows in parallel, optional masks, writing or adding.
 
 use crate::buffer::Buffer;
-use crate::parallel::{Disjoint, for_ranges, row_grain};
+use crate::parallel::{Disjoint, GRAIN, for_ranges, row_grain};
 use crate::{Device, Result, Tensor};
+
+/// Elements summed in single precision before a sum goes on in double.
+pub(super) const PIECE: usize = GRAIN / 8;
 
 /// Calls `work(row, part)` for every row of `width` elements of `target`, in parallel.
 ///

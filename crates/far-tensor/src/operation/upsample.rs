@@ -23,6 +23,9 @@ impl Tape {
         let width = x.shape().last();
         extents.iter_mut().rev().take(2).for_each(|extent| *extent *= factor);
         let shape = Shape::new(&extents);
+        if let Some(cuda) = self.cuda() {
+            return self.upsample_cuda(&cuda, shape, x, factor);
+        }
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, width * factor, width * factor, |row, part| {
             // Rows count through all planes: their number is a multiple of the factor in each.

@@ -48,7 +48,10 @@ __device__ __forceinline__ void copy_word(u32 to, const void *from, bool exists)
                  : "memory");
 }
 __device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-__device__ __forceinline__ void await_copies() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+// Waits for all of this thread's copies but the last `LATER` closed groups.
+template <int LATER> __device__ __forceinline__ void await_older_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
 
 // Starts the copy of a tile of ROWS rows, `stride` elements apart; rows from `valid` on become zeros.
 template <typename T, int COLUMNS, int ROWS, int THREADS>
@@ -238,51 +241,52 @@ struct SingleCore {
     }
 };
 
-// sums [16·LEFT, 8·RIGHT] += left · rightᵀ, where both tiles contract their COLUMNS columns: LEFT·16
-// rows of `left` from `left_row` on against RIGHT·8 rows of `right` from `right_row` on.
+// The same as `multiply_step`, with the left operand in registers.
 template <class Core, int COLUMNS, int LEFT, int RIGHT>
-__device__ __forceinline__ void multiply_rows(float (&sums)[LEFT][RIGHT][4], u32 left, int left_row, u32 left_place,
-                                              u32 right, int right_row, u32 right_place) {
+__device__ __forceinline__ void multiply_held(float (&sums)[LEFT][RIGHT][4], const u32 (&left)[LEFT][4], u32 right,
+                                              int right_row, u32 right_place, int step) {
     const int ROW_BYTES = Tile<typename Core::Element, COLUMNS>::ROW_BYTES;
 #pragma unroll
-    for (int step = 0; step < COLUMNS / Core::STEP; step++) {
-        u32 a[LEFT][4];
+    for (int pair = 0; pair < RIGHT / 2; pair++) {
+        u32 b[4];
+        load_matrices(b, right + (right_row + 16 * pair) * ROW_BYTES + (right_place ^ (step * 32)));
 #pragma unroll
-        for (int m = 0; m < LEFT; m++)
-            load_matrices(a[m], left + (left_row + 16 * m) * ROW_BYTES + (left_place ^ (step * 32)));
-#pragma unroll
-        for (int pair = 0; pair < RIGHT / 2; pair++) {
-            u32 b[4];
-            load_matrices(b, right + (right_row + 16 * pair) * ROW_BYTES + (right_place ^ (step * 32)));
-#pragma unroll
-            for (int m = 0; m < LEFT; m++) {
-                Core::multiply(sums[m][2 * pair], a[m], b[0], b[1]);
-                Core::multiply(sums[m][2 * pair + 1], a[m], b[2], b[3]);
-            }
+        for (int m = 0; m < LEFT; m++) {
+            Core::multiply(sums[m][2 * pair], left[m], b[0], b[1]);
+            Core::multiply(sums[m][2 * pair + 1], left[m], b[2], b[3]);
         }
     }
 }
 
-// sums [16·LEFT, COLUMNS] += weights · tile, where `weights` [16·LEFT, 8·INNER] are sums of an
-// earlier product and the tile's rows from `row` on are contracted.
+// One step of sums [16·LEFT, 8·RIGHT] += left · rightᵀ, where both tiles contract their COLUMNS
+// columns: LEFT·16 rows of `left` from `left_row` on against RIGHT·8 rows of `right` from `right_row` on.
+template <class Core, int COLUMNS, int LEFT, int RIGHT>
+__device__ __forceinline__ void multiply_step(float (&sums)[LEFT][RIGHT][4], u32 left, int left_row, u32 left_place,
+                                              u32 right, int right_row, u32 right_place, int step) {
+    const int ROW_BYTES = Tile<typename Core::Element, COLUMNS>::ROW_BYTES;
+    u32 a[LEFT][4];
+#pragma unroll
+    for (int m = 0; m < LEFT; m++)
+        load_matrices(a[m], left + (left_row + 16 * m) * ROW_BYTES + (left_place ^ (step * 32)));
+    multiply_held<Core, COLUMNS>(sums, a, right, right_row, right_place, step);
+}
+
+// One step of sums [16·LEFT, COLUMNS] += weights · tile, where `weights` [16·LEFT, 8·INNER] are sums of
+// an earlier product and the tile's rows from `row` on are contracted.
 template <class Core, int COLUMNS, int LEFT, int INNER>
-__device__ __forceinline__ void multiply_weights(float (&sums)[LEFT][COLUMNS / 8][4],
-                                                 const float (&weights)[LEFT][INNER][4], u32 tile, int row,
-                                                 u32 place) {
+__device__ __forceinline__ void weigh_step(float (&sums)[LEFT][COLUMNS / 8][4], const float (&weights)[LEFT][INNER][4],
+                                           u32 tile, int row, u32 place, int step) {
+    u32 a[LEFT][4];
 #pragma unroll
-    for (int step = 0; step < INNER * 8 / Core::STEP; step++) {
-        u32 a[LEFT][4];
+    for (int m = 0; m < LEFT; m++) Core::sums_as_left(a[m], weights[m], step);
 #pragma unroll
-        for (int m = 0; m < LEFT; m++) Core::sums_as_left(a[m], weights[m], step);
+    for (int pair = 0; pair < COLUMNS / 16; pair++) {
+        u32 b[4];
+        Core::template right_columns<COLUMNS>(b, tile, row + step * Core::STEP, pair, place);
 #pragma unroll
-        for (int pair = 0; pair < COLUMNS / 16; pair++) {
-            u32 b[4];
-            Core::template right_columns<COLUMNS>(b, tile, row + step * Core::STEP, pair, place);
-#pragma unroll
-            for (int m = 0; m < LEFT; m++) {
-                Core::multiply(sums[m][2 * pair], a[m], b[0], b[1]);
-                Core::multiply(sums[m][2 * pair + 1], a[m], b[2], b[3]);
-            }
+        for (int m = 0; m < LEFT; m++) {
+            Core::multiply(sums[m][2 * pair], a[m], b[0], b[1]);
+            Core::multiply(sums[m][2 * pair + 1], a[m], b[2], b[3]);
         }
     }
 }

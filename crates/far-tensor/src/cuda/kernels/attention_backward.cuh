@@ -12,6 +12,8 @@
 // Where heads are too few to fill the device, the key blocks of a head are divided among `splits`
 // blocks (gridDim.y), each with its own part of the scratch; `attention_sum_splits` adds the parts.
 
+static const float LOWEST = -1e30f;
+
 // D = Σ dO·O for each query of one head, by one block.
 template <typename T, int HEAD, int THREADS>
 __device__ __forceinline__ void compute_delta(const T *out, const T *dout, float *delta, int queries, i64 stride) {
@@ -90,7 +92,7 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
                    i64 dkv_stride, float scale) {
     typedef typename Core::Element T;
     typedef BackwardShape<Core, HEAD, KEY_TILES, WARPS, QUERIES> Shape;
-    const int THREADS = Shape::THREADS, KEYS = Shape::KEYS;
+    const int THREADS = Shape::THREADS, KEYS = Shape::KEYS, STEPS = HEAD / Core::STEP, EIGHTS = CHUNK / 8;
 
     extern __shared__ __align__(128) char shared[];
     char *key_space = shared, *value_space = key_space + Shape::KEY_BYTES;
@@ -123,6 +125,9 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
                                              queries - start);
         copy_tile<T, HEAD, QUERIES, THREADS>(upstream_tiles + stage * Shape::QUERY_BYTES, dout + row * out_stride,
                                              out_stride, queries - start);
+    };
+    auto start_statistics = [&](int tile, int stage) {
+        int start = tile * QUERIES;
         int index = threadIdx.x % QUERIES;
         bool exists = start + index < queries;
         u32 place = shared_address(statistics + stage * 2 * QUERIES + index);
@@ -137,18 +142,23 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
     u32 lay_place = pair_place<T, QUERIES>(lane);
     const float factor = scale * LOG2_E;
 
+    auto start_keys = [&](int block) {
+        i64 first = block * KEYS;
+        copy_tile<T, HEAD, KEYS, THREADS>(key_tile, k + first * kv_stride, kv_stride, keys - (int)first);
+        copy_tile<T, HEAD, KEYS, THREADS>(value_tile, v + first * kv_stride, kv_stride, keys - (int)first);
+    };
+
+    int stage = 0;
+    start_keys(from);
+    start_copy(0, 0);
     // Every split of a head computes all of D; they write the same values.
     compute_delta<T, HEAD, THREADS>(out, dout, delta, queries, out_stride);
     __syncthreads();
-
-    int stage = 0;
-    start_copy(0, 0);
+    start_statistics(0, 0);
     for (int block = from; block < to; block++) {
         int first = block * KEYS;
         i64 first_row = first;
-        copy_tile<T, HEAD, KEYS, THREADS>(key_tile, k + first_row * kv_stride, kv_stride, keys - first);
-        copy_tile<T, HEAD, KEYS, THREADS>(value_tile, v + first_row * kv_stride, kv_stride, keys - first);
-        close_copies();
+        if (block > from) start_keys(block);
 
         bool masked = key_mask != 0 || first + KEYS > keys;
         bool hidden[KEY_TILES][2];
@@ -164,7 +174,8 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
         clear(value_sums);
 
         for (int tile = 0; tile < tiles; tile++, stage ^= 1) {
-            await_copies();
+            close_copies();
+            await_older_copies<0>();
             if (tile == 0) {
                 Core::template prepare<HEAD, KEYS, THREADS>(key_space);
                 Core::template prepare<HEAD, KEYS, THREADS>(value_space);
@@ -173,67 +184,89 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
             Core::template prepare<HEAD, QUERIES, THREADS>(upstream_space + stage * Shape::QUERY_BYTES);
             __syncthreads();
             // The queries of the next step: after the last tile they begin again for the next keys.
-            if (tile + 1 < tiles) start_copy(tile + 1, stage ^ 1);
-            else if (block + 1 < to) start_copy(0, stage ^ 1);
-            close_copies();
+            if (tile + 1 < tiles || block + 1 < to) {
+                int later = tile + 1 < tiles ? tile + 1 : 0;
+                start_copy(later, stage ^ 1);
+                start_statistics(later, stage ^ 1);
+            }
             u32 query_tile = query_tiles + stage * Shape::QUERY_BYTES;
             u32 upstream_tile = upstream_tiles + stage * Shape::QUERY_BYTES;
             const float *logarithms = statistics + stage * 2 * QUERIES, *deltas = logarithms + QUERIES;
 
 #pragma unroll 1
             for (int chunk = 0; chunk < QUERIES; chunk += CHUNK) {
-                float chances[KEY_TILES][CHUNK / 8][4];
+                // Products of one step stand in turns with the arithmetic of the other factor, since the
+                // two run on different units.
+                float chances[KEY_TILES][EIGHTS][4], slopes[KEY_TILES][EIGHTS][4];
                 clear(chances);
-                multiply_rows<Core, HEAD>(chances, key_tile, own, left_place, query_tile, chunk, right_place);
+                clear(slopes);
 #pragma unroll
-                for (int n = 0; n < CHUNK / 8; n++) {
+                for (int step = 0; step < STEPS; step++)
+                    multiply_step<Core, HEAD>(chances, key_tile, own, left_place, query_tile, chunk, right_place, step);
+                if (masked) {
+#pragma unroll
+                    for (int m = 0; m < KEY_TILES; m++)
+#pragma unroll
+                        for (int n = 0; n < EIGHTS; n++)
+#pragma unroll
+                            for (int i = 0; i < 4; i++)
+                                if (hidden[m][i / 2]) chances[m][n][i] = -infinity();
+                }
+#pragma unroll
+                for (int n = 0; n < EIGHTS; n++) {
+#pragma unroll
+                    for (int step = n * STEPS / EIGHTS; step < (n + 1) * STEPS / EIGHTS; step++)
+                        multiply_step<Core, HEAD>(slopes, value_tile, own, left_place, upstream_tile, chunk,
+                                                  right_place, step);
                     float2 logarithm = *(const float2 *)(logarithms + chunk + 8 * n + lane % 4 * 2);
-                    float shift[2] = {logarithm.x * -LOG2_E, logarithm.y * -LOG2_E};
+                    // A query without visible keys has −inf here, which must not meet that of the score.
+                    float shift[2] = {fmaxf(logarithm.x, LOWEST) * -LOG2_E, fmaxf(logarithm.y, LOWEST) * -LOG2_E};
 #pragma unroll
                     for (int m = 0; m < KEY_TILES; m++)
 #pragma unroll
                         for (int i = 0; i < 4; i++)
                             chances[m][n][i] = power_of_two(fmaf(chances[m][n][i], factor, shift[i % 2]));
                 }
-                if (masked) {
 #pragma unroll
-                    for (int m = 0; m < KEY_TILES; m++)
+                for (int step = 0; step < CHUNK / Core::STEP; step++) {
+                    weigh_step<Core, HEAD>(value_sums, chances, upstream_tile, chunk, turned_place, step);
 #pragma unroll
-                        for (int n = 0; n < CHUNK / 8; n++)
+                    for (int n = step * Core::STEP / 8; n < (step + 1) * Core::STEP / 8; n++) {
+                        float2 shared_part = *(const float2 *)(deltas + chunk + 8 * n + lane % 4 * 2);
+                        float part[2] = {shared_part.x, shared_part.y};
+#pragma unroll
+                        for (int m = 0; m < KEY_TILES; m++) {
 #pragma unroll
                             for (int i = 0; i < 4; i++)
-                                if (hidden[m][i / 2]) chances[m][n][i] = 0.0f;
-                }
-                multiply_weights<Core, HEAD>(value_sums, chances, upstream_tile, chunk, turned_place);
-
-                float slopes[KEY_TILES][CHUNK / 8][4];
-                clear(slopes);
-                multiply_rows<Core, HEAD>(slopes, value_tile, own, left_place, upstream_tile, chunk, right_place);
+                                slopes[m][n][i] = chances[m][n][i] * (slopes[m][n][i] - part[i % 2]);
 #pragma unroll
-                for (int n = 0; n < CHUNK / 8; n++) {
-                    float2 shared_part = *(const float2 *)(deltas + chunk + 8 * n + lane % 4 * 2);
-                    float part[2] = {shared_part.x, shared_part.y};
-#pragma unroll
-                    for (int m = 0; m < KEY_TILES; m++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++)
-                            slopes[m][n][i] = chances[m][n][i] * (slopes[m][n][i] - part[i % 2]);
+                            for (int half = 0; half < 2; half++)
+                                lay_pair<T, QUERIES>(slope_space, own + 16 * m + 8 * half, chunk / 8 + n, lay_place,
+                                                     Core::operand(slopes[m][n][2 * half]),
+                                                     Core::operand(slopes[m][n][2 * half + 1]));
+                        }
+                    }
                 }
 #pragma unroll
-                for (int m = 0; m < KEY_TILES; m++)
-#pragma unroll
-                    for (int n = 0; n < CHUNK / 8; n++)
-#pragma unroll
-                        for (int half = 0; half < 2; half++)
-                            lay_pair<T, QUERIES>(slope_space, own + 16 * m + 8 * half, chunk / 8 + n, lay_place,
-                                                 Core::operand(slopes[m][n][2 * half]),
-                                                 Core::operand(slopes[m][n][2 * half + 1]));
-                multiply_weights<Core, HEAD>(key_sums, slopes, query_tile, chunk, turned_place);
+                for (int step = 0; step < CHUNK / Core::STEP; step++)
+                    weigh_step<Core, HEAD>(key_sums, slopes, query_tile, chunk, turned_place, step);
             }
-            __syncthreads();
 
+            // The sums of earlier key blocks; on their way while the block gathers.
             float query_sums[2][Shape::EIGHTS][4];
             clear(query_sums);
+            float4 *carried = scratch_tile<Shape>(scratch, split, gridDim.x, pair, tiles, tile);
+            if (block > from) {
+#pragma unroll
+                for (int m = 0; m < 2; m++)
+#pragma unroll
+                    for (int n = 0; n < Shape::EIGHTS; n++) {
+                        float4 before = carried[(m * Shape::EIGHTS + n) * THREADS];
+                        query_sums[m][n][0] = before.x, query_sums[m][n][1] = before.y;
+                        query_sums[m][n][2] = before.z, query_sums[m][n][3] = before.w;
+                    }
+            }
+            __syncthreads();
             int row_pair = warp / Shape::COLUMN_WARPS * 2, column_pair = warp % Shape::COLUMN_WARPS * (Shape::COLUMNS / 16);
 #pragma unroll 4
             for (int row = 0; row < KEYS; row += Core::STEP) {
@@ -250,17 +283,6 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
                         Core::multiply(query_sums[m][2 * n + 1], a[m], b[2], b[3]);
                     }
                 }
-            }
-            float4 *carried = scratch_tile<Shape>(scratch, split, gridDim.x, pair, tiles, tile);
-            if (block > from) {
-#pragma unroll
-                for (int m = 0; m < 2; m++)
-#pragma unroll
-                    for (int n = 0; n < Shape::EIGHTS; n++) {
-                        float4 before = carried[(m * Shape::EIGHTS + n) * THREADS];
-                        query_sums[m][n][0] += before.x, query_sums[m][n][1] += before.y;
-                        query_sums[m][n][2] += before.z, query_sums[m][n][3] += before.w;
-                    }
             }
             if (block + 1 == to && splits == 1) {
                 i64 row = tile * QUERIES;

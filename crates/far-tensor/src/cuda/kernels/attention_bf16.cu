@@ -21,18 +21,21 @@
 //   attention_sum_splits_bf16_HEAD(scratch, dq, groups, heads, queries, splits, dq_stride, scale),
 //     after attention_backward, and only where splits > 1
 //     blocks: (groups · heads, ⌈queries / query rows⌉), threads as for backward, no shared memory
-// Splits are for few heads: 1 where groups · heads ≥ twice the multiprocessors, else as many as bring
-// groups · heads · splits there. Dynamic shared bytes (above 49,152 to be allowed by the caller):
+// Splits fill the device where heads are few: the fewest for which groups · heads · splits blocks
+// leave less than a tenth of the places of their last round idle (two blocks to a multiprocessor, one
+// where they have 256 threads or over 114,688 shared bytes), else as many as there are key blocks, at most 8.
+//
+// Dynamic shared bytes (above 49,152 to be allowed by the caller):
 //
 //   HEAD | forward | backward: key rows, query rows, threads, shared bytes
 //     32 |  24,576 | 128, 64, 128, 50,176
 //     64 |  49,152 | 128, 64, 128, 82,944
-//    128 |  98,304 | 128, 64, 256, 148,480
+//    128 |  65,536 | 128, 64, 256, 148,480
 
-ATTENTION_FORWARD(bf16, bf16, BrainCore, 32, 2, 64, 3)
-ATTENTION_FORWARD(bf16, bf16, BrainCore, 64, 2, 64, 2)
-ATTENTION_FORWARD(bf16, bf16, BrainCore, 128, 2, 64, 2)
+ATTENTION_FORWARD(bf16, bf16, BrainCore, 32, 2, 64, 2, 3)
+ATTENTION_FORWARD(bf16, bf16, BrainCore, 64, 2, 64, 2, 2)
+ATTENTION_FORWARD(bf16, bf16, BrainCore, 128, 2, 32, 2, 2)
 
 ATTENTION_BACKWARD(bf16, bf16, BrainCore, 32, 2, 4, 64, 32, 2)
 ATTENTION_BACKWARD(bf16, bf16, BrainCore, 64, 2, 4, 64, 32, 2)
-ATTENTION_BACKWARD(bf16, bf16, BrainCore, 128, 1, 8, 64, 32, 1)
+ATTENTION_BACKWARD(bf16, bf16, BrainCore, 128, 1, 8, 64, 64, 1)

@@ -1,291 +1,332 @@
-// Attention on Hopper, forward: softmax(scale · q·kᵀ)·v for heads of 64 channels in bf16.
+// Attention on Hopper, forward: softmax(scale · q·kᵀ)·v for heads of 64 or 128 channels in bf16, with
+// a positive scale. Compiled after prelude.cuh and hopper.cuh, which says what the tensor maps hold.
+// All grids have one dimension, and no kernel needs scratch.
 //
 // attention_forward_hopper_64
-//   grid     groups · heads · ceil(queries / 128), one dimension
+//   grid     groups · heads · ceil(queries / 128)
 //   block    256 threads
-//   shared   100,688 bytes, dynamic
-//   scratch  none
+//   shared   99,408 bytes, dynamic
+// attention_forward_short_hopper_64  up to 256 queries and 256 keys
+//   grid     groups · heads
+//   block    256 threads
+//   shared   99,392 bytes, dynamic
+// attention_forward_hopper_128
+//   grid     groups · heads · ceil(queries / 192)
+//   block    384 threads
+//   shared   181,312 bytes, dynamic
 //
-// A block takes 128 query rows of one head: each of its two warpgroups multiplies 64 of them. All
-// copy keys and values into a ring of tiles ahead of the products, so that nobody waits for device
-// memory. Scores and probabilities stay in registers. The scores of the next tile are
-// multiplied before this tile's probabilities meet their values, and the exponentials are taken
-// while the latter run.
+// A block takes some query rows of one head: each of its warpgroups multiplies 64 of them. One
+// thread copies keys and values into a ring of stages ahead of the products, so that nobody waits
+// for device memory. Scores and probabilities stay in registers. The scores of a tile of keys are
+// multiplied before the probabilities of the tile before meet their values, and the exponentials
+// are taken while the latter run. With 64 channels two blocks share a multiprocessor, so that one
+// multiplies while the other takes exponentials.
 
-struct Forward {
-    const bf16 *query, *key, *value;
-    bf16 *output;
-    float *logarithm;
-    const float *key_mask;
-    int groups, heads, queries, keys;
-    i64 query_stride, key_stride, output_stride;
-    float scale;
+// Keys in a tile.
+static const int TILE = 64;
+static const int TILE_BYTES = TILE * ROW_BYTES;
+
+// A block and its shared memory: queries, stages of keys and values, barriers of stages that have
+// come, and of stages that every warp has used up. A stage is filled anew when its keys are BEHIND
+// those whose scores are multiplied, so that the warpgroups need not keep the same pace. SHORT: a
+// block has a whole head: the keys fit in the stages, the queries in two blocks of rows, the second
+// of which has the first barrier of the latter kind to itself.
+template <int CHANNELS, int WARPGROUPS, int STAGES, bool SHORT> struct ForwardPlan {
+    static const int BEHIND = STAGES == 5 ? 3 : 2;
+    // Tiles of 64 channels that make a head.
+    static const int PANELS = CHANNELS / 64;
+    static const int ROWS = WARPGROUPS * 64;
+    static const int BLOCK_BYTES = ROWS * ROW_BYTES * PANELS;
+    static const int QUERY_BYTES = (SHORT ? 2 : 1) * BLOCK_BYTES;
+    static const int KEY_BYTES = TILE_BYTES * PANELS;
+    static const int STAGE_BYTES = 2 * KEY_BYTES;
+    static const int FILLED_AT = QUERY_BYTES + STAGES * STAGE_BYTES;
+    static const int EMPTIED_AT = FILLED_AT + STAGES * 8;
 };
 
-// How much log2 of a probability may exceed zero before the sums are scaled down anew. Below it
-// the old maximum serves: bf16 keeps its relative precision, and 256 times the largest sum fits.
-static const float SLACK = 8.0f;
-// A stage is filled anew when its tile is this far behind the one whose scores are multiplied, so
-// that warpgroups need not keep the same pace.
-static const int BEHIND = 3;
-
-
-// A block of `CONSUMERS` warpgroups and its shared memory: the queries, then `STAGES` stages of a tile
-// of keys and one of values, then a bias per key (0, or minus infinity where hidden), barriers.
-template <int CONSUMERS, int TILE, int STAGES> struct ForwardPlan {
-    static const int rows = CONSUMERS * 64;
-    static const int threads = CONSUMERS * 128;
-    static const int tile_bytes = TILE * ROW_BYTES;
-    static const int ring = rows * ROW_BYTES;
-    static const int bias = ring + STAGES * 2 * tile_bytes;
-    static const int filled = bias + STAGES * TILE * 4;
-    static const int emptied = filled + STAGES * 8;
-    // The first tile begins at a multiple of 1,024, which the allocation may not.
-    static const int shared = emptied + STAGES * 8 + 1024;
-};
-
-// The ring of stages that all threads fill together and every warpgroup empties at its own pace.
-template <int CONSUMERS, int TILE, int STAGES> struct Ring {
-    typedef ForwardPlan<CONSUMERS, TILE, STAGES> Plan;
-    u32 base;
-    const bf16 *key, *value;
-    const float *mask;
-    i64 stride;
-    int keys;
-
-    // Begins to copy a tile; every thread commits one group, of no copies behind the last tile.
-    __device__ __forceinline__ void fill(int tile) {
-        int first = tile * TILE, stage = tile % STAGES;
-        if (first < keys) {
-            // The stage must be empty in every warpgroup: of a tile that is long done.
-            if (tile >= STAGES)
-                barrier_wait(base + Plan::emptied + 8 * stage, (tile / STAGES + 1) & 1);
-            u32 to = base + Plan::ring + stage * 2 * Plan::tile_bytes;
-            i64 start = first * stride;
-            copy_tile<TILE, Plan::threads>(to, key + start, stride, keys - first, threadIdx.x);
-            copy_tile<TILE, Plan::threads>(to + Plan::tile_bytes, value + start, stride,
-                                           keys - first, threadIdx.x);
-            if (hides(tile) && threadIdx.x < TILE) {
-                int place = first + threadIdx.x;
-                bool visible = place < keys && (!mask || mask[place] != 0.0f);
-                store_shared(base + Plan::bias + (stage * TILE + threadIdx.x) * 4,
-                             visible ? 0.0f : MINUS_INFINITY);
-            }
-        }
-        copies_commit();
-    }
-    // Tells everybody that this warp's part of a tile has come; all but the last PENDING groups
-    // have.
-    template <int PENDING> __device__ __forceinline__ void announce(int tile) {
-        copies_wait<PENDING>();
-        publish_shared();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) barrier_arrive(base + Plan::filled + 8 * (tile % STAGES));
-    }
-    __device__ __forceinline__ void wait(int tile) {
-        barrier_wait(base + Plan::filled + 8 * (tile % STAGES), (tile / STAGES) & 1);
-    }
-    __device__ __forceinline__ void release(int tile) {
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) barrier_arrive(base + Plan::emptied + 8 * (tile % STAGES));
-    }
-    // Whether some keys of the tile may be hidden.
-    __device__ __forceinline__ bool hides(int tile) { return mask || (tile + 1) * TILE > keys; }
-};
+// Probabilities are relative to the maximum of the first tile a row sees keys in; a new maximum is
+// taken only when a sum of them exceeds this. The exponents of f32 and bf16 leave room far beyond
+// it, and the relative precision is the same.
+static const float LARGEST = 1.0e15f;
 
 // The online softmax of the two rows a thread has a part of.
 struct Softmax {
-    // The maximum that the sums are relative to, and this thread's part of the sums.
-    float maximum[2], sum[2];
+    // The maximum that the sums are relative to, in units of log2; infinite in a row that has not
+    // seen a key yet, whose probabilities are zero then.
+    float maximum[2];
+    // This thread's part of the sums.
+    float sum[2];
     // By how much the sums so far must be scaled, where `rescale`; the same in the whole warp.
     float factor[2];
     bool rescale;
 
-    // Turns scores into probabilities relative to the maximum. `unit` is scale · log2 e.
-    template <int COUNT> __device__ __forceinline__ void apply(float (&s)[COUNT], float unit) {
-        float peak[2][2] = {{s[0], s[1]}, {s[2], s[3]}};
-#pragma unroll
-        for (int i = 4; i < COUNT; i++)
-            peak[i >> 1 & 1][i & 1] = fmaxf(peak[i >> 1 & 1][i & 1], s[i]);
-        bool grows = false;
-        float top[2], offset[2];
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            float x = fmaxf(peak[half][0], peak[half][1]);
-            x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-            top[half] = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2)) * unit;
-            grows = grows || top[half] > maximum[half] + SLACK;
-        }
-        rescale = __any_sync(0xffffffffu, grows);
-        if (rescale) {
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                float next = fmaxf(maximum[half], top[half]);
-                factor[half] = next == MINUS_INFINITY ? 1.0f : power_of_two(maximum[half] - next);
-                sum[half] *= factor[half];
-                maximum[half] = next;
-            }
-        }
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-            offset[half] = maximum[half] == MINUS_INFINITY ? 0.0f : -maximum[half];
+    // Probabilities relative to the maximum, as bf16 pairs, and their sums. `unit` is
+    // scale · log2 e.
+    __device__ __forceinline__ void powers(const float (&s)[TILE / 2], u32 (&p)[TILE / 4],
+                                           float unit, float (&total)[2]) {
         float part[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            s[i] = power_of_two(fmaf(s[i], unit, offset[i >> 1 & 1]));
-            part[i >> 1 & 1][i & 1] += s[i];
+        for (int i = 0; i < TILE / 2; i += 2) {
+            int half = i >> 1 & 1;
+            float low = power_of_two(fmaf(s[i], unit, -maximum[half]));
+            float high = power_of_two(fmaf(s[i + 1], unit, -maximum[half]));
+            part[half][0] += low, part[half][1] += high;
+            p[i / 2] = to_bf16_pair(low, high);
         }
-        sum[0] += part[0][0] + part[0][1];
-        sum[1] += part[1][0] + part[1][1];
+        total[0] = part[0][0] + part[0][1], total[1] = part[1][0] + part[1][1];
+    }
+    // Takes a maximum that is no less than any of these scores.
+    __device__ __forceinline__ void raise(const float (&s)[TILE / 2], float unit) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float peak = MINUS_INFINITY;
+#pragma unroll
+            for (int i = 2 * half; i < TILE / 2; i += 4) peak = fmaxf(peak, fmaxf(s[i], s[i + 1]));
+            peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
+            peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 2)) * unit;
+            const bool first = maximum[half] == PLUS_INFINITY;
+            float next = first ? peak : fmaxf(maximum[half], peak);
+            if (next == MINUS_INFINITY) next = PLUS_INFINITY;
+            factor[half] = first ? 1.0f : power_of_two(maximum[half] - next);
+            sum[half] *= factor[half];
+            maximum[half] = next;
+        }
+    }
+    // The first scores.
+    __device__ __forceinline__ void begin(const float (&s)[TILE / 2], u32 (&p)[TILE / 4],
+                                          float unit) {
+        maximum[0] = maximum[1] = PLUS_INFINITY;
+        sum[0] = sum[1] = 0.0f;
+        raise(s, unit);
+        powers(s, p, unit, sum);
+    }
+    // Further scores. Nearly always the maximum so far serves: that spares the search for a new
+    // one, and the exponentials need not wait for it.
+    __device__ __forceinline__ void proceed(const float (&s)[TILE / 2], u32 (&p)[TILE / 4],
+                                            float unit) {
+        float total[2];
+        powers(s, p, unit, total);
+        const bool serves = fmaxf(total[0], total[1]) < LARGEST &&
+                            fmaxf(maximum[0], maximum[1]) < PLUS_INFINITY;
+        rescale = __any_sync(0xffffffffu, !serves);
+        if (rescale) {
+            raise(s, unit);
+            powers(s, p, unit, total);
+        }
+        sum[0] += total[0], sum[1] += total[1];
     }
 };
 
-template <int CONSUMERS, int TILE, int STAGES>
-__device__ __forceinline__ void attend(const Forward &a) {
-    typedef ForwardPlan<CONSUMERS, TILE, STAGES> Plan;
+struct Forward {
+    bf16 *output;
+    float *logarithm;
+    const float *key_mask;
+    int heads, queries, keys;
+    i64 output_stride;
+    float scale;
+};
+
+template <int CHANNELS, int WARPGROUPS, int STAGES, bool SHORT>
+__device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
+                                       const TensorMap &key, const TensorMap &value) {
+    typedef ForwardPlan<CHANNELS, WARPGROUPS, STAGES, SHORT> Plan;
+    const int ROWS = Plan::ROWS, PANELS = Plan::PANELS, BEHIND = Plan::BEHIND;
+    const int queries = a.queries, keys = a.keys, heads = a.heads;
     extern __shared__ u8 dynamic[];
-    u32 base = (shared_address(dynamic) + 1023) & ~1023u;
-    int row_blocks = (a.queries + Plan::rows - 1) / Plan::rows;
-    int row_block = blockIdx.x % row_blocks, pair = blockIdx.x / row_blocks;
-    int head = pair % a.heads, group = pair / a.heads;
-    int warpgroup = threadIdx.x / 128, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
-    int first_row = row_block * Plan::rows + warpgroup * 64, rows = a.queries - first_row;
+    const u32 base = (shared_address(dynamic) + 1023) & ~1023u;
+    const int row_blocks = (queries + ROWS - 1) / ROWS, tiles = (keys + TILE - 1) / TILE;
+    const int pair = SHORT ? blockIdx.x : blockIdx.x / row_blocks;
+    int row_block = SHORT ? 0 : blockIdx.x % row_blocks;
+    const int head = pair % heads, group = pair / heads;
+    const int warpgroup = warpgroup_number(), warp = threadIdx.x % 128 / 32;
+    const int lane = threadIdx.x % 32;
+
+    // Copies a tile of keys and values, with the first the queries; one thread runs it.
+    auto fill = [&](int tile) {
+        if (tile >= tiles) return;
+        const int stage = tile % STAGES;
+        const u32 barrier = base + Plan::FILLED_AT + 8 * stage;
+        const u32 to = base + Plan::QUERY_BYTES + stage * Plan::STAGE_BYTES;
+        if (tile >= STAGES)
+            barrier_wait(base + Plan::EMPTIED_AT + 8 * stage, (tile / STAGES + 1) & 1);
+        barrier_expect(barrier, Plan::STAGE_BYTES + (tile == 0 ? Plan::BLOCK_BYTES : 0));
+        if (tile == 0)
+            copy_rows<ROWS, CHANNELS>(base, query, barrier, head, row_block * ROWS, group);
+        copy_rows<TILE, CHANNELS>(to, key, barrier, head, tile * TILE, group);
+        copy_rows<TILE, CHANNELS>(to + Plan::KEY_BYTES, value, barrier, head, tile * TILE, group);
+    };
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
-            barrier_begin(base + Plan::filled + 8 * stage, CONSUMERS * 4);
-            barrier_begin(base + Plan::emptied + 8 * stage, CONSUMERS * 4);
+            barrier_begin(base + Plan::FILLED_AT + 8 * stage, 1);
+            barrier_begin(base + Plan::EMPTIED_AT + 8 * stage, SHORT ? 1 : WARPGROUPS * 4);
+        }
+        publish_shared();
+        for (int tile = 0; tile <= STAGES - (SHORT ? 1 : BEHIND); tile++) fill(tile);
+        if (SHORT && row_blocks > 1) {
+            barrier_expect(base + Plan::EMPTIED_AT, Plan::BLOCK_BYTES);
+            copy_rows<ROWS, CHANNELS>(base + Plan::BLOCK_BYTES, query, base + Plan::EMPTIED_AT,
+                                      head, ROWS, group);
         }
     }
-    u32 own = base + warpgroup * 64 * ROW_BYTES;
-    copy_tile<64, 128>(own,
-                       a.query + ((i64)group * a.queries + (rows > 0 ? first_row : 0)) *
-                                     a.query_stride + head * 64,
-                       a.query_stride, rows, thread);
-    i64 keys_start = (i64)group * a.keys * a.key_stride + head * 64;
-    Ring<CONSUMERS, TILE, STAGES> ring = {base, a.key + keys_start, a.value + keys_start,
-                                          a.key_mask ? a.key_mask + (i64)group * a.keys : nullptr,
-                                          a.key_stride, a.keys};
-    for (int tile = 0; tile <= STAGES - BEHIND; tile++) ring.fill(tile);
-    copies_wait<STAGES - BEHIND>();
-    publish_shared();
-    // The queries and the first tile have come, the barriers are ready.
     __syncthreads();
-    ring.template announce<STAGES - BEHIND>(0);
 
-    const u64 query = tile_descriptor(own);
-    const u64 tiles_at = tile_descriptor(base + Plan::ring);
+    u32 own = base + warpgroup * 64 * ROW_BYTES;
+    u64 own_rows = tile_descriptor(own);
+    const u64 stages_at = tile_descriptor(base + Plan::QUERY_BYTES);
     const float unit = a.scale * 1.4426950408889634f;
-    int tiles = (a.keys + TILE - 1) / TILE;
-    float s[TILE / 2], o[32];
-    u32 p[TILE / 4];
+    const float *mask = a.key_mask ? a.key_mask + (i64)group * keys : nullptr;
+    // Scores and output; probabilities of tiles with even and with odd numbers.
+    float s[TILE / 2], o[PANELS][32];
+    u32 even[TILE / 4], odd[TILE / 4];
+    // Which keys of a tile are visible, a bit each.
+    u32 visible[TILE / 32];
     Softmax softmax;
-    softmax.maximum[0] = softmax.maximum[1] = MINUS_INFINITY;
-    softmax.sum[0] = softmax.sum[1] = 0.0f;
 
-    auto scores = [&](int tile) {
-        u64 key = tiles_at + (tile % STAGES) * (Plan::tile_bytes >> 3);
+    auto hides = [&](int tile) { return mask || (tile + 1) * TILE > keys; };
+    // Asks which keys are visible, before the scores are awaited.
+    auto look = [&](int tile) {
+        if (!hides(tile)) return;
 #pragma unroll
-        for (int step = 0; step < 4; step++)
-            product<0, 0>(s, query + step * STEP_ALONG, key + step * STEP_ALONG, step > 0);
-        products_commit();
-    };
-    auto values = [&](int tile) {
-        u64 value = tiles_at + (tile % STAGES) * (Plan::tile_bytes >> 3) + (Plan::tile_bytes >> 4);
-#pragma unroll
-        for (int step = 0; step < TILE / 16; step++)
-            product<1>(o, p + 4 * step, value + step * STEP_ACROSS, 1);
-        products_commit();
-    };
-    auto hide = [&](int tile) {
-        if (!ring.hides(tile)) return;
-        u32 bias = base + Plan::bias + (tile % STAGES) * TILE * 4 + lane % 4 * 8;
-#pragma unroll
-        for (int j = 0; j < TILE / 8; j++) {
-            float2 hidden = load_shared_pair(bias + 32 * j);
-            s[4 * j] += hidden.x, s[4 * j + 1] += hidden.y;
-            s[4 * j + 2] += hidden.x, s[4 * j + 3] += hidden.y;
+        for (int part = 0; part < TILE / 32; part++) {
+            int place = tile * TILE + part * 32 + lane;
+            bool shows = place < keys && (!mask || mask[place] != 0.0f);
+            visible[part] = __ballot_sync(0xffffffffu, shows);
         }
     };
-    auto pack = [&]() {
+    auto hide = [&](int tile) {
+        if (!hides(tile)) return;
 #pragma unroll
-        for (int i = 0; i < TILE / 4; i++) p[i] = to_bf16_pair(s[2 * i], s[2 * i + 1]);
+        for (int part = 0; part < TILE / 32; part++) {
+            u32 bits = visible[part] >> 2 * (lane % 4);
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                if (!(bits >> (i / 4 * 8 + i % 2) & 1)) s[16 * part + i] = MINUS_INFINITY;
+        }
     };
-
-    ring.wait(0);
-    products_begin();
-    scores(0);
-    ring.template announce<STAGES - BEHIND - 1>(1);
+    auto hold_output = [&]() {
 #pragma unroll
-    for (int i = 0; i < 32; i++) o[i] = 0.0f;
-    products_wait<0>();
-    hold(s);
-    hide(0);
-    softmax.apply(s, unit);
-    pack();
-    for (int tile = 1; tile < tiles; tile++) {
-        ring.wait(tile);
+        for (int panel = 0; panel < PANELS; panel++) hold(o[panel]);
+    };
+    auto multiply_scores = [&](int tile) {
+        const int stage = tile % STAGES;
+        barrier_wait(base + Plan::FILLED_AT + 8 * stage, tile / STAGES & 1);
+        const u64 keys_at = stages_at + stage * (Plan::STAGE_BYTES >> 4);
         hold(s);
-        hold(o);
+        hold_output();
         products_begin();
-        scores(tile);
-        values(tile - 1);
-        // Announced before the next copies begin, for the fence may wait for whatever is on its way.
-        ring.template announce<STAGES - BEHIND - 2>(tile + 1);
-        ring.fill(tile - BEHIND + STAGES);
+#pragma unroll
+        for (int k = 0; k < 4 * PANELS; k++)
+            product<0, 0>(s, own_rows + k / 4 * (ROWS * ROW_BYTES >> 4) + k % 4 * STEP_ALONG,
+                          keys_at + k / 4 * (TILE_BYTES >> 4) + k % 4 * STEP_ALONG, k > 0);
+        products_commit();
+    };
+    auto multiply_values = [&](int tile, const u32 (&p)[TILE / 4]) {
+        const u64 values_at =
+            stages_at + tile % STAGES * (Plan::STAGE_BYTES >> 4) + (Plan::KEY_BYTES >> 4);
+#pragma unroll
+        for (int panel = 0; panel < PANELS; panel++) {
+#pragma unroll
+            for (int k = 0; k < TILE / 16; k++)
+                product<1>(o[panel], p + 4 * k,
+                           values_at + panel * (TILE_BYTES >> 4) + k * STEP_ACROSS, 1);
+        }
+        products_commit();
+    };
+    auto take = [&](int tile, const u32 (&last)[TILE / 4], u32 (&next)[TILE / 4]) {
+        multiply_scores(tile);
+        multiply_values(tile - 1, last);
+        if (!SHORT) {
+            if (threadIdx.x == 0) fill(tile - BEHIND + STAGES);
+            __syncwarp();
+        }
+        look(tile);
         products_wait<1>();
         hold(s);
         hide(tile);
-        softmax.apply(s, unit);
+        softmax.proceed(s, next, unit);
         // The branch comes after the exponentials: in one block with them, the compiler would wait
         // first. Both ways wait, with texts that differ so that they stay apart.
-        hold(s);
         if (softmax.rescale) {
             asm volatile("wgmma.wait_group.sync.aligned 0; // then scale" ::: "memory");
-            hold(o);
+            hold_output();
 #pragma unroll
-            for (int i = 0; i < 32; i++) o[i] *= softmax.factor[i >> 1 & 1];
+            for (int i = 0; i < 32 * PANELS; i++) o[i / 32][i % 32] *= softmax.factor[i >> 1 & 1];
         } else {
             products_wait<0>();
-            hold(o);
+            hold_output();
         }
-        ring.release(tile - 1);
-        pack();
-    }
-    hold(o);
-    products_begin();
-    values(tiles - 1);
-    products_wait<0>();
-    hold(o);
+        if (!SHORT && lane == 0)
+            barrier_arrive(base + Plan::EMPTIED_AT + 8 * ((tile - 1) % STAGES));
+    };
+    auto finish = [&](int tile, const u32 (&last)[TILE / 4]) {
+        hold_output();
+        products_begin();
+        multiply_values(tile, last);
+        products_wait<0>();
+        hold_output();
+    };
 
-    float inverse[2];
+#pragma unroll 1
+    do {
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float sum = softmax.sum[half];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        inverse[half] = sum > 0.0f ? 1.0f / sum : 0.0f;
-        int row = thread / 32 * 16 + lane / 4 + half * 8;
-        if (lane % 4 == 0 && row < rows)
-            a.logarithm[((i64)group * a.heads + head) * a.queries + first_row + row] =
-                sum > 0.0f ? (softmax.maximum[half] + log2f(sum)) * 0.6931471805599453f
-                           : MINUS_INFINITY;
-    }
-    // The rows of the queries hold the output on its way: nobody multiplies them any more.
-    named_barrier(1 + warpgroup, 128);
-    write_rows(o, inverse[0], inverse[1], own, thread / 32 * 16,
-               a.output + ((i64)group * a.queries + first_row) * a.output_stride + head * 64,
-               a.output_stride, rows);
+        for (int i = 0; i < 32 * PANELS; i++) o[i / 32][i % 32] = 0.0f;
+        multiply_scores(0);
+        look(0);
+        products_wait<0>();
+        hold(s);
+        hide(0);
+        softmax.begin(s, even, unit);
+        int tile = 1;
+        for (; tile + 1 < tiles; tile += 2) {
+            take(tile, even, odd);
+            take(tile + 1, odd, even);
+        }
+        if (tile < tiles) {
+            take(tile, even, odd);
+            finish(tile, odd);
+        } else {
+            finish(tile - 1, even);
+        }
+
+        const int first_row = row_block * ROWS + warpgroup * 64, rows = queries - first_row;
+        float inverse[2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float sum = softmax.sum[half];
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            inverse[half] = sum > 0.0f ? 1.0f / sum : 0.0f;
+            const int row = warp * 16 + lane / 4 + half * 8;
+            if (lane % 4 == 0 && row < rows)
+                a.logarithm[(i64)pair * queries + first_row + row] =
+                    sum > 0.0f ? (softmax.maximum[half] + log2f(sum)) * 0.6931471805599453f
+                               : MINUS_INFINITY;
+        }
+        // The rows of the queries take the output on its way: nobody multiplies them any more.
+        named_barrier(1 + warpgroup, 128);
+#pragma unroll
+        for (int panel = 0; panel < PANELS; panel++)
+            write_rows(o[panel], inverse[0], inverse[1], own + panel * ROWS * ROW_BYTES, warp * 16,
+                       a.output + ((i64)group * queries + first_row) * a.output_stride +
+                           head * CHANNELS + panel * 64,
+                       a.output_stride, rows);
+        if (!SHORT || ++row_block == row_blocks) return;
+        own += Plan::BLOCK_BYTES, own_rows += Plan::BLOCK_BYTES >> 4;
+        barrier_wait(base + Plan::EMPTIED_AT, 0);
+    } while (true);
 }
 
-#define ATTENTION_FORWARD(NAME, CONSUMERS, TILE, STAGES, RESIDENT)                                  \
-    extern "C" __global__ void __launch_bounds__(CONSUMERS * 128, RESIDENT)                         \
-        NAME(const bf16 *query, const bf16 *key, const bf16 *value, bf16 *output,                  \
-             float *logarithm, const float *key_mask, int groups, int heads, int queries,          \
-             int keys, i64 query_stride, i64 key_stride, i64 output_stride, float scale) {         \
-        Forward arguments = {query,        key,        value,         output, logarithm,           \
-                             key_mask,     groups,     heads,         queries, keys,               \
-                             query_stride, key_stride, output_stride, scale};                      \
-        attend<CONSUMERS, TILE, STAGES>(arguments);                                                 \
+#define ATTENTION_FORWARD(NAME, CHANNELS, WARPGROUPS, STAGES, SHORT, RESIDENT)                     \
+    extern "C" __global__ void __launch_bounds__(WARPGROUPS * 128, RESIDENT)                       \
+        NAME(const __grid_constant__ TensorMap query, const __grid_constant__ TensorMap key,       \
+             const __grid_constant__ TensorMap value, bf16 *output, float *logarithm,              \
+             const float *key_mask, int groups, int heads, int queries, int keys,                  \
+             i64 output_stride, float scale) {                                                     \
+        Forward arguments = {output,  logarithm, key_mask,      heads,                             \
+                             queries, keys,      output_stride, scale};                            \
+        attend<CHANNELS, WARPGROUPS, STAGES, SHORT>(arguments, query, key, value);                 \
     }
 
-ATTENTION_FORWARD(attention_forward_hopper_64, 2, 64, 5, 2)
+ATTENTION_FORWARD(attention_forward_hopper_64, 64, 2, 5, false, 2)
+ATTENTION_FORWARD(attention_forward_short_hopper_64, 64, 2, 4, true, 2)
+ATTENTION_FORWARD(attention_forward_hopper_128, 128, 3, 4, false, 1)

@@ -15,34 +15,64 @@ __device__ __forceinline__ void store_vector(bf16 *to, const float (&from)[1]) {
     *to = to_bf16(from[0]);
 }
 
+// N rows from `row` on, `slots` apart: all loads come before what waits for them.
+template <int N, typename T, int V>
+__device__ __forceinline__ void gated_rows(const T *x, const T *f, T *y, const float (&gate)[V],
+                                           i64 row, i64 slots, i64 width, i64 column) {
+    float base[N][V], branch[N][V];
+#pragma unroll
+    for (int index = 0; index < N; index++) {
+        i64 place = (row + index * slots) * width + column;
+        load_vector(x + place, base[index]);
+        load_vector(f + place, branch[index]);
+    }
+#pragma unroll
+    for (int index = 0; index < N; index++) {
+#pragma unroll
+        for (int step = 0; step < V; step++) base[index][step] += gate[step] * branch[index][step];
+        store_vector(y + (row + index * slots) * width + column, base[index]);
+    }
+}
+
 template <typename T, int V>
 __device__ __forceinline__ void gated_forward(const T *x, const T *f, const T *vectors, T *y,
                                               i64 parts, i64 gate_part, i64 width, i64 columns,
                                               i64 group_rows, i64 chunks, i64 chunk_rows) {
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
-    int slot = threadIdx.x / (int)columns, slots = blockDim.x / (int)columns;
+    i64 slots = blockDim.x / (int)columns;
     i64 column = ((i64)blockIdx.y * columns + threadIdx.x % (int)columns) * V;
     if (column >= width) return;
     float gate[V];
     load_vector(vectors + (chunk.group * parts + gate_part) * width + column, gate);
-    for (i64 row = chunk.first + slot; row < chunk.end; row += UNROLL * slots) {
-        float base[UNROLL][V], branch[UNROLL][V];
+    i64 row = chunk.first + threadIdx.x / (int)columns;
+    for (; row + (UNROLL - 1) * slots < chunk.end; row += UNROLL * slots)
+        gated_rows<UNROLL>(x, f, y, gate, row, slots, width, column);
+    for (; row < chunk.end; row += slots)
+        gated_rows<1>(x, f, y, gate, row, slots, width, column);
+}
+
+// df of N rows, written, added (where ADD) or not wanted (where null), and what they add to Σ d·f.
+template <int N, bool ADD, typename T, int V>
+__device__ __forceinline__ void gated_rows_backward(const T *upstream, const T *f, T *gradient,
+                                                    const float (&gate)[V], float (&sum)[V],
+                                                    i64 row, i64 slots, i64 width, i64 column) {
+    float d[N][V], branch[N][V], before[N][V];
 #pragma unroll
-        for (int index = 0; index < UNROLL; index++) {
-            i64 place = (row + index * slots) * width + column;
-            if (row + index * slots >= chunk.end) break;
-            load_vector(x + place, base[index]);
-            load_vector(f + place, branch[index]);
+    for (int index = 0; index < N; index++) {
+        i64 place = (row + index * slots) * width + column;
+        load_vector(upstream + place, d[index]);
+        load_vector(f + place, branch[index]);
+        if (ADD) load_vector(gradient + place, before[index]);
+    }
+#pragma unroll
+    for (int index = 0; index < N; index++) {
+#pragma unroll
+        for (int step = 0; step < V; step++) {
+            sum[step] += d[index][step] * branch[index][step];
+            d[index][step] *= gate[step];
+            if (ADD) d[index][step] += before[index][step];
         }
-#pragma unroll
-        for (int index = 0; index < UNROLL; index++) {
-            i64 place = (row + index * slots) * width + column;
-            if (row + index * slots >= chunk.end) break;
-#pragma unroll
-            for (int step = 0; step < V; step++)
-                base[index][step] += gate[step] * branch[index][step];
-            store_vector(y + place, base[index]);
-        }
+        if (gradient) store_vector(gradient + (row + index * slots) * width + column, d[index]);
     }
 }
 
@@ -55,7 +85,8 @@ __device__ __forceinline__ void gated_backward(const T *upstream, const T *f, co
                                                int accumulate) {
     __shared__ float scratch[256 * V];
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
-    int slot = threadIdx.x / (int)columns, slots = blockDim.x / (int)columns;
+    int slot = threadIdx.x / (int)columns;
+    i64 slots = blockDim.x / (int)columns;
     i64 column = ((i64)blockIdx.y * columns + threadIdx.x % (int)columns) * V;
     bool inside = column < width;
     float sum[V];
@@ -64,29 +95,18 @@ __device__ __forceinline__ void gated_backward(const T *upstream, const T *f, co
     if (inside) {
         float gate[V];
         load_vector(vectors + (chunk.group * parts + gate_part) * width + column, gate);
-        for (i64 row = chunk.first + slot; row < chunk.end; row += UNROLL * slots) {
-            float d[UNROLL][V], branch[UNROLL][V];
-#pragma unroll
-            for (int index = 0; index < UNROLL; index++) {
-                i64 place = (row + index * slots) * width + column;
-                if (row + index * slots >= chunk.end) break;
-                load_vector(upstream + place, d[index]);
-                load_vector(f + place, branch[index]);
-            }
-#pragma unroll
-            for (int index = 0; index < UNROLL; index++) {
-                i64 place = (row + index * slots) * width + column;
-                if (row + index * slots >= chunk.end) break;
-                float before[V];
-                if (accumulate && gradient) load_vector(gradient + place, before);
-#pragma unroll
-                for (int step = 0; step < V; step++) {
-                    sum[step] += d[index][step] * branch[index][step];
-                    d[index][step] *= gate[step];
-                    if (accumulate && gradient) d[index][step] += before[step];
-                }
-                if (gradient) store_vector(gradient + place, d[index]);
-            }
+        i64 row = chunk.first + slot;
+        if (accumulate && gradient) {
+            for (; row < chunk.end; row += slots)
+                gated_rows_backward<1, true>(upstream, f, gradient, gate, sum, row, slots, width,
+                                             column);
+        } else {
+            for (; row + (UNROLL - 1) * slots < chunk.end; row += UNROLL * slots)
+                gated_rows_backward<UNROLL, false>(upstream, f, gradient, gate, sum, row, slots,
+                                                   width, column);
+            for (; row < chunk.end; row += slots)
+                gated_rows_backward<1, false>(upstream, f, gradient, gate, sum, row, slots, width,
+                                              column);
         }
     }
 #pragma unroll
@@ -104,14 +124,13 @@ __device__ __forceinline__ void gated_backward(const T *upstream, const T *f, co
 // Adds the sums of the chunks to the gate's part in the gradient of the modulation.
 template <typename T>
 __device__ __forceinline__ void gated_finish(const float *partials, T *gradient, i64 parts,
-                                             i64 gate_part, i64 width, i64 chunks) {
-    __shared__ float scratch[1024];
-    ColumnTotal place = column_of_block(width);
-    bool inside = place.column < width;
+                                             i64 gate_part, i64 width, i64 chunks, i64 slices) {
+    ColumnTotal place = column_of_block(width, slices);
     const float *first = partials + place.group * chunks * width + place.column;
-    float sum = column_total(first, chunks, width, inside, scratch);
-    if (inside && place.slice == 0)
-        add_to(gradient + (place.group * parts + gate_part) * width + place.column, sum);
+    float sum[1];
+    column_totals(sum, place, place.column < width ? first : 0, chunks, width, 0);
+    if (place.column < width && place.slice == 0)
+        add_to(gradient + (place.group * parts + gate_part) * width + place.column, sum[0]);
 }
 
 #define GATED_WIDTH(suffix, T, V)                                                                  \
@@ -134,8 +153,8 @@ __device__ __forceinline__ void gated_finish(const float *partials, T *gradient,
     GATED_WIDTH(_any_##suffix, T, 1)                                                               \
     extern "C" __global__ void gated_residual_finish_##suffix(const float *partials, T *gradient,  \
                                                               i64 parts, i64 gate, i64 width,      \
-                                                              i64 chunks) {                        \
-        gated_finish(partials, gradient, parts, gate, width, chunks);                              \
+                                                              i64 chunks, i64 slices) {            \
+        gated_finish(partials, gradient, parts, gate, width, chunks, slices);                      \
     }
 
 GATED(f32, float)

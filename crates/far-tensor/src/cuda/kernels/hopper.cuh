@@ -98,33 +98,50 @@ __device__ __forceinline__ void publish_shared() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Copies 16 bytes to shared memory in the background, or writes zeros where `exists` is false (the
-// source is not read then).
-__device__ __forceinline__ void copy_chunk(u32 to, const void *from, bool exists) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                 "r"(exists ? 16 : 0)
+// A tensor map as the driver encodes it (cuTensorMapEncodeTiled), passed by value: bf16, rank 4,
+// sizes {channels of a head, heads, tokens, groups}, strides in bytes {2 · channels, 2 · stride,
+// 2 · stride · tokens} where a token begins `stride` elements after the one before, boxes of
+// {64, 1, 64, 1}, element strides of 1, no interleave, 128-byte swizzle, promotion to 256 bytes in
+// the second cache, zeros outside.
+struct alignas(64) TensorMap {
+    u64 opaque[16];
+};
+static const int BOX_ROWS = 64;
+
+// Begins to copy ROWS tokens of a head into a tile, or into one for each 64 channels, one after the
+// other; the bytes count toward `barrier`.
+template <int ROWS, int CHANNELS>
+__device__ __forceinline__ void copy_rows(u32 to, const TensorMap &map, u32 barrier, int head,
+                                          int token, int group) {
+#pragma unroll
+    for (int channel = 0; channel < CHANNELS; channel += 64) {
+#pragma unroll
+        for (int row = 0; row < ROWS; row += BOX_ROWS, to += BOX_ROWS * ROW_BYTES)
+            asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
+                         "bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                         "l"(&map), "r"(barrier), "r"(channel), "r"(head), "r"(token + row),
+                         "r"(group)
+                         : "memory");
+    }
+}
+// The same for consecutive bytes; addresses and count are multiples of 16.
+__device__ __forceinline__ void copy_bytes(u32 to, const void *from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes), "r"(barrier)
                  : "memory");
 }
-__device__ __forceinline__ void copies_commit() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
+// Begins to add consecutive floats in shared memory to device memory, one by one atomically.
+__device__ __forceinline__ void add_bytes(float *to, u32 from, u32 bytes) {
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;\n"
+                 "cp.async.bulk.commit_group;" ::"l"(to), "r"(from), "r"(bytes)
+                 : "memory");
 }
-template <int PENDING> __device__ __forceinline__ void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+// Waits until this thread's additions have read their source, or are complete.
+__device__ __forceinline__ void additions_read() {
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
-
-// Copies rows of 64 channels into a tile with `THREADS` threads; rows from `count` on become zero.
-template <int ROWS, int THREADS>
-__device__ __forceinline__ void copy_tile(u32 to, const bf16 *from, i64 stride, int count,
-                                          int thread) {
-    int first = thread / 8, chunk = thread % 8;
-    const bf16 *source = from + first * stride + chunk * 8;
-#pragma unroll
-    for (int step = 0; step < (ROWS * 8 + THREADS - 1) / THREADS; step++) {
-        int row = first + step * (THREADS / 8);
-        if (ROWS * 8 % THREADS == 0 || row < ROWS)
-            copy_chunk(to + swizzled(row, chunk), source, row < count);
-        source += THREADS / 8 * stride;
-    }
+__device__ __forceinline__ void additions_done() {
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
 // A barrier in shared memory that `arrivals` threads complete.
@@ -134,6 +151,12 @@ __device__ __forceinline__ void barrier_begin(u32 barrier, u32 arrivals) {
 }
 __device__ __forceinline__ void barrier_arrive(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Arrives, and makes the completion wait for as many bytes of copies too.
+__device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                 "r"(bytes)
+                 : "memory");
 }
 // Waits for the completion whose number is even (parity 0) or odd (parity 1).
 __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
@@ -152,9 +175,12 @@ __device__ __forceinline__ void named_barrier(int number, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-__device__ __forceinline__ void store_shared(u32 address, u32 value) {
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+// The number of the thread's warpgroup, from lane 0, so that the compiler knows it to be the same
+// in the whole warp.
+__device__ __forceinline__ int warpgroup_number() {
+    return __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
 }
+
 __device__ __forceinline__ void store_shared(u32 address, float value) {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
@@ -173,6 +199,17 @@ __device__ __forceinline__ float2 load_shared_pair(u32 address) {
                  : "r"(address)
                  : "memory");
     return value;
+}
+// Accumulators of a 64 × 64 product in an order of their own: of each warp 4,096 bytes, where lane l
+// has 16 bytes at 16 l of every 512.
+__device__ __forceinline__ void store_sums(u32 address, const float (&values)[32]) {
+    address += threadIdx.x % 128 / 32 * 4096 + threadIdx.x % 32 * 16;
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address + 512 * j),
+                     "f"(values[4 * j]), "f"(values[4 * j + 1]), "f"(values[4 * j + 2]),
+                     "f"(values[4 * j + 3])
+                     : "memory");
 }
 // Stores the accumulators of a warp's 16 × 16 products, as pairs, into a tile: lane l gives the
 // address of row l % 8 of the 8 × 8 block l / 8 (blocks down the rows first).
@@ -195,6 +232,7 @@ __device__ __forceinline__ void write_rows(float (&values)[32], float upper, flo
                                            int row, bf16 *to, i64 stride, int count) {
     int lane = threadIdx.x % 32;
     int place = row + lane % 16;
+    __syncwarp();
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         const float *v = values + 8 * step;

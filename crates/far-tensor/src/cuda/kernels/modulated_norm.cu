@@ -11,32 +11,33 @@
 const int BATCH = 4;
 const int MOST_WARPS = 16;
 
-// The sums over the threads of a block of N values each. Two calls in a row need different scratch:
-// a thread may be in the next call while another still reads what this one left.
+// The sums over the threads of a block of N values each, N a power of two. Each step of a warp halves
+// the values that a lane still has to add, so that N sums cost little more than one. Two calls in a
+// row need different scratch: a thread may be in the next one while another still reads.
 template <int N> __device__ __forceinline__ void block_sums(float (&values)[N], float *scratch) {
+    int lane = threadIdx.x % 32, offset = 16;
 #pragma unroll
-    for (int index = 0; index < N; index++) values[index] = warp_sum(values[index]);
-    int warps = (blockDim.x + 31) / 32;
-    if (warps == 1) return;
-    if (threadIdx.x % 32 == 0)
+    for (int half = N / 2; half > 0; half /= 2, offset /= 2) {
+        bool upper = lane & offset;
 #pragma unroll
-        for (int index = 0; index < N; index++) scratch[threadIdx.x / 32 * N + index] = values[index];
+        for (int index = 0; index < half; index++) {
+            float kept = upper ? values[index + half] : values[index];
+            float given = upper ? values[index] : values[index + half];
+            values[index] = kept + __shfl_xor_sync(0xffffffffu, given, offset);
+        }
+    }
+    const int sharing = 32 / N;
+#pragma unroll
+    for (int step = sharing / 2; step > 0; step /= 2)
+        values[0] += __shfl_xor_sync(0xffffffffu, values[0], step);
+    if (lane % sharing == 0) scratch[threadIdx.x / 32 * N + lane / sharing] = values[0];
     __syncthreads();
 #pragma unroll
     for (int index = 0; index < N; index++) values[index] = scratch[index];
+    int warps = blockDim.x / 32;
     for (int warp = 1; warp < warps; warp++)
 #pragma unroll
         for (int index = 0; index < N; index++) values[index] += scratch[warp * N + index];
-}
-
-template <typename T> __device__ __forceinline__ uint4 load_raw(const T *from, bool inside) {
-    return inside ? *(const uint4 *)from : make_uint4(0, 0, 0, 0);
-}
-
-// Keeps the compiler from carrying the unpacked numbers over from where they were last used: the
-// registers are worth more than unpacking again.
-__device__ __forceinline__ void stay_packed(uint4 &raw) {
-    asm volatile("" : "+r"(raw.x), "+r"(raw.y), "+r"(raw.z), "+r"(raw.w));
 }
 
 // f and β(1 + scale) + shift of one column; `shift` and `scale` point to the vectors of the group.
@@ -67,7 +68,7 @@ __device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics
                                              i64 scale_part, i64 width, i64 group_rows, i64 chunks,
                                              i64 chunk_rows, float epsilon) {
     const int V = Vector<T>::width;
-    __shared__ float scratch[2][MOST_WARPS * BATCH];
+    __shared__ __align__(16) float scratch[2][MOST_WARPS * BATCH];
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
     i64 column = (i64)threadIdx.x * V;
     bool inside = column < width;
@@ -80,13 +81,21 @@ __device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics
         offset[step] = inside ? offset_of(beta, shift, scale, column + step) : 0.0f;
     }
     float share = 1.0f / (float)width;
+    uint4 next[BATCH];
+#pragma unroll
+    for (int index = 0; index < BATCH; index++)
+        next[index] = load_raw(x + (chunk.first + index) * width + column,
+                               inside && chunk.first + index < chunk.end);
     for (i64 row = chunk.first; row < chunk.end; row += BATCH) {
         uint4 raw[BATCH];
         float mean[BATCH], inverse[BATCH];
+        // The next rows are under way while these are worked on.
 #pragma unroll
-        for (int index = 0; index < BATCH; index++)
-            raw[index] = load_raw(x + (row + index) * width + column,
-                                  inside && row + index < chunk.end);
+        for (int index = 0; index < BATCH; index++) {
+            raw[index] = next[index];
+            i64 ahead = row + BATCH + index;
+            next[index] = load_raw(x + ahead * width + column, inside && ahead < chunk.end);
+        }
 #pragma unroll
         for (int index = 0; index < BATCH; index++) {
             float values[V];
@@ -141,7 +150,7 @@ __device__ __forceinline__ void norm_backward(const T *upstream, const T *x,
                                               i64 width, i64 group_rows, i64 chunks,
                                               i64 chunk_rows, int accumulate) {
     const int V = Vector<T>::width;
-    __shared__ float scratch[2][MOST_WARPS * 2 * BATCH];
+    __shared__ __align__(16) float scratch[2][MOST_WARPS * 2 * BATCH];
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
     i64 column = (i64)threadIdx.x * V;
     bool inside = column < width;
@@ -297,15 +306,14 @@ __device__ __forceinline__ void norm_finish(const float *partials, const float *
                                             const float *beta, const T *vectors, T *gradient,
                                             float *gamma_sums, float *beta_sums, i64 parts,
                                             i64 shift_part, i64 scale_part, i64 width,
-                                            i64 chunks) {
-    __shared__ float scratch[1024];
-    ColumnTotal place = column_of_block(width);
+                                            i64 chunks, i64 slices) {
+    ColumnTotal place = column_of_block(width, slices);
     i64 column = place.column;
-    bool inside = column < width;
     const float *first = partials + place.group * chunks * 2 * width + column;
-    float plain = column_total(first, chunks, 2 * width, inside, scratch);
-    float weighted = column_total(first + width, chunks, 2 * width, inside, scratch);
-    if (!inside || place.slice > 0) return;
+    float sums[2];
+    column_totals(sums, place, column < width ? first : 0, chunks, 2 * width, width);
+    if (column >= width || place.slice > 0) return;
+    float plain = sums[0], weighted = sums[1];
     const T *scale = vector_of(vectors, place.group, parts, scale_part, width);
     if (gradient) {
         T *target = gradient + place.group * parts * width + column;
@@ -356,9 +364,9 @@ __device__ __forceinline__ void norm_finish(const float *partials, const float *
     extern "C" __global__ void modulated_norm_finish_##suffix(                                     \
         const float *partials, const float *gamma, const float *beta, const T *vectors,            \
         T *gradient, float *gamma_sums, float *beta_sums, i64 parts, i64 shift, i64 scale,         \
-        i64 width, i64 chunks) {                                                                   \
+        i64 width, i64 chunks, i64 slices) {                                                       \
         norm_finish(partials, gamma, beta, vectors, gradient, gamma_sums, beta_sums, parts, shift, \
-                    scale, width, chunks);                                                         \
+                    scale, width, chunks, slices);                                                 \
     }
 
 NORM(f32, float)

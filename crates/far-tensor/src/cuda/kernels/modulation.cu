@@ -15,38 +15,48 @@ __device__ __forceinline__ Chunk chunk_of_block(i64 group_rows, i64 chunks, i64 
     return chunk;
 }
 
-// The place of a thread in a sum over chunks: a block takes 32 columns of one group, each of its
-// warps every so many chunks.
+// The place of a thread in a sum over chunks: a block takes some columns of one group, in `slices`
+// that each add up every so many chunks.
 struct ColumnTotal {
     i64 group, column;
-    int slice;
+    int slice, columns;
 };
 
-__device__ __forceinline__ ColumnTotal column_of_block(i64 width) {
-    i64 tiles = (width + 31) / 32;
+__device__ __forceinline__ ColumnTotal column_of_block(i64 width, int slices) {
     ColumnTotal place;
+    place.columns = blockDim.x / slices;
+    i64 tiles = (width + place.columns - 1) / place.columns;
     place.group = blockIdx.x / tiles;
-    place.column = blockIdx.x % tiles * 32 + threadIdx.x % 32;
-    place.slice = threadIdx.x / 32;
+    place.column = blockIdx.x % tiles * place.columns + threadIdx.x % place.columns;
+    place.slice = threadIdx.x / place.columns;
     return place;
 }
 
-// Σ over the chunks of values[chunk · stride], for the threads of slice 0; `scratch` holds a float
-// per thread. `inside` is false for threads past the last column.
-__device__ __forceinline__ float column_total(const float *values, i64 chunks, i64 stride,
-                                              bool inside, float *scratch) {
-    int slices = blockDim.x / 32, slice = threadIdx.x / 32;
-    float sum = 0.0f;
-    if (inside) {
+// sums[k] ← Σ over the chunks of values[chunk · stride + k · apart], for the threads of slice 0;
+// threads past the last column have null `values`.
+template <int N>
+__device__ __forceinline__ void column_totals(float (&sums)[N], const ColumnTotal &place,
+                                              const float *values, i64 chunks, i64 stride,
+                                              i64 apart) {
+    __shared__ float scratch[1024 * N];
+    int slices = blockDim.x / place.columns;
+#pragma unroll
+    for (int which = 0; which < N; which++) sums[which] = 0.0f;
+    if (values)
 #pragma unroll 4
-        for (i64 chunk = slice; chunk < chunks; chunk += slices) sum += values[chunk * stride];
-    }
-    scratch[threadIdx.x] = sum;
+        for (i64 chunk = place.slice; chunk < chunks; chunk += slices)
+#pragma unroll
+            for (int which = 0; which < N; which++)
+                sums[which] += values[chunk * stride + which * apart];
+    if (slices == 1) return;
+#pragma unroll
+    for (int which = 0; which < N; which++) scratch[threadIdx.x * N + which] = sums[which];
     __syncthreads();
-    if (slice == 0)
-        for (int other = 1; other < slices; other++) sum += scratch[32 * other + threadIdx.x];
-    __syncthreads();
-    return sum;
+    if (place.slice > 0) return;
+    for (int other = 1; other < slices; other++)
+#pragma unroll
+        for (int which = 0; which < N; which++)
+            sums[which] += scratch[(other * place.columns + threadIdx.x) * N + which];
 }
 
 // target ← target + value.

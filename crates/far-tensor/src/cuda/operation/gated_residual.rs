@@ -16,6 +16,10 @@ const THREADS: usize = 256;
 /// Rows that a thread has under way at once.
 const BATCH: usize = 4;
 
+/// Registers of a thread of the kernel that needs most, by which it is known how many blocks run at
+/// once.
+const REGISTERS: usize = 80;
+
 fn kernel(name: &'static str) -> Kernel {
     Kernel { program: &GATED_RESIDUAL, name }
 }
@@ -41,8 +45,8 @@ impl Layout {
         let slots = THREADS / columns;
         let groups = modulation.shape().extents()[0];
         let threads = columns * slots;
-        let sizes = [groups, rows / groups];
-        let dealt = Chunks::new(cuda.context().processors, sizes, threads * tiles, BATCH * slots);
+        let at_once = cuda.blocks_at_once(threads * tiles, REGISTERS);
+        let dealt = Chunks::new([groups, rows / groups], at_once, BATCH * slots);
         let launch = Launch { grid: [dealt.blocks(), tiles, 1], threads, shared: 0 };
         Self { dealt, columns, launch, vectors }
     }
@@ -160,9 +164,10 @@ impl GatedBackward {
             gradients.give_cuda(&self.f, taken)?;
         }
         with_modulation(cuda, gradients, &self.modulation, |gradient| {
+            let (launch, slices) = dealt.totals(width);
+            let (gate, chunks) = (self.gate, dealt.chunks);
             let arguments =
-                arguments![partials.pointer(), gradient, parts, self.gate, width, dealt.chunks];
-            let launch = dealt.finish(width);
+                arguments![partials.pointer(), gradient, parts, gate, width, chunks, slices];
             cuda.launch(kernel("gated_residual_finish"), element, launch, arguments)
         })
     }

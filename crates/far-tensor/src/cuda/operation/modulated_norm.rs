@@ -9,13 +9,16 @@ use crate::{Result, Tape, Tensor};
 
 programs! {
     /// Norms of rows.
-    MODULATED_NORM = "modulated_norm": "modulation.cu", "modulated_norm.cu";
+    MODULATED_NORM = "modulated_norm": "packed.cu", "modulation.cu", "modulated_norm.cu";
 }
 
 /// Rows that a block of the fast kernels holds at once.
 const BATCH: usize = 4;
 /// The most threads of the fast kernels, one for each 16-byte vector of a row.
 const MOST_THREADS: usize = 512;
+/// Registers of a thread of the fast kernels, by which it is known how many blocks run at once.
+const FORWARD_REGISTERS: usize = 88;
+const BACKWARD_REGISTERS: usize = 128;
 
 fn kernel(name: &'static str) -> Kernel {
     Kernel { program: &MODULATED_NORM, name }
@@ -73,9 +76,9 @@ impl Norm {
         (fits && aligned(addresses)).then_some(threads)
     }
 
-    fn chunks(&self, cuda: &Cuda, threads: usize) -> Chunks {
-        let sizes = [self.groups, self.group_rows()];
-        Chunks::new(cuda.context().processors, sizes, threads, BATCH)
+    fn chunks(&self, cuda: &Cuda, threads: usize, registers: usize) -> Chunks {
+        let at_once = cuda.blocks_at_once(threads, registers);
+        Chunks::new([self.groups, self.group_rows()], at_once, BATCH)
     }
 }
 
@@ -137,7 +140,7 @@ impl Norm {
             let launch = Launch::blocks(self.rows, 256);
             return cuda.launch(kernel("modulated_norm_forward_any"), element, launch, arguments);
         };
-        let dealt = self.chunks(cuda, threads);
+        let dealt = self.chunks(cuda, threads, FORWARD_REGISTERS);
         let arguments = arguments![
             x,
             y,
@@ -197,6 +200,7 @@ impl CudaBackward for NormBackward {
         let [gamma_sums, beta_sums] =
             sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer(), beta.pointer()]);
         let finish = |gradient: u64| {
+            let (launch, slices) = dealt.totals(width);
             let arguments = arguments![
                 partials.pointer(),
                 gamma,
@@ -209,9 +213,9 @@ impl CudaBackward for NormBackward {
                 shift,
                 scale,
                 width,
-                dealt.chunks
+                dealt.chunks,
+                slices
             ];
-            let launch = dealt.finish(width);
             cuda.launch(kernel("modulated_norm_finish"), element, launch, arguments)
         };
         let mut finished = false;
@@ -254,7 +258,7 @@ impl NormBackward {
         let (width, group_rows) = (norm.width, norm.group_rows());
         let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
         let fast = norm.threads(cuda, &[x, upstream, target]);
-        let dealt = norm.chunks(cuda, fast.unwrap_or(128));
+        let dealt = norm.chunks(cuda, fast.unwrap_or(128), BACKWARD_REGISTERS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * width)?;
         let sums = partials.pointer();

@@ -18,18 +18,10 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// About as many blocks of `threads` threads as a GPU with `processors` runs at once: what a block
-    /// prepares, and the partial sums that it leaves, should serve many rows. Blocks walk whole
-    /// batches of `batch` rows.
-    pub(super) fn new(
-        processors: usize,
-        [groups, group_rows]: [usize; 2],
-        threads: usize,
-        batch: usize,
-    ) -> Self {
-        const THREADS_AT_ONCE: usize = 768;
-        let blocks = processors * (THREADS_AT_ONCE / threads).clamp(1, 24);
-        let chunks = (blocks / groups).clamp(1, group_rows.div_ceil(batch).max(1));
+    /// About as many blocks as a GPU runs at once, which is `at_once`: what a block prepares, and the
+    /// partial sums that it leaves, should serve many rows. Blocks walk batches of `batch` rows.
+    pub(super) fn new([groups, group_rows]: [usize; 2], at_once: usize, batch: usize) -> Self {
+        let chunks = (at_once / groups).clamp(1, group_rows.div_ceil(batch).max(1));
         let chunk_rows = group_rows.div_ceil(chunks).next_multiple_of(batch).max(1);
         Self { groups, group_rows, chunks: group_rows.div_ceil(chunk_rows).max(1), chunk_rows }
     }
@@ -39,10 +31,28 @@ impl Chunks {
         self.groups * self.chunks
     }
 
-    /// The launch that adds up the partial sums of each group: 32 columns per block.
-    pub(super) fn finish(&self, width: usize) -> Launch {
-        let warps = if self.chunks > 64 { 32 } else { 8 };
-        Launch::blocks(self.groups * width.div_ceil(32), 32 * warps)
+    /// The launch that adds up the partial sums of each group.
+    pub(super) fn totals(&self, width: usize) -> (Launch, usize) {
+        totals(self.groups, self.chunks, width)
+    }
+}
+
+/// The launch that adds up `parts` rows of `width` partial sums for each group, and into how many
+/// slices its blocks divide the parts.
+pub(super) fn totals(groups: usize, parts: usize, width: usize) -> (Launch, usize) {
+    let (threads, slices) = match parts {
+        129.. => (1024, 32),
+        _ => (256, (parts / 4).max(1).next_power_of_two().min(8)),
+    };
+    (Launch::blocks(groups * width.div_ceil(threads / slices), threads), slices)
+}
+
+impl Cuda {
+    /// How many blocks of `threads` threads with `registers` registers each run at once.
+    pub(super) fn blocks_at_once(&self, threads: usize, registers: usize) -> usize {
+        const REGISTERS: usize = 65_536;
+        const MOST_BLOCKS: usize = 24;
+        self.context().processors * (REGISTERS / registers / threads).clamp(1, MOST_BLOCKS)
     }
 }
 
@@ -76,9 +86,9 @@ mod tests {
     proptest! {
         #[test]
         fn chunks_cover_each_group_once(
-            groups in 1usize..300, group_rows in 0usize..3000, threads in 1usize..20, batch in 1usize..5,
+            groups in 1usize..300, group_rows in 0usize..3000, at_once in 1usize..2000, batch in 1usize..5,
         ) {
-            let dealt = Chunks::new(132, [groups, group_rows], 32 * threads, batch);
+            let dealt = Chunks::new([groups, group_rows], at_once, batch);
             prop_assert!(dealt.chunk_rows.is_multiple_of(batch));
             prop_assert!(dealt.chunks * dealt.chunk_rows >= group_rows);
             prop_assert!((dealt.chunks - 1) * dealt.chunk_rows < group_rows.max(1));
@@ -87,9 +97,8 @@ mod tests {
 
     #[test]
     fn a_training_step_fills_the_gpu_once() {
-        let dealt = Chunks::new(132, [32, 1280], 96, 4);
-        let expected = Chunks { groups: 32, group_rows: 1280, chunks: 32, chunk_rows: 40 };
+        let dealt = Chunks::new([32, 1280], 660, 4);
+        let expected = Chunks { groups: 32, group_rows: 1280, chunks: 20, chunk_rows: 64 };
         assert_eq!(dealt, expected);
-        assert!(dealt.blocks() <= 8 * 132);
     }
 }

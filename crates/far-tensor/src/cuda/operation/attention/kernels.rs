@@ -17,10 +17,6 @@ programs! {
     HOPPER_BACKWARD = "attention_hopper_backward": "hopper.cuh", "attention_hopper_backward.cu";
 }
 
-/// Rows of a block of Hopper's forward, its threads and its shared memory.
-pub(super) const HOPPER_FORWARD_BLOCK: [usize; 3] = [128, 256, 100_688];
-/// Keys of a block of Hopper's backward, its threads and its shared memory.
-pub(super) const HOPPER_BACKWARD_BLOCK: [usize; 3] = [128, 256, 200_704];
 /// Queries of a block of the tensor cores' forward, and its threads.
 pub(super) const TENSOR_CORE_FORWARD: [usize; 2] = [128, 128];
 

@@ -1,0 +1,131 @@
+//! The way of contexts through the network, as far as it does not depend on the noise.
+
+use crate::context::ContextBatch;
+use crate::dit::{Entered, Grouping};
+use crate::dit_config::ContextAttention;
+use crate::dit_network::DitNetwork;
+use crate::shared_row::Places;
+use far_tensor::{Parameters, Result, Tape, Tensor};
+use std::ops::Range;
+
+/// What the contexts of n predictions leave for their targets, whatever the noise.
+pub(crate) struct ContextState {
+    /// The part of the targets' condition that the noise does not change, [n, D].
+    pub(crate) goal: Tensor,
+    /// Which tokens can be read, [n, (2 + K)·T] in the order target, current, slots; `None`: all.
+    pub(crate) mask: Option<Tensor>,
+    pub(crate) rest: Rest,
+}
+
+/// How far a context comes without its target.
+pub(crate) enum Rest {
+    /// Through all blocks: its keys and values in each over all frames, [n, (1 + K)·T, 2·D].
+    Keys(Vec<Tensor>),
+    /// Into block 1, as frames [n·(1 + K), …], with its modulations in the blocks from 2 to the last
+    /// over all frames.
+    Tokens { entered: Box<Entered>, modulations: Vec<Tensor> },
+}
+
+impl DitNetwork {
+    /// The latents of some context frames as a tensor [frames, T, P].
+    fn context_tokens(&self, contexts: &ContextBatch, frames: &[usize]) -> Result<Tensor> {
+        let mut values = Vec::with_capacity(frames.len() * self.shape.elements());
+        frames.iter().for_each(|frame| values.extend_from_slice(contexts.frame(*frame).0));
+        Tensor::from_slice(&values, [frames.len(), self.shape.tokens(), self.shape.token_width()])
+    }
+
+    /// Which tokens of target, current and slots can be read: [n, (2 + K)·T], or `None` for all.
+    fn mask(&self, contexts: &ContextBatch, range: Range<usize>) -> Result<Option<Tensor>> {
+        let (slots, tokens, count) = (contexts.slots(), self.shape.tokens(), range.len());
+        let present = &contexts.present()[range.start * slots..range.end * slots];
+        if present.iter().all(|present| *present) {
+            return Ok(None);
+        }
+        let mut mask = Vec::with_capacity(count * (2 + slots) * tokens);
+        for present in present.chunks_exact(slots) {
+            mask.resize(mask.len() + 2 * tokens, 1.0);
+            for present in present {
+                mask.resize(mask.len() + tokens, f32::from(*present));
+            }
+        }
+        Ok(Some(Tensor::from_slice(&mask, [count, (2 + slots) * tokens])?))
+    }
+
+    /// The way of some predictions' contexts, as far as it does not depend on the noise.
+    pub(crate) fn read_context(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        range: Range<usize>,
+    ) -> Result<ContextState> {
+        let frames = 1 + contexts.slots();
+        let start = range.start * frames;
+        let same = |a, b| contexts.frame(start + a) == contexts.frame(start + b);
+        let (mut distinct, places) = Places::distinct(range.len() * frames, frames, same);
+        distinct.iter_mut().for_each(|frame| *frame += start);
+        let x = self.context_tokens(contexts, &distinct)?;
+        let x = self.embed(tape, parameters, &x)?;
+        let condition = self.embedding.context(tape, parameters, contexts, &distinct)?;
+        let grouping = Grouping { groups: distinct.len(), key_mask: None };
+        let x = self.blocks[0].forward(tape, parameters, &x, &condition, grouping)?;
+
+        let count = range.len();
+        let goal = self.embedding.goal(tape, parameters, contexts, range.clone())?;
+        let mask = self.mask(contexts, range)?;
+        let modulations = self.blocks[1..=self.last()]
+            .iter()
+            .map(|block| block.modulate(tape, parameters, &condition));
+        let mut modulations = modulations.collect::<Result<Vec<_>>>()?;
+        if self.last() == 1 {
+            // The only block over all frames: its keys are all that a context leaves.
+            let keys = self.blocks[1].keys(tape, parameters, &x, &modulations[0])?;
+            let keys = places.spread(tape, &keys)?;
+            let rest = Rest::Keys(vec![self.keys_of(&keys, count)?]);
+            return Ok(ContextState { goal, mask, rest });
+        }
+        let entered = self.blocks[1].enter(tape, parameters, &x, modulations.remove(0))?;
+        let entered = entered.map(|part| places.spread(tape, part))?;
+        let modulations = modulations.iter().map(|modulation| places.spread(tape, modulation));
+        let modulations = modulations.collect::<Result<Vec<_>>>()?;
+        let rest = match self.config.attention {
+            ContextAttention::Joint => Rest::Tokens { entered: Box::new(entered), modulations },
+            ContextAttention::ContextFirst => Rest::Keys(self.context_first(
+                tape,
+                parameters,
+                entered,
+                &modulations,
+                count,
+                mask.as_ref(),
+            )?),
+        };
+        Ok(ContextState { goal, mask, rest })
+    }
+
+    /// The way of contexts that have entered block 1 without their targets: keys and values in every
+    /// block over all frames.
+    fn context_first(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        entered: Entered,
+        modulations: &[Tensor],
+        count: usize,
+        mask: Option<&Tensor>,
+    ) -> Result<Vec<Tensor>> {
+        let (width, target) = (self.config.width, self.shape.tokens());
+        let mask = mask.map(|mask| tape.slice(mask, 1, target..mask.shape().last())).transpose()?;
+        let grouping = Grouping { groups: count, key_mask: mask.as_ref() };
+        let (last, before) = modulations.split_last().expect("a second block over all frames");
+        let mut keys = Vec::with_capacity(self.blocks.len() / 2);
+        let keep = |tape: &mut Tape, entered: &Entered| {
+            let own = tape.slice(&entered.qkv, 2, width..3 * width)?;
+            keys.push(self.keys_of(&own, count)?);
+            Ok(())
+        };
+        let x = self.together(tape, parameters, entered, before, grouping, keep)?;
+        let own = self.blocks[self.last()].keys(tape, parameters, &x, last)?;
+        keys.push(self.keys_of(&own, count)?);
+        Ok(keys)
+    }
+}

@@ -1,0 +1,102 @@
+//! The settings of the world model's network.
+
+use crate::Error;
+use far_tensor::Prediction;
+use serde::{Deserialize, Serialize};
+
+/// Who reads whom in attention over all frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContextAttention {
+    /// Every frame reads every other. Paper.
+    #[default]
+    Joint,
+    /// Context frames read each other; the target reads all.
+    ContextFirst,
+}
+
+/// What the network predicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PredictionKind {
+    /// The noise ε. Paper.
+    #[default]
+    Noise,
+    /// The velocity √ᾱ·ε − √(1−ᾱ)·x_0; learns much faster in short runs.
+    Velocity,
+}
+
+impl From<PredictionKind> for Prediction {
+    fn from(kind: PredictionKind) -> Self {
+        match kind {
+            PredictionKind::Noise => Self::Noise,
+            PredictionKind::Velocity => Self::Velocity,
+        }
+    }
+}
+
+/// The settings of the network; the defaults are the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DitConfig {
+    /// Blocks in all, every second one over all frames. Paper: 12; whether that counts pairs it does
+    /// not say.
+    pub depth: usize,
+    /// Channels of a token. Paper: 768.
+    pub width: usize,
+    /// Heads. Paper: 12.
+    pub heads: usize,
+    /// Who reads whom.
+    pub attention: ContextAttention,
+    /// What is predicted.
+    pub prediction: PredictionKind,
+    /// Whether the network also learns the variance of each step, by the variational bound. Paper:
+    /// yes.
+    pub learned_variance: bool,
+    /// Weight of the bound in the loss. DiT: 1.
+    pub bound_weight: f32,
+    /// Whether frames know their pose from the goal as well as from the present.
+    pub goal_relative: bool,
+    /// Whether queries and keys are normalized per head, as in VGGT.
+    pub query_key_norm: bool,
+}
+
+impl Default for DitConfig {
+    fn default() -> Self {
+        Self {
+            depth: 12,
+            width: 768,
+            heads: 12,
+            attention: ContextAttention::Joint,
+            prediction: PredictionKind::Noise,
+            learned_variance: true,
+            bound_weight: 1.0,
+            goal_relative: true,
+            query_key_norm: true,
+        }
+    }
+}
+
+impl DitConfig {
+    /// Checks that the sizes make a network.
+    ///
+    /// # Errors
+    /// Naming the setting that does not.
+    pub fn check(&self) -> crate::Result<()> {
+        let wrong =
+            |setting, reason: &str| Err(Error::Setting { setting, reason: reason.to_owned() });
+        if self.depth < 2 {
+            return wrong("world_model.depth", "two blocks are needed to read a context");
+        }
+        if self.heads == 0 || !self.width.is_multiple_of(self.heads) {
+            return wrong("world_model.heads", "they must divide the width");
+        }
+        if !self.width.is_multiple_of(4) || self.width == 0 {
+            return wrong("world_model.width", "it must be a positive multiple of 4");
+        }
+        if !(self.bound_weight >= 0.0 && self.bound_weight.is_finite()) {
+            return wrong("world_model.bound_weight", "it must be zero or more");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! The way of noisy targets through the network.
+
+use crate::context_state::{ContextState, Rest};
+use crate::dit::{Entered, Grouping};
+use crate::dit_network::{DitNetwork, repeat};
+use crate::shared_row::Places;
+use far_tensor::{Modulation, Parameters, Result, Tape, Tensor};
+
+/// Noisy versions of the targets of n predictions, S for each. Predictions whose targets are told the
+/// same and meet the same noise share one: m versions in all, at most n·S.
+pub(crate) struct NoisyTargets<'a> {
+    /// The noisy latents, [m, T, P].
+    pub latents: &'a Tensor,
+    /// Their diffusion times, `[m]`.
+    pub timesteps: &'a [f32],
+    /// Of each, a prediction that it is a target of, `[m]`.
+    pub predictions: Places,
+    /// Which of them each draw of each prediction is, [n, S].
+    pub draws: Places,
+}
+
+impl<'a> NoisyTargets<'a> {
+    /// One noisy target for each prediction.
+    pub(crate) fn apart(latents: &'a Tensor, timesteps: &'a [f32]) -> Self {
+        let places = Places::apart(timesteps.len());
+        Self { latents, timesteps, predictions: places.clone(), draws: places }
+    }
+}
+
+impl DitNetwork {
+    /// The network's output for S noisy targets of each of n predictions, whose contexts left
+    /// `state`: [n·S, T, P], or 2·P where the variance is learned.
+    pub(crate) fn target(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        state: &ContextState,
+        noisy: &NoisyTargets<'_>,
+    ) -> Result<Tensor> {
+        let NoisyTargets { latents, timesteps, predictions, draws: places } = noisy;
+        let goal = predictions.spread(tape, &state.goal)?;
+        let condition = self.embedding.target(tape, parameters, &goal, timesteps)?;
+        let x = self.embed(tape, parameters, latents)?;
+        let grouping = Grouping { groups: timesteps.len(), key_mask: None };
+        let x = self.blocks[0].forward(tape, parameters, &x, &condition, grouping)?;
+        let modulation = self.blocks[1].modulate(tape, parameters, &condition)?;
+        let entered = self.blocks[1].enter(tape, parameters, &x, modulation)?;
+        // From here on every draw of every prediction goes its own way.
+        let entered = entered.map(|part| places.spread(tape, part))?;
+
+        let count = state.goal.shape().rows();
+        let (samples, draws) = (places.count(), places.count() / count);
+        let mask = state.mask.as_ref().map(|mask| repeat(tape, mask, count, draws)).transpose()?;
+        let grouping = Grouping { groups: samples, key_mask: mask.as_ref() };
+        let passage = Passage { network: self, parameters, condition, places, count, grouping };
+        let x = match &state.rest {
+            Rest::Keys(keys) => passage.read(tape, 1, entered, keys, draws)?,
+            Rest::Tokens { entered: context, modulations } => {
+                let (entered, keys) = passage.join(tape, &entered, context, modulations)?;
+                passage.read(tape, self.last(), entered, &[keys], 1)?
+            }
+        };
+        passage.finish(tape, &x)
+    }
+}
+
+/// What the targets of n·S samples have with them behind block 0.
+struct Passage<'a> {
+    network: &'a DitNetwork,
+    parameters: &'a Parameters,
+    /// SiLU(c) of the noisy targets, [m, D].
+    condition: Tensor,
+    /// Which noisy target each sample is.
+    places: &'a Places,
+    /// Predictions n.
+    count: usize,
+    /// One group per sample; keys are those of target, current and slots.
+    grouping: Grouping<'a>,
+}
+
+impl Passage<'_> {
+    /// Shifts, scales and gates in a block, [n·S, 6, D].
+    fn modulate(&self, tape: &mut Tape, index: usize) -> Result<Tensor> {
+        let block = &self.network.blocks[index];
+        let modulation = block.modulate(tape, self.parameters, &self.condition)?;
+        self.places.spread(tape, &modulation)
+    }
+
+    fn enter(&self, tape: &mut Tape, index: usize, x: &Tensor) -> Result<Entered> {
+        let modulation = self.modulate(tape, index)?;
+        self.network.blocks[index].enter(tape, self.parameters, x, modulation)
+    }
+
+    /// Puts a frame of each sample [n·S, …] before the other frames of its prediction [n·f, …]:
+    /// [n·S·(1 + f), …].
+    fn before(&self, tape: &mut Tape, frame: &Tensor, others: &Tensor) -> Result<Tensor> {
+        let samples = self.places.count();
+        let others = repeat(tape, others, self.count, samples / self.count)?;
+        let mut extents = others.shape().extents().to_vec();
+        extents[0] += samples;
+        let [frame, others] =
+            [frame, &others].map(|part| part.reshape([samples, part.shape().elements() / samples]));
+        tape.concat(&[&frame?, &others?], 1)?.reshape(&extents[..])
+    }
+
+    /// Joint attention: targets and contexts together from block 1 to the last block over all
+    /// frames. There the targets enter, and of the contexts only their keys are left.
+    fn join(
+        &self,
+        tape: &mut Tape,
+        target: &Entered,
+        context: &Entered,
+        modulations: &[Tensor],
+    ) -> Result<(Entered, Tensor)> {
+        let (samples, last) = (self.places.count(), self.network.last());
+        let entered = Entered {
+            x: self.before(tape, &target.x, &context.x)?,
+            modulation: self.before(tape, &target.modulation, &context.modulation)?,
+            qkv: self.before(tape, &target.qkv, &context.qkv)?,
+        };
+        let mut joined = Vec::with_capacity(modulations.len());
+        for index in 2..last {
+            let own = self.modulate(tape, index)?;
+            joined.push(self.before(tape, &own, &modulations[index - 2])?);
+        }
+        let (network, parameters) = (self.network, self.parameters);
+        let unseen = |_: &mut Tape, _: &Entered| Ok(());
+        let x = network.together(tape, parameters, entered, &joined, self.grouping, unseen)?;
+        let (tokens, width) = (network.shape.tokens(), x.shape().last());
+        let all = x.shape().rows() / samples;
+        let x = x.reshape([samples, all, width])?;
+        let context = tape.slice(&x, 1, tokens..all)?;
+        let modulation = repeat(tape, &modulations[last - 2], self.count, samples / self.count)?;
+        let keys = network.blocks[last].keys(tape, parameters, &context, &modulation)?;
+        let target = tape.slice(&x, 1, 0..tokens)?;
+        Ok((self.enter(tape, last, &target)?, keys))
+    }
+
+    /// Targets that have entered block `first`, which is over all frames, from there to the end. They
+    /// read the keys that their contexts left in each such block, each serving so many draws.
+    fn read(
+        &self,
+        tape: &mut Tape,
+        first: usize,
+        mut entered: Entered,
+        keys: &[Tensor],
+        draws: usize,
+    ) -> Result<Tensor> {
+        let inside = Grouping { key_mask: None, ..self.grouping };
+        let mut index = first;
+        loop {
+            let block = &self.network.blocks[index];
+            let attended = if index.is_multiple_of(2) {
+                block.attend(tape, &entered, inside)?
+            } else {
+                let keys = repeat(tape, &keys[(index - first) / 2], self.count, draws)?;
+                block.read(tape, &entered, &keys, self.grouping.key_mask)?
+            };
+            let x = block.leave(tape, self.parameters, &entered, &attended)?;
+            index += 1;
+            if index == self.network.blocks.len() {
+                return Ok(x);
+            }
+            entered = self.enter(tape, index, &x)?;
+        }
+    }
+
+    /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P].
+    fn finish(&self, tape: &mut Tape, x: &Tensor) -> Result<Tensor> {
+        let Self { network, parameters, condition, .. } = self;
+        let modulation = network.final_modulation.forward(tape, parameters, condition)?;
+        let rows = condition.shape().rows();
+        let modulation = modulation.reshape([rows, 2, network.config.width])?;
+        let vectors = self.places.spread(tape, &modulation)?;
+        let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
+        let x = tape.modulated_norm(x, None, modulation, 1e-6)?;
+        network.output.forward(tape, parameters, &x)
+    }
+}

@@ -1,0 +1,59 @@
+//! What the tests of the world model share: small latents, contexts, parameters without zeros.
+
+use crate::{ConditionScale, ContextBatch, LatentShape, PredictionQuery, Remembered};
+use far_memory::Pose;
+use far_tensor::{Parameters, Random};
+
+pub(crate) const SHAPE: LatentShape = LatentShape { channels: 2, height: 4, width: 2, patch: 2 };
+pub(crate) const ELEMENTS: usize = 16;
+
+/// Seeded normal values.
+pub(crate) fn normal(count: usize, purpose: &str, seed: u64) -> Vec<f32> {
+    let mut values = vec![0.0; count];
+    Random::stream(seed, purpose, 0).fill_normal(&mut values);
+    values
+}
+
+/// The parameters at random, all of a moderate size, so that everything has an effect.
+pub(crate) fn shaken(parameters: &Parameters, seed: u64) -> Parameters {
+    let mut values = normal(parameters.values().len(), "parameters", seed);
+    values.iter_mut().for_each(|value| *value *= 0.3);
+    parameters.with_values(&values).expect("as many values")
+}
+
+/// A batch of contexts with so many memories each, out of `slots`; pairs of them have their query and
+/// their present in common, as candidates have.
+pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatch {
+    let pose = |x: f32| Pose::from_yaw_pitch([x, 0.5 * x, 1.6], 0.3 * x, 0.1);
+    let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, slots, 1);
+    for (example, count) in filled.iter().enumerate() {
+        let pair = (example / 2) as u64;
+        let query = PredictionQuery {
+            time: 10.0,
+            pose: pose(pair as f32),
+            goal: pose(pair as f32 + 1.0),
+            stride: 0.4 + pair as f32,
+            signals: vec![0.5 * pair as f32],
+        };
+        let latents: Vec<Vec<f32>> = (0..*count)
+            .map(|slot| normal(ELEMENTS, &format!("memory {example} {slot}"), seed))
+            .collect();
+        let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
+            time: slot as f64 + 0.3 * example as f64,
+            pose: pose(slot as f32 - 0.7 * example as f32),
+            latent,
+        });
+        batch.push(&query, &normal(ELEMENTS, &format!("present {pair}"), seed), memories).unwrap();
+    }
+    batch
+}
+
+/// Fails unless all values agree within rounding of the largest.
+pub(crate) fn assert_near(what: &str, found: &[f32], expected: &[f32]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let scale = expected.iter().fold(1e-3f32, |most, value| most.max(value.abs()));
+    for (place, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let near = (found - expected).abs() <= 2e-5 * scale;
+        assert!(near, "{what} {place}: {found}, not {expected} (of {scale})");
+    }
+}
