@@ -5,9 +5,6 @@
 mod activation;
 mod arithmetic;
 mod attention;
-mod element;
-mod embedding;
-mod gated_residual;
 mod convolution;
 mod cosine;
 mod diffusion_loss;
