@@ -15,7 +15,7 @@ use std::sync::Mutex;
 /// Scratch memory of the library: what its makers advise for Hopper.
 const WORKSPACE: usize = 32 << 20;
 /// How many ways of computing a product are tried when it is first met.
-const CANDIDATES: usize = 12;
+const CANDIDATES: usize = 24;
 /// Multiplications from which the ways are timed; below, the library's first choice is taken.
 const WORTH_TIMING: usize = 1 << 28;
 

@@ -1,6 +1,6 @@
 //! Attention by Hopper's own instructions: heads of 64 channels in bf16, and forward of 128.
 
-use super::kernels::{HOPPER_BACKWARD, HOPPER_FORWARD};
+use super::kernels::{HOPPER_BACKWARD, HOPPER_BACKWARD_SHORT, HOPPER_FORWARD};
 use super::{Call, Gradients, Upstream};
 use crate::Result;
 use crate::cuda::{Element, Kernel, Launch, TensorMap, arguments};
@@ -11,7 +11,9 @@ const FORWARD_SHORT: (&str, [usize; 3]) = ("attention_forward_short_hopper_64", 
 const FORWARD_WIDE: (&str, [usize; 3]) = ("attention_forward_hopper_128", [192, 384, 181_312]);
 /// Keys of a block of the backward, its threads and its shared memory.
 const BACKWARD_BLOCK: [usize; 3] = [128, 256, 200_736];
-/// The most queries, and keys, that two blocks cover together.
+/// Threads and shared memory of a block of the backward that has a whole head.
+const BACKWARD_SHORT_BLOCK: [usize; 2] = [256, 232_448];
+/// The most queries, and keys, that one block covers.
 const SHORT: usize = 256;
 
 impl Call<'_> {
@@ -32,7 +34,7 @@ impl Call<'_> {
         TensorMap::heads(self.cuda.context(), pointer, sizes, self.layout.channels, stride)
     }
 
-    /// Whether two blocks cover it.
+    /// Whether one block covers a head.
     fn is_short(&self) -> bool {
         self.layout.queries <= SHORT && self.layout.keys <= SHORT
     }
@@ -78,16 +80,20 @@ impl Call<'_> {
         let [rows, threads, shared] = BACKWARD_BLOCK;
         let kernel = |name| Kernel { program: &HOPPER_BACKWARD, name };
         if self.is_short() {
+            let output_map = &self.map(output, self.layout.queries, width)?;
+            let [threads, shared] = BACKWARD_SHORT_BLOCK;
             return cuda.launch_plain(
-                kernel("attention_backward_short_hopper_64"),
-                Launch { shared, ..Launch::blocks(2 * pairs, threads) },
+                Kernel {
+                    program: &HOPPER_BACKWARD_SHORT,
+                    name: "attention_backward_short_hopper_64",
+                },
+                Launch { shared, ..Launch::blocks(pairs, threads) },
                 arguments![
                     query,
                     key,
                     value,
                     upstream_map,
-                    output,
-                    upstream,
+                    output_map,
                     logarithms,
                     to_query,
                     to_key,
@@ -97,7 +103,6 @@ impl Call<'_> {
                     heads,
                     queries,
                     keys,
-                    width,
                     query_stride,
                     key_stride,
                     scale

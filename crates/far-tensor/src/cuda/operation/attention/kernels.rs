@@ -14,7 +14,11 @@ programs! {
     /// On Hopper's own instructions, forward.
     HOPPER_FORWARD = "attention_hopper_forward": "hopper.cuh", "attention_hopper_forward.cu";
     /// On Hopper's own instructions, backward.
-    HOPPER_BACKWARD = "attention_hopper_backward": "hopper.cuh", "attention_hopper_backward.cu";
+    HOPPER_BACKWARD = "attention_hopper_backward":
+        "hopper.cuh", "attention_hopper_backward.cuh", "attention_hopper_backward.cu";
+    /// The same for few queries and keys.
+    HOPPER_BACKWARD_SHORT = "attention_hopper_backward_short":
+        "hopper.cuh", "attention_hopper_backward.cuh", "attention_hopper_backward_short.cu";
 }
 
 /// Queries of a block of the tensor cores' forward, and its threads.
