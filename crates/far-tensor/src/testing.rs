@@ -1,6 +1,9 @@
 //! What the tests of operations share: seeded data, comparison, finite differences.
 
-use crate::{Device, Precision, Random, Result, Shape, Tape, Tensor};
+use crate::{
+    ArenaBuilder, Device, Initialization, ParameterId, Precision, Random, Result, Shape, Tape,
+    Tensor,
+};
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -137,21 +140,55 @@ fn gradients_on(
 ) -> Vec<Vec<f32>> {
     let mut tape = Tape::recording(device);
     let variables: Vec<Tensor> = inputs.iter().map(|input| tape.variable(input)).collect();
-    let first = operation(&mut tape, &variables).expect("the operation accepts its input");
-    let second = operation(&mut tape, &variables).expect("the operation accepts its input");
-    let weights = normal(*first.shape(), 77);
-    let mut weigh = |output: &Tensor| {
-        let product = tape.multiply(output, &weights).expect("same shape");
-        tape.sum(&product).expect("a sum exists")
-    };
-    let (left, right) = (weigh(&first), weigh(&second));
-    let loss = tape.add(&left, &right).expect("two scalars");
+    let loss = weighted_twice(&mut tape, &variables, operation);
     let gradients = tape.backward(&loss, 0.5, &mut []).expect("a scalar loss");
     let of = |variable: &Tensor| match gradients.of(variable) {
         Some(gradient) => gradient.to_vec(),
         None => vec![0.0; variable.shape().elements()],
     };
     variables.iter().map(of).collect()
+}
+
+/// The same where the inputs are parameters, whose gradients are f32 on any device.
+fn parameter_gradients_on(
+    device: &Device,
+    inputs: &[Tensor],
+    operation: &impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) -> Vec<Vec<f32>> {
+    let mut builder = ArenaBuilder::new("test");
+    let named = inputs.iter().enumerate();
+    let ids: Vec<ParameterId> = named
+        .map(|(n, input)| builder.parameter(n.to_string(), *input.shape(), Initialization::Zero))
+        .collect();
+    let mut arena = builder.build(1);
+    for (id, input) in ids.iter().zip(inputs) {
+        arena.set(*id, input.values()).expect("as many values");
+    }
+    let mut tape = Tape::recording(device);
+    let variables: Vec<Tensor> = ids.iter().map(|id| arena.tensor(*id)).collect();
+    let loss = weighted_twice(&mut tape, &variables, operation);
+    let mut gradients = arena.gradients();
+    tape.backward(&loss, 0.5, &mut [&mut gradients]).expect("a scalar loss");
+    let ranges = gradients.ranges.clone();
+    let values = gradients.completed();
+    ranges.into_iter().map(|range| values[range].to_vec()).collect()
+}
+
+/// The weighted sum of the output of an operation that is applied twice.
+fn weighted_twice(
+    tape: &mut Tape,
+    variables: &[Tensor],
+    operation: &impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,
+) -> Tensor {
+    let first = operation(tape, variables).expect("the operation accepts its input");
+    let second = operation(tape, variables).expect("the operation accepts its input");
+    let weights = normal(*first.shape(), 77);
+    let mut weigh = |output: &Tensor| {
+        let product = tape.multiply(output, &weights).expect("same shape");
+        tape.sum(&product).expect("a sum exists")
+    };
+    let (left, right) = (weigh(&first), weigh(&second));
+    tape.add(&left, &right).expect("two scalars")
 }
 
 /// The gradients of an operation on the CPU, with which those on GPUs must agree; for sizes that finite
@@ -167,10 +204,15 @@ pub(crate) fn compare_gradients(
             Precision::Tf32 => 6e-3,
             Precision::Bf16 => 5e-2,
         };
-        let found = gradients_on(gpu, inputs, &operation);
-        for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
-            let what = format!("{precision}, gradient of input {position}");
-            assert_near(found, expected, tolerance, &what);
+        let found = [
+            ("input", gradients_on(gpu, inputs, &operation)),
+            ("parameter", parameter_gradients_on(gpu, inputs, &operation)),
+        ];
+        for (kind, found) in found {
+            for (position, (found, expected)) in found.iter().zip(&gradients).enumerate() {
+                let what = format!("{precision}, gradient of {kind} {position}");
+                assert_near(found, expected, tolerance, &what);
+            }
         }
     }
     gradients

@@ -316,27 +316,6 @@ impl Maker<'_> {
     }
 }
 
-/// Copies what another run made before its first step into a run's folder, where it has none yet, so
-/// that it is not made again and both have the same.
-///
-/// # Errors
-/// If there is nothing to copy, or the disk refuses.
-pub fn share_preparation(from: &Path, to: &Path) -> Result<()> {
-    let mut found = false;
-    for name in ARTIFACTS {
-        let (source, path) = (from.join(name), to.join(name));
-        let exists = source.exists();
-        found |= exists;
-        if exists && !path.exists() {
-            // Whole or absent: a copy that was cut short must not be taken for an encoder.
-            let partial = to.join(format!("{name}.partial"));
-            std::fs::copy(&source, &partial).map_err(Error::file("copy", &source))?;
-            std::fs::rename(&partial, &path).map_err(Error::file("publish", &path))?;
-        }
-    }
-    if found { Ok(()) } else { Err(Error::NotPrepared { folder: from.to_path_buf() }) }
-}
-
 /// Makes the latents and keys of episodes that are not in the cache.
 fn encode(
     data: &EncodedDataset,

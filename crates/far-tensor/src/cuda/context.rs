@@ -103,13 +103,6 @@ impl Context {
         Ok(limit.map_err(failed("reading the GPU's properties"))? as usize)
     }
 
-    /// Bytes free on the GPU, whoever holds the others.
-    pub(crate) fn free_memory(&self) -> Result<usize> {
-        self.bind()?;
-        let info = result::mem_get_info().map_err(failed("reading the GPU's memory"))?;
-        Ok(info.0)
-    }
-
     /// The stream.
     pub(crate) fn stream(&self) -> sys::CUstream {
         self.stream

@@ -4,6 +4,7 @@ use super::Cuda;
 use super::context::failed;
 use super::memory::Element;
 use super::program::{self, Program};
+use super::tensor_map::TensorMap;
 use crate::Result;
 use cudarc::driver::{result, sys};
 use std::collections::HashMap;
@@ -48,7 +49,7 @@ impl Launch {
 
 /// One argument of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Argument {
+pub(crate) enum Argument<'a> {
     /// An address on the GPU, or null.
     Pointer(u64),
     /// `int`.
@@ -57,11 +58,19 @@ pub(crate) enum Argument {
     Long(i64),
     /// `float`.
     Float(f32),
+    /// A description of a tensor, by value.
+    Map(&'a TensorMap),
+}
+
+impl<'a> From<&'a TensorMap> for Argument<'a> {
+    fn from(map: &'a TensorMap) -> Self {
+        Self::Map(map)
+    }
 }
 
 macro_rules! argument_from {
     ($($kind:ty => $variant:ident),+) => {
-        $(impl From<$kind> for Argument {
+        $(impl From<$kind> for Argument<'_> {
             fn from(value: $kind) -> Self {
                 Self::$variant(value)
             }
@@ -70,14 +79,14 @@ macro_rules! argument_from {
 }
 argument_from!(u64 => Pointer, i32 => Int, i64 => Long, f32 => Float);
 
-impl From<usize> for Argument {
+impl From<usize> for Argument<'_> {
     /// Sizes are 64 bits wide in kernels.
     fn from(value: usize) -> Self {
         Self::Long(value as i64)
     }
 }
 
-impl From<bool> for Argument {
+impl From<bool> for Argument<'_> {
     fn from(value: bool) -> Self {
         Self::Int(value.into())
     }
@@ -115,7 +124,7 @@ impl Cuda {
         kernel: Kernel,
         element: Element,
         launch: Launch,
-        arguments: &[Argument],
+        arguments: &[Argument<'_>],
     ) -> Result<()> {
         self.launch_function(kernel, Some(element), launch, arguments)
     }
@@ -128,7 +137,7 @@ impl Cuda {
         &self,
         kernel: Kernel,
         launch: Launch,
-        arguments: &[Argument],
+        arguments: &[Argument<'_>],
     ) -> Result<()> {
         self.launch_function(kernel, None, launch, arguments)
     }
@@ -138,23 +147,25 @@ impl Cuda {
         kernel: Kernel,
         element: Option<Element>,
         launch: Launch,
-        arguments: &[Argument],
+        arguments: &[Argument<'_>],
     ) -> Result<()> {
         self.context().bind()?;
         let function = self.function(kernel, element)?;
         let mut values = [0_u64; MOST_ARGUMENTS];
         let mut places = [std::ptr::null_mut::<c_void>(); MOST_ARGUMENTS];
-        for (value, argument) in values.iter_mut().zip(arguments) {
+        // The driver reads as many bytes of each as the kernel declares; little-endian machines
+        // have them first.
+        for ((place, value), argument) in places.iter_mut().zip(&mut values).zip(arguments) {
             *value = match *argument {
                 Argument::Pointer(value) => value,
                 Argument::Int(value) => u64::from(value as u32),
                 Argument::Long(value) => value as u64,
                 Argument::Float(value) => u64::from(value.to_bits()),
+                Argument::Map(map) => {
+                    *place = map.bytes();
+                    continue;
+                }
             };
-        }
-        // The driver reads as many bytes of each as the kernel declares; little-endian machines
-        // have them first.
-        for (place, value) in places.iter_mut().zip(&mut values) {
             *place = std::ptr::from_mut(value).cast();
         }
         let [x, y, z] = launch.grid.map(|blocks| blocks as u32);

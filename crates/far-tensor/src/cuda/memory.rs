@@ -227,7 +227,7 @@ mod tests {
     fn blocks_are_aligned_and_waste_little() {
         for bytes in [0, 1, 512, 513, 100_000, 1 << 20, (1 << 20) + 1, 123_456_789] {
             let block = block_size(bytes);
-            assert!(block >= bytes && block % 512 == 0 && block > 0);
+            assert!(block >= bytes && block.is_multiple_of(512) && block > 0);
             assert!(bytes < 1 << 20 || block * 15 <= bytes * 16, "{bytes} became {block}");
         }
     }

@@ -12,6 +12,7 @@ mod optimizer;
 mod precision;
 mod product;
 mod program;
+mod tensor_map;
 mod transfer;
 
 use crate::profile::Profile;
@@ -29,6 +30,7 @@ pub(crate) use optimizer::UpdatePlaces;
 pub use precision::Precision;
 pub(crate) use product::{Epilogue, Operand, Product};
 pub(crate) use program::{Program, programs};
+pub(crate) use tensor_map::TensorMap;
 
 /// A GPU ready for work.
 pub(crate) struct Cuda {

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 /// Scratch memory of the library: what its makers advise for Hopper.
 const WORKSPACE: usize = 32 << 20;
 /// How many ways of computing a product are tried when it is first met.
-const CANDIDATES: usize = 6;
+const CANDIDATES: usize = 24;
 /// Multiplications from which the ways are timed; below, the library's first choice is taken.
 const WORTH_TIMING: usize = 1 << 28;
 
@@ -54,10 +54,6 @@ pub(crate) enum Epilogue {
     Bias(u64),
     /// A bias is added, the sum kept at `before`, and GELU (tanh) applied.
     BiasGelu { bias: u64, before: u64 },
-    /// Multiplied by the slope of GELU at `before`; the sums of its columns go to `sums`.
-    GeluSlope { before: u64, sums: u64 },
-    /// The sums over the rows of the right-hand matrix go to `sums` [columns].
-    RightSums(u64),
 }
 
 impl Epilogue {
@@ -68,8 +64,6 @@ impl Epilogue {
             Self::Bias(_) => Code::CUBLASLT_EPILOGUE_BIAS,
             Self::BiasGelu { before: 0, .. } => Code::CUBLASLT_EPILOGUE_GELU_BIAS,
             Self::BiasGelu { .. } => Code::CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-            Self::GeluSlope { .. } => Code::CUBLASLT_EPILOGUE_DGELU_BGRAD,
-            Self::RightSums(_) => Code::CUBLASLT_EPILOGUE_BGRADA,
         }
     }
 
@@ -78,16 +72,13 @@ impl Epilogue {
         match self {
             Self::None => None,
             Self::Bias(bias) | Self::BiasGelu { bias, .. } => Some(bias),
-            Self::GeluSlope { sums, .. } | Self::RightSums(sums) => Some(sums),
         }
     }
 
     /// The matrix of the size of the target.
     fn matrix(self) -> Option<u64> {
         match self {
-            Self::BiasGelu { before, .. } | Self::GeluSlope { before, .. } => {
-                Some(before).filter(|pointer| *pointer != 0)
-            }
+            Self::BiasGelu { before, .. } => Some(before).filter(|pointer| *pointer != 0),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use cudarc::driver::result;
 
 programs! {
     /// Conversions between element types.
-    CONVERSION = "conversion": "conversion.cu";
+    CONVERSION = "conversion": "run.cuh", "conversion.cu";
 }
 
 impl CudaBuffer {
@@ -107,7 +107,7 @@ impl Cuda {
         };
         let kernel = Kernel { program: &CONVERSION, name };
         let arguments = arguments![source.0, target.0, length, accumulate];
-        self.launch(kernel, target.1, Launch::elements(length.div_ceil(4)), arguments)
+        self.launch(kernel, target.1, Launch::elements(length.div_ceil(8)), arguments)
     }
 
     /// Sets bytes to zero.

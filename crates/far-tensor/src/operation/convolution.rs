@@ -312,7 +312,7 @@ impl Backward for ConvolutionBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use crate::testing::{assert_close, check_gradients, compare_gradients, evaluate, normal};
     use proptest::prelude::*;
 
     fn reference(
@@ -417,5 +417,19 @@ mod tests {
         let weight = normal([3, 2, 5, 5], 1);
         assert!(tape.convolution(&x, &weight, None, [1, 1], Padding::even(0)).is_err());
         assert!(tape.convolution(&x, &weight, None, [0, 1], Padding::even(2)).is_err());
+    }
+
+    #[test]
+    fn gpus_agree_on_wide_images() {
+        let inputs = [normal([3, 8, 16, 16], 1), normal([16, 8, 3, 3], 2), normal([16], 3)];
+        for stride in [[1, 1], [2, 2]] {
+            let padding = Padding::even(1);
+            evaluate(|tape| {
+                tape.convolution(&inputs[0], &inputs[1], Some(&inputs[2]), stride, padding)
+            });
+            compare_gradients(&inputs, |tape, x| {
+                tape.convolution(&x[0], &x[1], Some(&x[2]), stride, padding)
+            });
+        }
     }
 }

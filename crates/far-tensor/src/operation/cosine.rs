@@ -172,7 +172,7 @@ impl Backward for CosineBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use crate::testing::{assert_close, check_gradients, compare_gradients, evaluate, normal};
     use proptest::prelude::*;
 
     fn reference_norm(x: &[f32], epsilon: f64) -> f64 {
@@ -225,5 +225,13 @@ mod tests {
         let error = tape.cosine(&normal([2, 3], 1), &normal([2, 4, 5], 1), 1e-6).unwrap_err();
         assert!(error.to_string().starts_with("cosine: [2, 3] does not fit [2, 4, 5]"), "{error}");
         assert!(tape.normalize_rows(&normal([2, 3], 1), 0.0).is_err());
+    }
+
+    #[test]
+    fn gpus_agree_on_long_rows() {
+        let inputs = [normal([2, 1100], 1), normal([2, 3, 1100], 2)];
+        evaluate(|tape| tape.cosine(&inputs[0], &inputs[1], 1e-6));
+        compare_gradients(&inputs, |tape, x| tape.cosine(&x[0], &x[1], 1e-6));
+        compare_gradients(&inputs[1..], |tape, x| tape.normalize_rows(&x[0], 1e-6));
     }
 }

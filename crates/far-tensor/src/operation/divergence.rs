@@ -139,7 +139,9 @@ impl Backward for DivergenceBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, mask, normal};
+    use crate::testing::{
+        assert_close, check_gradients, compare_gradients, evaluate, mask, normal,
+    };
     use proptest::prelude::*;
 
     /// KL of one row in double precision; `None` where nothing is valid.
@@ -210,5 +212,12 @@ mod tests {
         let mut tape = Tape::inference(&crate::Device::cpu());
         let error = tape.divergence(&normal([2, 3], 1), &normal([2, 4], 1), None).unwrap_err();
         assert!(error.to_string().starts_with("divergence: [2, 3] does not fit [2, 4]"), "{error}");
+    }
+
+    #[test]
+    fn gpus_agree_on_long_rows() {
+        let (scores, chosen) = ([normal([3, 1200], 1)], mask([3, 1200], 2));
+        let target = evaluate(|tape| tape.softmax(&normal([3, 1200], 3), Some(&chosen)));
+        compare_gradients(&scores, |tape, x| tape.divergence(&target, &x[0], Some(&chosen)));
     }
 }

@@ -187,7 +187,9 @@ impl Backward for GroupNormBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients_within, evaluate, normal};
+    use crate::testing::{
+        assert_close, check_gradients_within, compare_gradients, evaluate, normal,
+    };
     use proptest::prelude::*;
 
     fn reference(x: &Tensor, groups: usize, scale: &[f32], shift: &[f32]) -> Vec<f32> {
@@ -244,5 +246,12 @@ mod tests {
         assert!(error.to_string().starts_with("group_norm: [2, 4, 3] is not accepted"), "{error}");
         let error = tape.group_norm(&x, 2, &normal([3], 1), &four, 1e-5).unwrap_err();
         assert!(error.to_string().starts_with("group_norm: [3] does not fit [2, 4, 3]"), "{error}");
+    }
+
+    #[test]
+    fn gpus_agree_on_large_groups() {
+        let inputs = [normal([2, 8, 20, 20], 1), normal([8], 2), normal([8], 3)];
+        evaluate(|tape| tape.group_norm(&inputs[0], 2, &inputs[1], &inputs[2], 1e-5));
+        compare_gradients(&inputs, |tape, x| tape.group_norm(&x[0], 2, &x[1], &x[2], 1e-5));
     }
 }

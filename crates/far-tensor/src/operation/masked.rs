@@ -331,7 +331,9 @@ impl Backward for StandardizeBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, check_gradients_within, evaluate};
+    use crate::testing::{
+        assert_close, check_gradients, check_gradients_within, compare_gradients, evaluate,
+    };
     use crate::testing::{mask, normal};
     use proptest::prelude::*;
 
@@ -434,5 +436,23 @@ mod tests {
         assert!(error.to_string().contains("axis 2 must exist"), "{error}");
         let x = normal([2, 3], 1);
         assert!(tape.statistic(&x, Some(&mask([2, 2], 1)), 1, Statistic::Mean).is_err());
+    }
+
+    #[test]
+    fn gpus_agree_on_long_groups_and_on_many_side_by_side() {
+        for shape in [[2, 1500, 1], [2, 9, 70]] {
+            let (x, chosen) = ([normal(shape, 1)], mask(shape, 2));
+            // Whole numbers are the same in any precision, so that the largest is the same one.
+            let whole = (0..Shape::from(shape).elements()).map(|n| (n * 37 % 251) as f32);
+            let whole = [Tensor::from_slice(&whole.collect::<Vec<_>>(), shape).unwrap()];
+            for statistic in ALL {
+                let given = Some(&chosen);
+                let x = if statistic == Statistic::Maximum { &whole } else { &x };
+                evaluate(|tape| tape.statistic(&x[0], given, 1, statistic));
+                compare_gradients(x, |tape, x| tape.statistic(&x[0], given, 1, statistic));
+            }
+            evaluate(|tape| tape.standardize(&x[0], Some(&chosen), 1));
+            compare_gradients(&x, |tape, x| tape.standardize(&x[0], Some(&chosen), 1));
+        }
     }
 }

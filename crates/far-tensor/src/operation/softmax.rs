@@ -242,7 +242,9 @@ impl Backward for SoftmaxBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, mask, normal};
+    use crate::testing::{
+        assert_close, check_gradients, compare_gradients, evaluate, mask, normal,
+    };
     use proptest::prelude::*;
 
     /// Softmax, log-softmax and log-sum-exp of one row in double precision.
@@ -316,5 +318,16 @@ mod tests {
         let mut tape = Tape::inference(&crate::Device::cpu());
         let error = tape.softmax(&normal([2, 3], 1), Some(&mask([3, 2], 1))).unwrap_err();
         assert!(error.to_string().starts_with("softmax: [2, 3] does not fit [3, 2]"), "{error}");
+    }
+
+    #[test]
+    fn gpus_agree_on_long_rows() {
+        let (x, chosen) = ([normal([3, 1500], 1)], mask([3, 1500], 2));
+        for given in [None, Some(&chosen)] {
+            evaluate(|tape| tape.softmax(&x[0], given));
+            compare_gradients(&x, |tape, x| tape.softmax(&x[0], given));
+            compare_gradients(&x, |tape, x| tape.log_softmax(&x[0], given));
+            compare_gradients(&x, |tape, x| tape.log_sum_exp(&x[0], given));
+        }
     }
 }

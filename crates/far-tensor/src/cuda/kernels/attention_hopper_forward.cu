@@ -1,34 +1,48 @@
-// Attention on Hopper, forward: softmax(scale · q·kᵀ)·v for heads of 64 channels in bf16. Compiled
-// after prelude.cuh and hopper.cuh, which says what the tensor maps hold.
+// Attention on Hopper, forward: softmax(scale · q·kᵀ)·v for heads of 64 or 128 channels in bf16, with
+// a positive scale. Compiled after prelude.cuh and hopper.cuh, which says what the tensor maps hold.
+// All grids have one dimension, and no kernel needs scratch.
 //
 // attention_forward_hopper_64
-//   grid     groups · heads · ceil(queries / 128), one dimension
+//   grid     groups · heads · ceil(queries / 128)
 //   block    256 threads
 //   shared   99,408 bytes, dynamic
-//   scratch  none
+// attention_forward_short_hopper_64  up to 256 queries and 256 keys
+//   grid     groups · heads
+//   block    256 threads
+//   shared   99,392 bytes, dynamic
+// attention_forward_hopper_128
+//   grid     groups · heads · ceil(queries / 192)
+//   block    384 threads
+//   shared   181,312 bytes, dynamic
 //
-// A block takes 128 query rows of one head: each of its two warpgroups multiplies 64 of them. One
+// A block takes some query rows of one head: each of its warpgroups multiplies 64 of them. One
 // thread copies keys and values into a ring of stages ahead of the products, so that nobody waits
 // for device memory. Scores and probabilities stay in registers. The scores of a tile of keys are
 // multiplied before the probabilities of the tile before meet their values, and the exponentials
-// are taken while the latter run. Two blocks share a multiprocessor, so that one multiplies while
-// the other takes exponentials.
+// are taken while the latter run. With 64 channels two blocks share a multiprocessor, so that one
+// multiplies while the other takes exponentials.
 
 // Keys in a tile.
 static const int TILE = 64;
 static const int TILE_BYTES = TILE * ROW_BYTES;
-// Query rows of a block.
-static const int ROWS = 128;
-// Stages of a tile of keys and one of values. A stage is filled anew when its tile is BEHIND that
-// whose scores are multiplied, so that the warpgroups need not keep the same pace.
-static const int STAGES = 5;
-static const int BEHIND = 3;
 
-// Shared memory of a block: queries, stages, barriers of stages that have come, and of stages that
-// every warp has used up.
-static const int STAGES_AT = ROWS * ROW_BYTES;
-static const int FILLED_AT = STAGES_AT + STAGES * 2 * TILE_BYTES;
-static const int EMPTIED_AT = FILLED_AT + STAGES * 8;
+// A block and its shared memory: queries, stages of keys and values, barriers of stages that have
+// come, and of stages that every warp has used up. A stage is filled anew when its keys are BEHIND
+// those whose scores are multiplied, so that the warpgroups need not keep the same pace. SHORT: a
+// block has a whole head: the keys fit in the stages, the queries in two blocks of rows, the second
+// of which has the first barrier of the latter kind to itself.
+template <int CHANNELS, int WARPGROUPS, int STAGES, bool SHORT> struct ForwardPlan {
+    static const int BEHIND = STAGES == 5 ? 3 : 2;
+    // Tiles of 64 channels that make a head.
+    static const int PANELS = CHANNELS / 64;
+    static const int ROWS = WARPGROUPS * 64;
+    static const int BLOCK_BYTES = ROWS * ROW_BYTES * PANELS;
+    static const int QUERY_BYTES = (SHORT ? 2 : 1) * BLOCK_BYTES;
+    static const int KEY_BYTES = TILE_BYTES * PANELS;
+    static const int STAGE_BYTES = 2 * KEY_BYTES;
+    static const int FILLED_AT = QUERY_BYTES + STAGES * STAGE_BYTES;
+    static const int EMPTIED_AT = FILLED_AT + STAGES * 8;
+};
 
 // Probabilities are relative to the maximum of the first tile a row sees keys in; a new maximum is
 // taken only when a sum of them exceeds this. The exponents of f32 and bf16 leave room far beyond
@@ -103,16 +117,26 @@ struct Softmax {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256, 2)
-    attention_forward_hopper_64(const __grid_constant__ TensorMap query,
-                                const __grid_constant__ TensorMap key,
-                                const __grid_constant__ TensorMap value, bf16 *output,
-                                float *logarithm, const float *key_mask, int groups, int heads,
-                                int queries, int keys, i64 output_stride, float scale) {
+struct Forward {
+    bf16 *output;
+    float *logarithm;
+    const float *key_mask;
+    int heads, queries, keys;
+    i64 output_stride;
+    float scale;
+};
+
+template <int CHANNELS, int WARPGROUPS, int STAGES, bool SHORT>
+__device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
+                                       const TensorMap &key, const TensorMap &value) {
+    typedef ForwardPlan<CHANNELS, WARPGROUPS, STAGES, SHORT> Plan;
+    const int ROWS = Plan::ROWS, PANELS = Plan::PANELS, BEHIND = Plan::BEHIND;
+    const int queries = a.queries, keys = a.keys, heads = a.heads;
     extern __shared__ u8 dynamic[];
     const u32 base = (shared_address(dynamic) + 1023) & ~1023u;
     const int row_blocks = (queries + ROWS - 1) / ROWS, tiles = (keys + TILE - 1) / TILE;
-    const int row_block = blockIdx.x % row_blocks, pair = blockIdx.x / row_blocks;
+    const int pair = SHORT ? blockIdx.x : blockIdx.x / row_blocks;
+    int row_block = SHORT ? 0 : blockIdx.x % row_blocks;
     const int head = pair % heads, group = pair / heads;
     const int warpgroup = warpgroup_number(), warp = threadIdx.x % 128 / 32;
     const int lane = threadIdx.x % 32;
@@ -121,30 +145,38 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     auto fill = [&](int tile) {
         if (tile >= tiles) return;
         const int stage = tile % STAGES;
-        const u32 barrier = base + FILLED_AT + 8 * stage;
-        const u32 to = base + STAGES_AT + stage * 2 * TILE_BYTES;
-        if (tile >= STAGES) barrier_wait(base + EMPTIED_AT + 8 * stage, (tile / STAGES + 1) & 1);
-        barrier_expect(barrier, 2 * TILE_BYTES + (tile == 0 ? ROWS * ROW_BYTES : 0));
-        if (tile == 0) copy_rows<ROWS>(base, query, barrier, head, row_block * ROWS, group);
-        copy_rows<TILE>(to, key, barrier, head, tile * TILE, group);
-        copy_rows<TILE>(to + TILE_BYTES, value, barrier, head, tile * TILE, group);
+        const u32 barrier = base + Plan::FILLED_AT + 8 * stage;
+        const u32 to = base + Plan::QUERY_BYTES + stage * Plan::STAGE_BYTES;
+        if (tile >= STAGES)
+            barrier_wait(base + Plan::EMPTIED_AT + 8 * stage, (tile / STAGES + 1) & 1);
+        barrier_expect(barrier, Plan::STAGE_BYTES + (tile == 0 ? Plan::BLOCK_BYTES : 0));
+        if (tile == 0)
+            copy_rows<ROWS, CHANNELS>(base, query, barrier, head, row_block * ROWS, group);
+        copy_rows<TILE, CHANNELS>(to, key, barrier, head, tile * TILE, group);
+        copy_rows<TILE, CHANNELS>(to + Plan::KEY_BYTES, value, barrier, head, tile * TILE, group);
     };
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
-            barrier_begin(base + FILLED_AT + 8 * stage, 1);
-            barrier_begin(base + EMPTIED_AT + 8 * stage, 8);
+            barrier_begin(base + Plan::FILLED_AT + 8 * stage, 1);
+            barrier_begin(base + Plan::EMPTIED_AT + 8 * stage, SHORT ? 1 : WARPGROUPS * 4);
         }
         publish_shared();
-        for (int tile = 0; tile <= STAGES - BEHIND; tile++) fill(tile);
+        for (int tile = 0; tile <= STAGES - (SHORT ? 1 : BEHIND); tile++) fill(tile);
+        if (SHORT && row_blocks > 1) {
+            barrier_expect(base + Plan::EMPTIED_AT, Plan::BLOCK_BYTES);
+            copy_rows<ROWS, CHANNELS>(base + Plan::BLOCK_BYTES, query, base + Plan::EMPTIED_AT,
+                                      head, ROWS, group);
+        }
     }
     __syncthreads();
 
-    const u32 own = base + warpgroup * 64 * ROW_BYTES;
-    const u64 own_rows = tile_descriptor(own), stages_at = tile_descriptor(base + STAGES_AT);
-    const float unit = scale * 1.4426950408889634f;
-    const float *mask = key_mask ? key_mask + (i64)group * keys : nullptr;
+    u32 own = base + warpgroup * 64 * ROW_BYTES;
+    u64 own_rows = tile_descriptor(own);
+    const u64 stages_at = tile_descriptor(base + Plan::QUERY_BYTES);
+    const float unit = a.scale * 1.4426950408889634f;
+    const float *mask = a.key_mask ? a.key_mask + (i64)group * keys : nullptr;
     // Scores and output; probabilities of tiles with even and with odd numbers.
-    float s[TILE / 2], o[32];
+    float s[TILE / 2], o[PANELS][32];
     u32 even[TILE / 4], odd[TILE / 4];
     // Which keys of a tile are visible, a bit each.
     u32 visible[TILE / 32];
@@ -171,31 +203,42 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                 if (!(bits >> (i / 4 * 8 + i % 2) & 1)) s[16 * part + i] = MINUS_INFINITY;
         }
     };
+    auto hold_output = [&]() {
+#pragma unroll
+        for (int panel = 0; panel < PANELS; panel++) hold(o[panel]);
+    };
     auto multiply_scores = [&](int tile) {
         const int stage = tile % STAGES;
-        barrier_wait(base + FILLED_AT + 8 * stage, tile / STAGES & 1);
-        const u64 keys_at = stages_at + stage * (2 * TILE_BYTES >> 4);
+        barrier_wait(base + Plan::FILLED_AT + 8 * stage, tile / STAGES & 1);
+        const u64 keys_at = stages_at + stage * (Plan::STAGE_BYTES >> 4);
         hold(s);
-        hold(o);
+        hold_output();
         products_begin();
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            product<0, 0>(s, own_rows + k * STEP_ALONG, keys_at + k * STEP_ALONG, k > 0);
+        for (int k = 0; k < 4 * PANELS; k++)
+            product<0, 0>(s, own_rows + k / 4 * (ROWS * ROW_BYTES >> 4) + k % 4 * STEP_ALONG,
+                          keys_at + k / 4 * (TILE_BYTES >> 4) + k % 4 * STEP_ALONG, k > 0);
         products_commit();
     };
     auto multiply_values = [&](int tile, const u32 (&p)[TILE / 4]) {
         const u64 values_at =
-            stages_at + tile % STAGES * (2 * TILE_BYTES >> 4) + (TILE_BYTES >> 4);
+            stages_at + tile % STAGES * (Plan::STAGE_BYTES >> 4) + (Plan::KEY_BYTES >> 4);
 #pragma unroll
-        for (int k = 0; k < TILE / 16; k++)
-            product<1>(o, p + 4 * k, values_at + k * STEP_ACROSS, 1);
+        for (int panel = 0; panel < PANELS; panel++) {
+#pragma unroll
+            for (int k = 0; k < TILE / 16; k++)
+                product<1>(o[panel], p + 4 * k,
+                           values_at + panel * (TILE_BYTES >> 4) + k * STEP_ACROSS, 1);
+        }
         products_commit();
     };
     auto take = [&](int tile, const u32 (&last)[TILE / 4], u32 (&next)[TILE / 4]) {
         multiply_scores(tile);
         multiply_values(tile - 1, last);
-        if (threadIdx.x == 0) fill(tile - BEHIND + STAGES);
-        __syncwarp();
+        if (!SHORT) {
+            if (threadIdx.x == 0) fill(tile - BEHIND + STAGES);
+            __syncwarp();
+        }
         look(tile);
         products_wait<1>();
         hold(s);
@@ -205,60 +248,85 @@ extern "C" __global__ void __launch_bounds__(256, 2)
         // first. Both ways wait, with texts that differ so that they stay apart.
         if (softmax.rescale) {
             asm volatile("wgmma.wait_group.sync.aligned 0; // then scale" ::: "memory");
-            hold(o);
+            hold_output();
 #pragma unroll
-            for (int i = 0; i < 32; i++) o[i] *= softmax.factor[i >> 1 & 1];
+            for (int i = 0; i < 32 * PANELS; i++) o[i / 32][i % 32] *= softmax.factor[i >> 1 & 1];
         } else {
             products_wait<0>();
-            hold(o);
+            hold_output();
         }
-        if (lane == 0) barrier_arrive(base + EMPTIED_AT + 8 * ((tile - 1) % STAGES));
+        if (!SHORT && lane == 0)
+            barrier_arrive(base + Plan::EMPTIED_AT + 8 * ((tile - 1) % STAGES));
     };
     auto finish = [&](int tile, const u32 (&last)[TILE / 4]) {
-        hold(o);
+        hold_output();
         products_begin();
         multiply_values(tile, last);
         products_wait<0>();
-        hold(o);
+        hold_output();
     };
 
+#pragma unroll 1
+    do {
 #pragma unroll
-    for (int i = 0; i < 32; i++) o[i] = 0.0f;
-    multiply_scores(0);
-    look(0);
-    products_wait<0>();
-    hold(s);
-    hide(0);
-    softmax.begin(s, even, unit);
-    int tile = 1;
-    for (; tile + 1 < tiles; tile += 2) {
-        take(tile, even, odd);
-        take(tile + 1, odd, even);
-    }
-    if (tile < tiles) {
-        take(tile, even, odd);
-        finish(tile, odd);
-    } else {
-        finish(tile - 1, even);
+        for (int i = 0; i < 32 * PANELS; i++) o[i / 32][i % 32] = 0.0f;
+        multiply_scores(0);
+        look(0);
+        products_wait<0>();
+        hold(s);
+        hide(0);
+        softmax.begin(s, even, unit);
+        int tile = 1;
+        for (; tile + 1 < tiles; tile += 2) {
+            take(tile, even, odd);
+            take(tile + 1, odd, even);
+        }
+        if (tile < tiles) {
+            take(tile, even, odd);
+            finish(tile, odd);
+        } else {
+            finish(tile - 1, even);
+        }
+
+        const int first_row = row_block * ROWS + warpgroup * 64, rows = queries - first_row;
+        float inverse[2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float sum = softmax.sum[half];
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            inverse[half] = sum > 0.0f ? 1.0f / sum : 0.0f;
+            const int row = warp * 16 + lane / 4 + half * 8;
+            if (lane % 4 == 0 && row < rows)
+                a.logarithm[(i64)pair * queries + first_row + row] =
+                    sum > 0.0f ? (softmax.maximum[half] + log2f(sum)) * 0.6931471805599453f
+                               : MINUS_INFINITY;
+        }
+        // The rows of the queries take the output on its way: nobody multiplies them any more.
+        named_barrier(1 + warpgroup, 128);
+#pragma unroll
+        for (int panel = 0; panel < PANELS; panel++)
+            write_rows(o[panel], inverse[0], inverse[1], own + panel * ROWS * ROW_BYTES, warp * 16,
+                       a.output + ((i64)group * queries + first_row) * a.output_stride +
+                           head * CHANNELS + panel * 64,
+                       a.output_stride, rows);
+        if (!SHORT || ++row_block == row_blocks) return;
+        own += Plan::BLOCK_BYTES, own_rows += Plan::BLOCK_BYTES >> 4;
+        barrier_wait(base + Plan::EMPTIED_AT, 0);
+    } while (true);
+}
+
+#define ATTENTION_FORWARD(NAME, CHANNELS, WARPGROUPS, STAGES, SHORT, RESIDENT)                     \
+    extern "C" __global__ void __launch_bounds__(WARPGROUPS * 128, RESIDENT)                       \
+        NAME(const __grid_constant__ TensorMap query, const __grid_constant__ TensorMap key,       \
+             const __grid_constant__ TensorMap value, bf16 *output, float *logarithm,              \
+             const float *key_mask, int groups, int heads, int queries, int keys,                  \
+             i64 output_stride, float scale) {                                                     \
+        Forward arguments = {output,  logarithm, key_mask,      heads,                             \
+                             queries, keys,      output_stride, scale};                            \
+        attend<CHANNELS, WARPGROUPS, STAGES, SHORT>(arguments, query, key, value);                 \
     }
 
-    const int first_row = row_block * ROWS + warpgroup * 64, rows = queries - first_row;
-    float inverse[2];
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float sum = softmax.sum[half];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        inverse[half] = sum > 0.0f ? 1.0f / sum : 0.0f;
-        const int row = warp * 16 + lane / 4 + half * 8;
-        if (lane % 4 == 0 && row < rows)
-            logarithm[(i64)pair * queries + first_row + row] =
-                sum > 0.0f ? (softmax.maximum[half] + log2f(sum)) * 0.6931471805599453f
-                           : MINUS_INFINITY;
-    }
-    // The rows of the queries take the output on its way: nobody multiplies them any more.
-    named_barrier(1 + warpgroup, 128);
-    write_rows(o, inverse[0], inverse[1], own, warp * 16,
-               output + ((i64)group * queries + first_row) * output_stride + head * 64,
-               output_stride, rows);
-}
+ATTENTION_FORWARD(attention_forward_hopper_64, 64, 2, 5, false, 2)
+ATTENTION_FORWARD(attention_forward_short_hopper_64, 64, 2, 4, true, 2)
+ATTENTION_FORWARD(attention_forward_hopper_128, 128, 3, 4, false, 1)

@@ -1,24 +1,25 @@
-// target ← source, or target + source, between element types: four elements per thread.
+// target ← source, or target + source, between element types: eight elements per thread.
 
 template <typename S, typename T>
 __device__ __forceinline__ void convert(const S *source, T *target, i64 length, int accumulate) {
-    i64 first = 4 * ((i64)blockIdx.x * blockDim.x + threadIdx.x);
-#pragma unroll
-    for (int step = 0; step < 4; step++) {
-        i64 index = first + step;
-        if (index >= length) return;
-        float value = to_float(source[index]);
-        if (accumulate) value += to_float(target[index]);
-        target[index] = from_float<T>(value);
+    i64 first = 8 * thread_number();
+    bool aligned = (((u64)source | (u64)target) & 15) == 0;
+    if (aligned && first + 8 <= length) {
+        float values[8];
+        Run<8>::load(source + first, values);
+        put_run(target + first, values, accumulate);
+        return;
+    }
+    for (i64 index = first; index < length && index < first + 8; index++) {
+        float value[1] = {to_float(source[index])};
+        put_run(target + index, value, accumulate);
     }
 }
 
-#define CONVERT(name, S, T)                                                                        \
-    extern "C" __global__ void name(const S *source, T *target, i64 length, int accumulate) {      \
+#define CONVERT(source_name, S, target_name, T)                                                    \
+    extern "C" __global__ void convert_##source_name##_to_##target_name(                           \
+        const S *source, T *target, i64 length, int accumulate) {                                  \
         convert(source, target, length, accumulate);                                               \
     }
-
-CONVERT(convert_f32_to_f32, float, float)
-CONVERT(convert_f32_to_bf16, float, bf16)
-CONVERT(convert_bf16_to_f32, bf16, float)
-CONVERT(convert_bf16_to_bf16, bf16, bf16)
+FOR_ELEMENTS(CONVERT)
+CONVERT(f32, float, bf16, bf16)

@@ -98,24 +98,31 @@ __device__ __forceinline__ void publish_shared() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// A tensor map as the driver encodes it (cuTensorMapEncodeTiled), passed by value: bf16, four
-// dimensions [groups, tokens, heads, 64] with the strides of the tensor, boxes of [1, 64, 1, 64],
-// swizzled by 128 bytes, zeros outside.
+// A tensor map as the driver encodes it (cuTensorMapEncodeTiled), passed by value: bf16, rank 4,
+// sizes {channels of a head, heads, tokens, groups}, strides in bytes {2 · channels, 2 · stride,
+// 2 · stride · tokens} where a token begins `stride` elements after the one before, boxes of
+// {64, 1, 64, 1}, element strides of 1, no interleave, 128-byte swizzle, promotion to 256 bytes in
+// the second cache, zeros outside.
 struct alignas(64) TensorMap {
     u64 opaque[16];
 };
 static const int BOX_ROWS = 64;
 
-// Begins to copy ROWS tokens of a head into a tile; the bytes count toward `barrier`.
-template <int ROWS>
+// Begins to copy ROWS tokens of a head into a tile, or into one for each 64 channels, one after the
+// other; the bytes count toward `barrier`.
+template <int ROWS, int CHANNELS>
 __device__ __forceinline__ void copy_rows(u32 to, const TensorMap &map, u32 barrier, int head,
                                           int token, int group) {
 #pragma unroll
-    for (int row = 0; row < ROWS; row += BOX_ROWS)
-        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                     "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to + row * ROW_BYTES),
-                     "l"(&map), "r"(barrier), "r"(0), "r"(head), "r"(token + row), "r"(group)
-                     : "memory");
+    for (int channel = 0; channel < CHANNELS; channel += 64) {
+#pragma unroll
+        for (int row = 0; row < ROWS; row += BOX_ROWS, to += BOX_ROWS * ROW_BYTES)
+            asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
+                         "bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                         "l"(&map), "r"(barrier), "r"(channel), "r"(head), "r"(token + row),
+                         "r"(group)
+                         : "memory");
+    }
 }
 // The same for consecutive bytes; addresses and count are multiples of 16.
 __device__ __forceinline__ void copy_bytes(u32 to, const void *from, u32 bytes, u32 barrier) {
@@ -174,20 +181,6 @@ __device__ __forceinline__ int warpgroup_number() {
     return __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
 }
 
-// The barrier of a cluster of blocks; every thread arrives before it waits.
-__device__ __forceinline__ void cluster_arrive() {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void cluster_wait() {
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// What an address in this block's shared memory is in the memory of another block of the cluster.
-__device__ __forceinline__ u32 address_in(u32 address, u32 block) {
-    u32 result;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(block));
-    return result;
-}
-
 __device__ __forceinline__ void store_shared(u32 address, float value) {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
@@ -199,11 +192,6 @@ __device__ __forceinline__ uint4 load_shared_chunk(u32 address) {
                  : "memory");
     return value;
 }
-__device__ __forceinline__ float4 load_shared_floats(u32 address) {
-    uint4 value = load_shared_chunk(address);
-    return make_float4(__uint_as_float(value.x), __uint_as_float(value.y),
-                       __uint_as_float(value.z), __uint_as_float(value.w));
-}
 __device__ __forceinline__ float2 load_shared_pair(u32 address) {
     float2 value;
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
@@ -213,12 +201,12 @@ __device__ __forceinline__ float2 load_shared_pair(u32 address) {
     return value;
 }
 // Accumulators of a 64 × 64 product in an order of their own: of each warp 4,096 bytes, where lane l
-// has 16 bytes at 16 l of every 512. `address` may lie in another block of the cluster.
+// has 16 bytes at 16 l of every 512.
 __device__ __forceinline__ void store_sums(u32 address, const float (&values)[32]) {
     address += threadIdx.x % 128 / 32 * 4096 + threadIdx.x % 32 * 16;
 #pragma unroll
     for (int j = 0; j < 8; j++)
-        asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address + 512 * j),
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address + 512 * j),
                      "f"(values[4 * j]), "f"(values[4 * j + 1]), "f"(values[4 * j + 2]),
                      "f"(values[4 * j + 3])
                      : "memory");

@@ -42,24 +42,13 @@ __device__ __forceinline__ void apply_gelu(const T *source, T *target, i64 lengt
 // d ← d·GELU'(x) in place.
 template <typename T>
 __device__ __forceinline__ void apply_gelu_slope(T *gradient, const T *before, i64 length) {
-    const int width = Vector<T>::width;
-    i64 first = width * ((i64)blockIdx.x * blockDim.x + threadIdx.x);
-    if (first + width <= length) {
-        float values[width], at[width];
-        load_vector(gradient + first, values);
-        load_vector(before + first, at);
-#pragma unroll
-        for (int step = 0; step < width; step++) values[step] *= gelu_slope(at[step]);
-        store_vector(gradient + first, values);
-    } else {
-        for (i64 index = first; index < length; index++)
-            gradient[index] =
-                from_float<T>(to_float(gradient[index]) * gelu_slope(to_float(before[index])));
-    }
+    i64 index = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (index >= length) return;
+    gradient[index] = from_float<T>(to_float(gradient[index]) * gelu_slope(to_float(before[index])));
 }
 
 // partials[part, column] ← the sum over the rows of a part: one thread per column, blockIdx.y the
-// part, so that neighbors read neighbors.
+// part, so that neighbors read neighbors. For any width.
 template <typename T>
 __device__ __forceinline__ void column_sums(const T *source, float *partials, i64 rows, i64 width,
                                             i64 part_rows) {
@@ -71,14 +60,71 @@ __device__ __forceinline__ void column_sums(const T *source, float *partials, i6
     partials[blockIdx.y * width + column] = sum;
 }
 
-// target[column] ← Σ over the parts, added if `accumulate`.
+// The same for widths of whole vectors: 256 threads, of which each warp takes 32 neighboring vectors
+// of one row, and the eight warps rows in turn. With GELU, on the way: before ← GELU(before) and
+// gradient ← gradient·GELU'(before), both in place, and the sums are of that gradient.
+template <typename T, bool GELU>
+__device__ __forceinline__ void strip_sums(T *gradient, T *before, float *partials, i64 rows,
+                                           i64 width, i64 part_rows) {
+    const int vector = Vector<T>::width, lanes = 32, warps = 8;
+    __shared__ float sums[warps][lanes * vector];
+    int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
+    i64 column = ((i64)blockIdx.x * lanes + lane) * vector;
+    i64 first = blockIdx.y * part_rows, end = first + part_rows < rows ? first + part_rows : rows;
+    float sum[vector];
+#pragma unroll
+    for (int step = 0; step < vector; step++) sum[step] = 0.0f;
+    if (column < width) {
+#pragma unroll 4
+        for (i64 row = first + warp; row < end; row += warps) {
+            i64 place = row * width + column;
+            float d[vector];
+            load_vector(gradient + place, d);
+            if (GELU) {
+                float x[vector];
+                load_vector(before + place, x);
+#pragma unroll
+                for (int step = 0; step < vector; step++) {
+                    float gate = gelu_gate(x[step]);
+                    float inner = 1.595769122f * (1.0f + 3.0f * 0.044715f * x[step] * x[step]);
+                    d[step] *= gate * (1.0f + x[step] * (1.0f - gate) * inner);
+                    x[step] *= gate;
+                }
+                store_vector(before + place, x);
+                store_vector(gradient + place, d);
+            }
+#pragma unroll
+            for (int step = 0; step < vector; step++) sum[step] += d[step];
+        }
+    }
+#pragma unroll
+    for (int step = 0; step < vector; step++) sums[warp][lane * vector + step] = sum[step];
+    __syncthreads();
+    for (int index = threadIdx.x; index < lanes * vector; index += blockDim.x) {
+        i64 place = (i64)blockIdx.x * lanes * vector + index;
+        if (place >= width) continue;
+        float total = 0.0f;
+#pragma unroll
+        for (int other = 0; other < warps; other++) total += sums[other][index];
+        partials[blockIdx.y * width + place] = total;
+    }
+}
+
+// target[column] ← Σ over the parts, added if `accumulate`: 256 threads, 32 columns by 8 parts in turn.
 extern "C" __global__ void add_partials(const float *partials, float *target, i64 parts, i64 width,
                                         int accumulate) {
-    i64 column = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (column >= width) return;
-    float sum = accumulate ? target[column] : 0.0f;
-    for (i64 part = 0; part < parts; part++) sum += partials[part * width + column];
-    target[column] = sum;
+    __shared__ float sums[8][33];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    i64 column = (i64)blockIdx.x * 32 + lane;
+    float sum = 0.0f;
+    if (column < width)
+        for (i64 part = warp; part < parts; part += 8) sum += partials[part * width + column];
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || column >= width) return;
+    float total = accumulate ? target[column] : 0.0f;
+    for (int other = 0; other < 8; other++) total += sums[other][lane];
+    target[column] = total;
 }
 
 #define LINEAR(suffix, T)                                                                          \
@@ -94,6 +140,14 @@ extern "C" __global__ void add_partials(const float *partials, float *target, i6
     extern "C" __global__ void column_sums_##suffix(const T *source, float *partials, i64 rows,    \
                                                     i64 width, i64 part_rows) {                    \
         column_sums(source, partials, rows, width, part_rows);                                     \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) strip_sums_##suffix(                         \
+        T *source, float *partials, i64 rows, i64 width, i64 part_rows) {                          \
+        strip_sums<T, false>(source, nullptr, partials, rows, width, part_rows);                   \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) gelu_backward_##suffix(                      \
+        T *gradient, T *before, float *partials, i64 rows, i64 width, i64 part_rows) {             \
+        strip_sums<T, true>(gradient, before, partials, rows, width, part_rows);                   \
     }
 
 LINEAR(f32, float)

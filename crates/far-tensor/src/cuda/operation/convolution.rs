@@ -66,7 +66,7 @@ impl Convolution {
     }
 
     /// Two addresses and the geometry as kernels are told.
-    fn arguments(&self, places: [u64; 2], images: usize) -> Vec<Argument> {
+    fn arguments(&self, places: [u64; 2], images: usize) -> Vec<Argument<'static>> {
         let Window { kernel, stride, padding } = self.window;
         let ([height, width], [rows, columns]) = (self.image, self.fit);
         let sizes = [images, height, width, rows, columns].map(Argument::from);

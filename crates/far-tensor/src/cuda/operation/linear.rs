@@ -14,8 +14,8 @@ programs! {
     LINEAR = "linear": "linear.cu";
 }
 
-/// Rows that one thread adds up in a sum over rows.
-const PART_ROWS: usize = 256;
+/// Blocks of a sum over rows for each processor of the chip.
+const BLOCKS_EACH: usize = 4;
 
 impl Tape {
     /// See [`Tape::linear`] and [`Tape::linear_gelu`]; `sizes` are rows, inputs and outputs.
@@ -167,14 +167,55 @@ impl Cuda {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let parts = rows.div_ceil(PART_ROWS).max(1);
-        let partials = self.buffer(Element::F32, parts * width)?;
-        let across = width.div_ceil(128).max(1);
-        let launch = Launch { grid: [across, parts, 1], threads: 128, shared: 0 };
-        let arguments = arguments![source.0, partials.pointer(), rows, width, PART_ROWS];
-        self.launch(kernel("column_sums"), source.1, launch, arguments)?;
+        let (pointer, element) = source;
+        let strips = Strips::new(self, element, [rows, width], pointer);
+        let partials = self.buffer(Element::F32, strips.parts * width)?;
+        let name = if strips.vectors { "strip_sums" } else { "column_sums" };
+        let arguments = arguments![pointer, partials.pointer(), rows, width, strips.part_rows];
+        self.launch(kernel(name), element, strips.launch(), arguments)?;
+        self.add_partials(&partials, [strips.parts, width], target, accumulate)
+    }
+
+    /// target [width] ← the sum over parts, added if `accumulate`.
+    fn add_partials(
+        &self,
+        partials: &CudaBuffer,
+        [parts, width]: [usize; 2],
+        target: u64,
+        accumulate: bool,
+    ) -> Result<()> {
         let arguments = arguments![partials.pointer(), target, parts, width, accumulate];
-        self.launch_plain(kernel("add_partials"), Launch::blocks(across, 128), arguments)
+        let launch = Launch::blocks(width.div_ceil(32), 256);
+        self.launch_plain(kernel("add_partials"), launch, arguments)
+    }
+
+    /// gradient ← gradient·GELU'(before) and before ← GELU(before), both [rows, width] and in place; the
+    /// sum of that gradient over rows goes to the gradient of `bias`.
+    fn gelu_backward(
+        &self,
+        gradients: &mut GradientStore<'_>,
+        gradient: u64,
+        before: u64,
+        [rows, width]: [usize; 2],
+        bias: &Tensor,
+    ) -> Result<()> {
+        let element = self.element();
+        let strips = Strips::new(self, element, [rows, width], gradient | before);
+        if !strips.vectors {
+            let (length, arguments) = (rows * width, arguments![gradient, before, rows * width]);
+            self.launch(kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
+            self.gelu(element, before, before, length)?;
+            return gradients.with_cuda(bias, Element::F32, |target, accumulate| {
+                self.column_sums((gradient, element), [rows, width], target, accumulate)
+            });
+        }
+        let partials = self.buffer(Element::F32, strips.parts * width)?;
+        let arguments =
+            arguments![gradient, before, partials.pointer(), rows, width, strips.part_rows];
+        self.launch(kernel("gelu_backward"), element, strips.launch(), arguments)?;
+        gradients.with_cuda(bias, Element::F32, |target, accumulate| {
+            self.add_partials(&partials, [strips.parts, width], target, accumulate)
+        })
     }
 
     /// The gradients of a weight [inputs, outputs] and its bias from x [rows, inputs] and the
@@ -190,13 +231,14 @@ impl Cuda {
     ) -> Result<()> {
         let element = self.element();
         let [rows, input, width] = sizes;
-        let of_bias = match bias {
-            Some(bias) => gradients.take_cuda(bias, Element::F32)?,
-            None => None,
-        };
-        let mut summed = false;
+        // The library can add up the rows on the way, at a higher price than this pass of their own.
+        if let Some(bias) = bias {
+            gradients.with_cuda(bias, Element::F32, |target, accumulate| {
+                self.column_sums((upstream, element), [rows, width], target, accumulate)
+            })?;
+        }
         gradients.with_cuda(weight, Element::F32, |target, accumulate| {
-            let product = Product {
+            self.multiply(&Product {
                 sizes: [input, rows, width],
                 left: Operand::transposed(x, element),
                 right: Operand::plain(upstream, element),
@@ -204,22 +246,8 @@ impl Cuda {
                 target_element: Element::F32,
                 accumulate,
                 epilogue: Epilogue::None,
-            };
-            // The library overwrites the sums.
-            if let Some(bias) = of_bias.as_ref().filter(|bias| !bias.accumulate && !accumulate) {
-                let fused = Product { epilogue: Epilogue::RightSums(bias.pointer), ..product };
-                summed = self.try_multiply(&fused)?;
-            }
-            if summed { Ok(()) } else { self.multiply(&product) }
-        })?;
-        if let (Some(tensor), Some(of_bias)) = (bias, of_bias) {
-            if !summed {
-                let source = (upstream, element);
-                self.column_sums(source, [rows, width], of_bias.pointer, of_bias.accumulate)?;
-            }
-            gradients.give_cuda(tensor, of_bias)?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// The gradient of x from that of the result.
@@ -269,7 +297,7 @@ impl CudaBackward for LinearBackward {
         let upstream = upstream.pointer();
         if let Some(before) = &self.before {
             let arguments = arguments![upstream, before.pointer(), length];
-            cuda.launch(kernel("gelu_slope"), element, vectors(element, length), arguments)?;
+            cuda.launch(kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
         }
         let x = self.x.pointer(cuda, element)?;
         let (weight, bias) = (&self.weight, self.bias.as_ref());
@@ -300,38 +328,50 @@ impl CudaBackward for FeedForwardBackward {
         let (rows, [input, hidden, output]) = (self.rows, self.widths);
         let before = self.before.as_ref().expect("it was kept for this").pointer();
         let upstream = upstream.pointer();
-        let [weight, bias] = &self.second;
-        let active = cuda.buffer(element, rows * hidden)?;
-        cuda.gelu(element, before, active.pointer(), rows * hidden)?;
-        let sizes = [rows, hidden, output];
-        cuda.map_gradients(gradients, sizes, active.pointer(), upstream, weight, Some(bias))?;
-
-        // What the first map gave, times the slope of GELU, in place of what GELU gave.
-        let inner = active;
-        let sums = cuda.buffer(element, hidden)?;
-        let product = Product {
+        let inner = cuda.buffer(element, rows * hidden)?;
+        cuda.multiply(&Product {
             sizes: [rows, output, hidden],
             left: Operand::plain(upstream, element),
-            right: Operand::transposed(weight.pointer(cuda, element)?, element),
+            right: Operand::transposed(self.second[0].pointer(cuda, element)?, element),
             target: inner.pointer(),
             target_element: element,
             accumulate: false,
-            epilogue: Epilogue::GeluSlope { before, sums: sums.pointer() },
-        };
-        let summed = cuda.try_multiply(&product)?;
-        if !summed {
-            cuda.multiply(&Product { epilogue: Epilogue::None, ..product })?;
-            let arguments = arguments![inner.pointer(), before, rows * hidden];
-            let launch = vectors(element, rows * hidden);
-            cuda.launch(kernel("gelu_slope"), element, launch, arguments)?;
-        }
-        let [weight, bias] = &self.first;
-        let (x, sizes) = (self.x.pointer(cuda, element)?, [rows, input, hidden]);
-        let unsummed = (!summed).then_some(bias);
-        cuda.map_gradients(gradients, sizes, x, inner.pointer(), weight, unsummed)?;
-        if summed {
-            gradients.add_cuda(bias, &sums)?;
-        }
-        cuda.input_gradient(gradients, sizes, &self.x, inner.pointer(), weight)
+            epilogue: Epilogue::None,
+        })?;
+        let inner = inner.pointer();
+        cuda.gelu_backward(gradients, inner, before, [rows, hidden], &self.first[1])?;
+        // What was before GELU has now passed it.
+        let (active, [weight, bias]) = (before, &self.second);
+        let sizes = [rows, hidden, output];
+        cuda.map_gradients(gradients, sizes, active, upstream, weight, Some(bias))?;
+        let (x, weight) = (self.x.pointer(cuda, element)?, &self.first[0]);
+        let sizes = [rows, input, hidden];
+        cuda.map_gradients(gradients, sizes, x, inner, weight, None)?;
+        cuda.input_gradient(gradients, sizes, &self.x, inner, weight)
+    }
+}
+
+/// How a matrix is cut for sums over its rows.
+struct Strips {
+    /// Whether its rows are whole vectors of 16 bytes.
+    vectors: bool,
+    across: usize,
+    parts: usize,
+    part_rows: usize,
+}
+
+impl Strips {
+    fn new(cuda: &Cuda, element: Element, [rows, width]: [usize; 2], pointer: u64) -> Self {
+        let vector = 16 / element.size();
+        let vectors = width.is_multiple_of(vector) && pointer.is_multiple_of(16);
+        let across = width.div_ceil(if vectors { 32 * vector } else { 256 }).max(1);
+        let wanted = (BLOCKS_EACH * cuda.context().processors).div_ceil(across);
+        // At least a few rows for each warp.
+        let part_rows = rows.div_ceil(wanted).max(32);
+        Self { vectors, across, parts: rows.div_ceil(part_rows).max(1), part_rows }
+    }
+
+    fn launch(&self) -> Launch {
+        Launch { grid: [self.across, self.parts, 1], threads: 256, shared: 0 }
     }
 }

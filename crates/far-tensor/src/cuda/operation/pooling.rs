@@ -29,7 +29,12 @@ pub(crate) struct Pooling {
 
 impl Pooling {
     /// The planes and the window as kernels are told, between `before` and `after`.
-    fn arguments(&self, before: &[Argument], planes: usize, after: &[Argument]) -> Vec<Argument> {
+    fn arguments<'a>(
+        &self,
+        before: &[Argument<'a>],
+        planes: usize,
+        after: &[Argument<'a>],
+    ) -> Vec<Argument<'a>> {
         let Window { kernel, stride, padding } = self.window;
         let ([height, width], [rows, columns]) = (self.image, self.fit);
         let sizes = [planes, height, width, rows, columns].map(Argument::from);

@@ -167,9 +167,7 @@ impl Crew<'_> {
 fn leave(work: &Work, id: u32) -> anyhow::Result<ExitStatus> {
     let mut running = work.running.lock().expect("no slot panics");
     let place = running.iter().position(|child| child.id() == id).context("not on the list")?;
-    let status = running[place].wait()?;
-    running.remove(place);
-    Ok(status)
+    Ok(running.remove(place).wait()?)
 }
 
 /// Asks a process to save and end.

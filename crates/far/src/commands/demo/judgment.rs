@@ -2,13 +2,13 @@
 
 use super::ARMS;
 use crate::progress;
-use far_eval::{Arm, Control, Evaluation, ReportRun, Results, report_page};
+use far_eval::{Arm, Control, Evaluation, Results};
 use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, Result, Workshop};
 use std::path::Path;
 
-/// Judges every arm with the averaged world model of a training, and writes results, replays and the
-/// page into the run's folder.
+/// Judges every arm with the averaged world model of a training, and writes results and replays into
+/// the run's folder.
 pub fn common(
     workshop: &Workshop,
     training: &ArmTraining<'_>,
@@ -52,11 +52,6 @@ pub fn judge_and_write(
     for replay in &replays {
         replay.write(run)?;
     }
-    let page = report_page(&[ReportRun::read(run)?]);
-    let path = run.join("report").join("index.html");
-    let written =
-        std::fs::create_dir_all(run.join("report")).and_then(|()| std::fs::write(&path, page));
-    written.map_err(|source| Error::File { action: "write", path, source })?;
     Ok(results)
 }
 

@@ -8,9 +8,9 @@
 mod judgment;
 mod separate;
 
-use crate::commands::arm_table;
 use crate::commands::compute::ComputeArguments;
 use crate::commands::train::{View, explain, preparation};
+use crate::commands::{arm_table, report};
 use crate::hint::Hint;
 use crate::{interrupt, progress};
 use anyhow::Context;
@@ -109,6 +109,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let seconds = folder.seconds();
     let judged = judgment::common(&workshop, &training, seconds, &run).map_err(explain)?;
+    let page = report::write_page(&run)?;
     let mut tables = vec![("common", COMMON, judged)];
     let protocols = [
         (arguments.separate, "separate", SEPARATE, &ARMS[..]),
@@ -117,8 +118,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for (_, name, title, arms) in protocols.into_iter().filter(|(wanted, ..)| *wanted) {
         let judged = separate::run(&sets, &arguments.out, (name, arms), &training, &device);
         tables.push((name, title, judged.map_err(explain)?));
+        report::write_page(&arguments.out.join(name))?;
     }
-    tell(arguments, &tables, &run, start)
+    tell(arguments, &tables, &page, start)
 }
 
 /// The metrics that the tables show.
@@ -132,7 +134,7 @@ const ABLATION: &str = "the parts of learned recall, each with a world model of 
 fn tell(
     arguments: &Arguments,
     tables: &[(&str, &str, Results)],
-    run: &Path,
+    page: &Path,
     start: Instant,
 ) -> anyhow::Result<()> {
     if arguments.json {
@@ -152,7 +154,6 @@ fn tell(
     } else {
         summary(&tables[0].2).iter().for_each(|sentence| println!("{sentence}"));
     }
-    let page = run.join("report/index.html");
     println!("\nlook at {} ({:.0} s)", page.display(), start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -14,13 +14,13 @@ programs! {
     /// On Hopper's own instructions, forward.
     HOPPER_FORWARD = "attention_hopper_forward": "hopper.cuh", "attention_hopper_forward.cu";
     /// On Hopper's own instructions, backward.
-    HOPPER_BACKWARD = "attention_hopper_backward": "hopper.cuh", "attention_hopper_backward.cu";
+    HOPPER_BACKWARD = "attention_hopper_backward":
+        "hopper.cuh", "attention_hopper_backward.cuh", "attention_hopper_backward.cu";
+    /// The same for few queries and keys.
+    HOPPER_BACKWARD_SHORT = "attention_hopper_backward_short":
+        "hopper.cuh", "attention_hopper_backward.cuh", "attention_hopper_backward_short.cu";
 }
 
-/// Rows of a block of Hopper's forward, its threads and its shared memory.
-pub(super) const HOPPER_FORWARD_BLOCK: [usize; 3] = [128, 256, 100_688];
-/// Keys of a block of Hopper's backward, its threads and its shared memory.
-pub(super) const HOPPER_BACKWARD_BLOCK: [usize; 3] = [128, 256, 200_704];
 /// Queries of a block of the tensor cores' forward, and its threads.
 pub(super) const TENSOR_CORE_FORWARD: [usize; 2] = [128, 128];
 

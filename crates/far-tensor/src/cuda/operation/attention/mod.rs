@@ -1,16 +1,16 @@
 //! Attention on a GPU: which kernels serve which heads, and how they are launched.
 
+mod hopper;
 mod kernels;
 
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, arguments};
+use crate::cuda::{
+    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, arguments,
+};
 use crate::gradient::GradientStore;
 use crate::operation::AttentionLayout;
 use crate::tape::CudaBackward;
 use crate::{Result, Tape, Tensor};
-use kernels::{
-    ATTENTION_PLAIN, HOPPER_BACKWARD, HOPPER_BACKWARD_BLOCK, HOPPER_FORWARD, HOPPER_FORWARD_BLOCK,
-    PlainKernels, TENSOR_CORE_FORWARD, TensorCoreKernels,
-};
+use kernels::{ATTENTION_PLAIN, PlainKernels, TENSOR_CORE_FORWARD, TensorCoreKernels};
 
 impl Tape {
     /// See [`Tape::self_attention`] and [`Tape::cross_attention`].
@@ -91,6 +91,10 @@ impl<'a> Call<'a> {
         Ok(Self { cuda, element, layout, places, strides, mask })
     }
 
+    fn pairs(&self) -> usize {
+        self.layout.groups * self.layout.heads
+    }
+
     fn width(&self) -> usize {
         self.layout.heads * self.layout.channels
     }
@@ -105,9 +109,10 @@ impl<'a> Call<'a> {
         [groups, heads, queries, keys].map(|size| size as i32)
     }
 
-    /// Whether Hopper's kernels serve it.
-    fn is_hopper(&self) -> bool {
-        self.cuda.is_hopper() && self.element == Element::Bf16 && self.layout.channels == 64
+    /// Whether Hopper's kernels serve heads of so many channels.
+    fn is_hopper(&self, channels: &[usize]) -> bool {
+        let known = channels.contains(&self.layout.channels);
+        known && self.cuda.is_hopper() && self.element == Element::Bf16
     }
 
     /// The tensor cores' kernels, where there are some for this head and precision.
@@ -117,10 +122,13 @@ impl<'a> Call<'a> {
     }
 
     fn forward(&self, output: u64, logarithms: u64) -> Result<()> {
+        if self.is_hopper(&[64, 128]) {
+            return self.forward_hopper(output, logarithms);
+        }
         let [query, key, value] = self.places;
         let [query_stride, key_stride] = self.strides;
         let [groups, heads, queries, keys] = self.sizes();
-        let pairs = self.layout.groups * self.layout.heads;
+        let pairs = self.pairs();
         let head = self.layout.channels as i32;
         let arguments = arguments![
             query,
@@ -147,10 +155,6 @@ impl<'a> Call<'a> {
             };
         // All but the plain kernels know their head.
         let known = &arguments[..arguments.len() - 1];
-        if self.is_hopper() {
-            let name = "attention_forward_hopper_64";
-            return launch(name, &HOPPER_FORWARD, HOPPER_FORWARD_BLOCK, known);
-        }
         if let Some(kernels) = self.tensor_core() {
             let [rows, threads] = TENSOR_CORE_FORWARD;
             let block = [rows, threads, kernels.forward_shared];
@@ -164,62 +168,13 @@ impl<'a> Call<'a> {
 
     /// Gradients of queries, keys and values, overwritten.
     fn backward(&self, from: &Upstream, to: Gradients) -> Result<()> {
-        if self.is_hopper() {
+        if self.is_hopper(&[64]) {
             return self.backward_hopper(from, to);
         }
         match self.tensor_core() {
             Some(kernels) => self.backward_tensor_core(&kernels, from, to),
             None => self.backward_plain(from, to),
         }
-    }
-
-    fn backward_hopper(&self, from: &Upstream, to: Gradients) -> Result<()> {
-        let cuda = self.cuda;
-        let [query, key, value] = self.places;
-        let [query_stride, key_stride] = self.strides;
-        let [groups, heads, queries, keys] = self.sizes();
-        let pairs = self.layout.groups * self.layout.heads;
-        let padded = self.layout.queries.next_multiple_of(128);
-        let scratch = cuda.buffer(Element::F32, pairs * padded * 66)?;
-        let scratch = scratch.pointer();
-        let kernel = |name| Kernel { program: &HOPPER_BACKWARD, name };
-        let (width, scale) = (self.width(), self.scale());
-        let Upstream { output, upstream, logarithms } = *from;
-        cuda.launch_plain(
-            kernel("attention_prepare_hopper_64"),
-            Launch::elements(pairs * padded * 8),
-            arguments![output, upstream, logarithms, scratch, groups, heads, queries, width],
-        )?;
-        let [rows, threads, shared] = HOPPER_BACKWARD_BLOCK;
-        let blocks = pairs * self.layout.keys.div_ceil(rows);
-        cuda.launch_plain(
-            kernel("attention_backward_hopper_64"),
-            Launch { shared, ..Launch::blocks(blocks, threads) },
-            arguments![
-                query,
-                key,
-                value,
-                upstream,
-                scratch,
-                to.places[1],
-                to.places[2],
-                self.mask,
-                groups,
-                heads,
-                queries,
-                keys,
-                query_stride,
-                key_stride,
-                width,
-                to.strides[1],
-                scale
-            ],
-        )?;
-        cuda.launch_plain(
-            kernel("attention_finish_hopper_64"),
-            Launch::blocks(pairs * padded / 64, 128),
-            arguments![scratch, to.places[0], groups, heads, queries, to.strides[0], scale],
-        )
     }
 
     fn backward_tensor_core(
@@ -267,7 +222,7 @@ impl<'a> Call<'a> {
     fn backward_plain(&self, from: &Upstream, to: Gradients) -> Result<()> {
         let cuda = self.cuda;
         let kernels = PlainKernels::of(self.element, self.layout.channels);
-        let pairs = self.layout.groups * self.layout.heads;
+        let pairs = self.pairs();
         let delta = cuda.buffer(Element::F32, pairs * self.layout.queries)?;
         let [groups, heads, queries, _] = self.sizes();
         let head = self.layout.channels as i32;
@@ -308,7 +263,7 @@ impl<'a> Call<'a> {
         to: Gradients,
         delta: u64,
         scratch: u64,
-    ) -> [crate::cuda::Argument; 23] {
+    ) -> [Argument<'static>; 23] {
         let [query, key, value] = self.places;
         let [query_stride, key_stride] = self.strides;
         let [groups, heads, queries, keys] = self.sizes();
