@@ -114,7 +114,9 @@ struct Plan {
 /// The library's handle, its scratch memory and what was found to be fast.
 pub(super) struct Products {
     handle: sys::cublasLtHandle_t,
-    workspace: CudaBuffer,
+    /// Held while a product is put on the stream: one may be several kernels that hand partial sums
+    /// on there, and another thread's must not come between them.
+    workspace: Mutex<CudaBuffer>,
     /// `None` where the library knows no way.
     plans: Mutex<HashMap<Plan, Option<sys::cublasLtMatmulAlgo_t>>>,
 }
@@ -135,7 +137,7 @@ impl Products {
     pub(super) fn new(pool: &std::sync::Arc<super::CudaPool>) -> Result<Self> {
         let handle = result::create_handle().map_err(refused)?;
         let workspace = pool.take(Element::F32, WORKSPACE / 4)?;
-        Ok(Self { handle, workspace, plans: Mutex::default() })
+        Ok(Self { handle, workspace: Mutex::new(workspace), plans: Mutex::default() })
     }
 }
 
@@ -212,6 +214,7 @@ impl Cuda {
         let one = 1.0_f32;
         let beta = if call.product.accumulate { 1.0_f32 } else { 0.0 };
         let Product { left, right, target, .. } = *call.product;
+        let workspace = self.products.workspace.lock().expect("nobody panics while multiplying");
         // SAFETY: the descriptions are alive and say the sizes of the matrices, which callers keep
         // alive in the order of the stream.
         unsafe {
@@ -229,7 +232,7 @@ impl Cuda {
                 target as *mut c_void,
                 call.layouts[2],
                 algorithm,
-                self.products.workspace.pointer() as *mut c_void,
+                workspace.pointer() as *mut c_void,
                 WORKSPACE,
                 self.context().stream().cast(),
             )

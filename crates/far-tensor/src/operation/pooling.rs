@@ -214,9 +214,12 @@ mod tests {
     #[test]
     fn gradients_match_differences() {
         let x = [normal([2, 2, 5, 4], 1)];
+        // Eighths are the same in any precision, so that the largest is the same one.
+        let eighths: Vec<f32> = (0..80).map(|n| (n * 37 % 83) as f32 / 8.0).collect();
+        let eighths = [Tensor::from_slice(&eighths, [2, 2, 5, 4]).unwrap()];
         for window in [Window::square(2, 2, 0), Window::square(3, 1, 1)] {
             check_gradients(&x, |tape, x| tape.average_pool(&x[0], window));
-            check_gradients(&x, |tape, x| tape.maximum_pool(&x[0], window));
+            check_gradients(&eighths, |tape, x| tape.maximum_pool(&x[0], window));
         }
     }
 

@@ -26,13 +26,13 @@ template <typename T> struct Group {
 
     __device__ __forceinline__ Moments moments(const Team &team) const {
         float count = sum(team, [](i64) { return 1.0f; });
-        float share = count == 0.0f ? 0.0f : 1.0f / count;
-        float mean = sum(team, [=](i64 n) { return value(n); }) * share;
+        if (count == 0.0f) return {0.0f, 0.0f, 0.0f};
+        float mean = sum(team, [=](i64 n) { return value(n); }) / count;
         float variance = sum(team, [=](i64 n) {
             float away = value(n) - mean;
             return away * away;
         });
-        return {count, mean, variance * share};
+        return {count, mean, variance / count};
     }
 
     // The first of the largest valid elements, or `extent`; NaN counts as largest.
