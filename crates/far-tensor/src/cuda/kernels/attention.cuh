@@ -36,7 +36,7 @@ __device__ __forceinline__ u32 shared_address(const void *pointer) {
     return (u32)__cvta_generic_to_shared(pointer);
 }
 
-// Starts a copy of 16 bytes, or of zeros where `exists` is false.
+// Starts a copy of 16 bytes, or of zeros where `exists` is false; then nothing is read.
 __device__ __forceinline__ void copy_chunk(u32 to, const void *from, bool exists) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                  "r"(exists ? 16 : 0)
@@ -60,12 +60,14 @@ __device__ __forceinline__ void copy_tile(u32 tile, const T *from, i64 stride, i
     const int ROWS_AT_ONCE = THREADS / Shape::CHUNKS;
     static_assert(THREADS % Shape::CHUNKS == 0 && ROWS % ROWS_AT_ONCE == 0, "threads fill the tile");
     int chunk = threadIdx.x % Shape::CHUNKS, first = threadIdx.x / Shape::CHUNKS;
-    const T *source = from + chunk * Vector<T>::width;
+    const T *source = from + first * stride + chunk * Vector<T>::width;
+    // Where whole groups of 8 rows are skipped, the place in the row stays.
+    u32 start = tile + Shape::place(first, chunk);
 #pragma unroll
     for (int row = 0; row < ROWS; row += ROWS_AT_ONCE) {
-        bool exists = first + row < valid;
-        copy_chunk(tile + Shape::place(first + row, chunk),
-                   source + (exists ? first + row : 0) * stride, exists);
+        u32 to = ROWS_AT_ONCE % 8 == 0 ? start + row * Shape::ROW_BYTES : tile + Shape::place(first + row, chunk);
+        copy_chunk(to, source, first + row < valid);
+        source += ROWS_AT_ONCE * stride;
     }
 }
 

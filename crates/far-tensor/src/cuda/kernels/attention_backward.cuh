@@ -12,33 +12,8 @@
 // Where heads are too few to fill the device, the key blocks of a head are divided among `splits`
 // blocks (gridDim.y), each with its own part of the scratch; `attention_sum_splits` adds the parts.
 
+// Stands for the lse of a query that sees no key.
 static const float LOWEST = -1e30f;
-
-// D = Σ dO·O for each query of one head, by one block.
-template <typename T, int HEAD, int THREADS>
-__device__ __forceinline__ void compute_delta(const T *out, const T *dout, float *delta, int queries, i64 stride) {
-    const int WIDTH = Vector<T>::width, LANES = HEAD / WIDTH, ROWS = THREADS / LANES, AT_ONCE = 4;
-    int channel = threadIdx.x % LANES * WIDTH;
-    for (int start = 0; start < queries; start += AT_ONCE * ROWS) {
-        int first = start + threadIdx.x / LANES;
-        float left[AT_ONCE][WIDTH], right[AT_ONCE][WIDTH];
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) {
-            i64 row = min(first + i * ROWS, queries - 1);
-            load_vector(out + row * stride + channel, left[i]);
-            load_vector(dout + row * stride + channel, right[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) {
-            float sum = 0.0f;
-#pragma unroll
-            for (int j = 0; j < WIDTH; j++) sum = fmaf(left[i][j], right[i][j], sum);
-#pragma unroll
-            for (int offset = LANES / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, offset);
-            if (channel == 0 && first + i * ROWS < queries) delta[first + i * ROWS] = sum;
-        }
-    }
-}
 
 template <class Core, int HEAD, int KEY_TILES, int WARPS_, int QUERIES_> struct BackwardShape {
     typedef typename Core::Element T;
@@ -57,8 +32,8 @@ template <class Core, int HEAD, int KEY_TILES, int WARPS_, int QUERIES_> struct 
 };
 
 // The scratch of one tile of dQ keeps the order that the registers have: [2][EIGHTS][THREADS] float4.
-template <class Shape> __device__ __forceinline__ float4 *scratch_tile(float *scratch, i64 split, i64 pairs, i64 pair,
-                                                                       i64 tiles, i64 tile) {
+template <class Shape>
+__device__ __forceinline__ float4 *scratch_tile(float *scratch, i64 split, i64 pairs, i64 pair, i64 tiles, i64 tile) {
     return (float4 *)scratch + ((split * pairs + pair) * tiles + tile) * (2 * Shape::EIGHTS * Shape::THREADS) +
            threadIdx.x;
 }
@@ -83,14 +58,11 @@ __device__ __forceinline__ void write_query_gradient(T *dq, i64 stride, int vali
 }
 
 // Grid: (groups · heads, splits) blocks of THREADS threads, SHARED bytes; 1 ≤ splits ≤ ⌈keys / KEYS⌉.
-template <class Core, int HEAD, int KEY_TILES, int WARPS, int QUERIES, int CHUNK>
+template <class Core, int HEAD, int KEY_TILES, int WARPS, int QUERIES, int CHUNK, typename T>
 __device__ __forceinline__ void
-attention_backward(const typename Core::Element *q, const typename Core::Element *k, const typename Core::Element *v,
-                   const typename Core::Element *out, const typename Core::Element *dout, const float *lse,
-                   float *delta, const float *key_mask, typename Core::Element *dq, typename Core::Element *dk, typename Core::Element *dv, float *scratch,
-                   int heads, int queries, int keys, i64 q_stride, i64 kv_stride, i64 out_stride, i64 dq_stride,
-                   i64 dkv_stride, float scale) {
-    typedef typename Core::Element T;
+attention_backward(const T *q, const T *k, const T *v, const T *out, const T *dout, const float *lse, float *delta,
+                   const float *key_mask, T *dq, T *dk, T *dv, float *scratch, int heads, int queries, int keys,
+                   i64 q_stride, i64 kv_stride, i64 out_stride, i64 dq_stride, i64 dkv_stride, float scale) {
     typedef BackwardShape<Core, HEAD, KEY_TILES, WARPS, QUERIES> Shape;
     const int THREADS = Shape::THREADS, KEYS = Shape::KEYS, STEPS = HEAD / Core::STEP, EIGHTS = CHUNK / 8;
 
@@ -126,13 +98,46 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
         copy_tile<T, HEAD, QUERIES, THREADS>(upstream_tiles + stage * Shape::QUERY_BYTES, dout + row * out_stride,
                                              out_stride, queries - start);
     };
-    auto start_statistics = [&](int tile, int stage) {
-        int start = tile * QUERIES;
-        int index = threadIdx.x % QUERIES;
-        bool exists = start + index < queries;
+    // lse and, where an earlier key block has left it in `delta`, D.
+    auto start_statistics = [&](int tile, int stage, bool known) {
+        int index = threadIdx.x % QUERIES, query = tile * QUERIES + index;
+        bool exists = query < queries;
         u32 place = shared_address(statistics + stage * 2 * QUERIES + index);
-        if (threadIdx.x < QUERIES) copy_word(place, lse + (exists ? start + index : 0), exists);
-        else if (threadIdx.x < 2 * QUERIES) copy_word(place + QUERIES * 4, delta + (exists ? start + index : 0), exists);
+        if (threadIdx.x < QUERIES) copy_word(place, lse + (exists ? query : 0), exists);
+        else if (known && threadIdx.x < 2 * QUERIES)
+            copy_word(place + QUERIES * 4, delta + (exists ? query : 0), exists);
+    };
+
+    // For the first keys D is computed on the way: each thread holds the part of the output that
+    // belongs to the chunks of dO it copies, and multiplies them as soon as those are there.
+    const int CHUNKS = Tile<T, HEAD>::CHUNKS, ROWS = THREADS / CHUNKS, HELD = QUERIES / ROWS;
+    const int held_chunk = threadIdx.x % CHUNKS, held_row = threadIdx.x / CHUNKS;
+    uint4 held[HELD];
+    auto hold_output = [&](int tile) {
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            i64 query = tile * QUERIES + held_row + i * ROWS;
+            held[i] = query < queries ? *(const uint4 *)(out + query * out_stride + held_chunk * Vector<T>::width)
+                                      : make_uint4(0, 0, 0, 0);
+        }
+    };
+    auto compute_delta = [&](int tile, int stage) {
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            int row = held_row + i * ROWS;
+            float left[Vector<T>::width], right[Vector<T>::width], sum = 0.0f;
+            load_vector((const T *)&held[i], left);
+            const char *upstream = upstream_space + stage * Shape::QUERY_BYTES;
+            load_vector((const T *)(upstream + Tile<T, HEAD>::place(row, held_chunk)), right);
+#pragma unroll
+            for (int j = 0; j < Vector<T>::width; j++) sum = fmaf(left[j], right[j], sum);
+#pragma unroll
+            for (int offset = CHUNKS / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(EVERY_LANE, sum, offset);
+            if (held_chunk == 0) {
+                statistics[stage * 2 * QUERIES + QUERIES + row] = sum;
+                if (tile * QUERIES + row < queries) delta[tile * QUERIES + row] = sum;
+            }
+        }
     };
 
     u32 left_place = Core::template left_rows_place<HEAD>(lane);
@@ -151,10 +156,8 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
     int stage = 0;
     start_keys(from);
     start_copy(0, 0);
-    // Every split of a head computes all of D; they write the same values.
-    compute_delta<T, HEAD, THREADS>(out, dout, delta, queries, out_stride);
-    __syncthreads();
-    start_statistics(0, 0);
+    start_statistics(0, 0, false);
+    hold_output(0);
     for (int block = from; block < to; block++) {
         int first = block * KEYS;
         i64 first_row = first;
@@ -176,6 +179,7 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
         for (int tile = 0; tile < tiles; tile++, stage ^= 1) {
             close_copies();
             await_older_copies<0>();
+            if (block == from) compute_delta(tile, stage);
             if (tile == 0) {
                 Core::template prepare<HEAD, KEYS, THREADS>(key_space);
                 Core::template prepare<HEAD, KEYS, THREADS>(value_space);
@@ -187,7 +191,7 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
             if (tile + 1 < tiles || block + 1 < to) {
                 int later = tile + 1 < tiles ? tile + 1 : 0;
                 start_copy(later, stage ^ 1);
-                start_statistics(later, stage ^ 1);
+                start_statistics(later, stage ^ 1, block > from || later == 0);
             }
             u32 query_tile = query_tiles + stage * Shape::QUERY_BYTES;
             u32 upstream_tile = upstream_tiles + stage * Shape::QUERY_BYTES;
@@ -266,9 +270,11 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
                         query_sums[m][n][2] = before.z, query_sums[m][n][3] = before.w;
                     }
             }
+            if (block == from && tile + 1 < tiles) hold_output(tile + 1);
             __syncthreads();
-            int row_pair = warp / Shape::COLUMN_WARPS * 2, column_pair = warp % Shape::COLUMN_WARPS * (Shape::COLUMNS / 16);
-#pragma unroll 4
+            int row_pair = warp / Shape::COLUMN_WARPS * 2;
+            int column_pair = warp % Shape::COLUMN_WARPS * (Shape::COLUMNS / 16);
+#pragma unroll 8
             for (int row = 0; row < KEYS; row += Core::STEP) {
                 u32 a[2][4];
                 Core::template left_columns<QUERIES>(a[0], slope_tile, row, row_pair, slope_place);
@@ -286,7 +292,8 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
             }
             if (block + 1 == to && splits == 1) {
                 i64 row = tile * QUERIES;
-                write_query_gradient<Shape>(dq + row * dq_stride, dq_stride, queries - tile * QUERIES, query_sums, scale);
+                write_query_gradient<Shape>(dq + row * dq_stride, dq_stride, queries - tile * QUERIES, query_sums,
+                                            scale);
             } else {
 #pragma unroll
                 for (int m = 0; m < 2; m++)
@@ -322,9 +329,9 @@ attention_backward(const typename Core::Element *q, const typename Core::Element
 
 // dQ = scale · Σ over splits of the scratch. Grid: (groups · heads, ⌈queries / QUERIES⌉) blocks of the
 // backward kernel's THREADS threads, no shared memory.
-template <class Core, int HEAD, int KEY_TILES, int WARPS, int QUERIES>
-__device__ __forceinline__ void attention_sum_splits(const float *scratch, typename Core::Element *dq, int heads,
-                                                     int queries, int splits, i64 dq_stride, float scale) {
+template <class Core, int HEAD, int KEY_TILES, int WARPS, int QUERIES, typename T>
+__device__ __forceinline__ void attention_sum_splits(const float *scratch, T *dq, int heads, int queries, int splits,
+                                                     i64 dq_stride, float scale) {
     typedef BackwardShape<Core, HEAD, KEY_TILES, WARPS, QUERIES> Shape;
     i64 pair = blockIdx.x, group = pair / heads, head = pair % heads, first = (i64)blockIdx.y * QUERIES;
     float sums[2][Shape::EIGHTS][4];

@@ -25,12 +25,10 @@ template <class Core, int HEAD, int ROW_TILES, int KEYS, int STAGES> struct Forw
 };
 
 // Grid: groups · heads · ⌈queries / QUERIES⌉ blocks of THREADS threads, SHARED bytes.
-template <class Core, int HEAD, int ROW_TILES, int KEYS, int STAGES>
-__device__ __forceinline__ void attention_forward(const typename Core::Element *q, const typename Core::Element *k,
-                                                  const typename Core::Element *v, typename Core::Element *out,
-                                                  float *lse, const float *key_mask, int heads, int queries, int keys,
+template <class Core, int HEAD, int ROW_TILES, int KEYS, int STAGES, typename T>
+__device__ __forceinline__ void attention_forward(const T *q, const T *k, const T *v, T *out, float *lse,
+                                                  const float *key_mask, int heads, int queries, int keys,
                                                   i64 q_stride, i64 kv_stride, i64 out_stride, float scale) {
-    typedef typename Core::Element T;
     typedef ForwardShape<Core, HEAD, ROW_TILES, KEYS, STAGES> Shape;
     const int THREADS = Shape::THREADS, KEY_BYTES = Shape::KEY_BYTES, ROW_BYTES = Tile<T, HEAD>::ROW_BYTES;
     const int STEPS = HEAD / Core::STEP, PARTS = 2 * ROW_TILES;

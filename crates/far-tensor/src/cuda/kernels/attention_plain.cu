@@ -62,7 +62,8 @@ __device__ __forceinline__ void multiply_rows(float (&products)[ROWS], const flo
 
 // sums[r][i] += Σ over the other rows of weights[r][other] · others[other][lane + 32·i].
 template <int BOUND, int ROWS>
-__device__ __forceinline__ void add_weighted(float (&sums)[ROWS][BOUND / 32], const float *weights, const float *others) {
+__device__ __forceinline__ void add_weighted(float (&sums)[ROWS][BOUND / 32], const float *weights,
+                                             const float *others) {
 #pragma unroll 2
     for (int other = 0; other < OTHERS; other += 4) {
         float4 weight[ROWS];
@@ -74,8 +75,9 @@ __device__ __forceinline__ void add_weighted(float (&sums)[ROWS][BOUND / 32], co
             float a = x[0], b = x[BOUND + 1], c = x[2 * (BOUND + 1)], d = x[3 * (BOUND + 1)];
 #pragma unroll
             for (int row = 0; row < ROWS; row++)
-                sums[row][i] = fmaf(a, weight[row].x,
-                                    fmaf(b, weight[row].y, fmaf(c, weight[row].z, fmaf(d, weight[row].w, sums[row][i]))));
+                sums[row][i] = fmaf(
+                    a, weight[row].x,
+                    fmaf(b, weight[row].y, fmaf(c, weight[row].z, fmaf(d, weight[row].w, sums[row][i]))));
         }
     }
 }
@@ -201,11 +203,13 @@ __device__ __forceinline__ void backward(const T *q, const T *k, const T *v, con
         i64 other_row = start;
         __syncthreads();
         if (FOR_KEYS) {
-            copy_rows<T, BOUND, OTHERS, PITCH>(other_first, q + other_row * q_stride, q_stride, others - start, head_dim);
+            copy_rows<T, BOUND, OTHERS, PITCH>(other_first, q + other_row * q_stride, q_stride, others - start,
+                                               head_dim);
             copy_rows<T, BOUND, OTHERS, PITCH>(other_second, dout + other_row * out_stride, out_stride, others - start,
                                                head_dim);
         } else {
-            copy_rows<T, BOUND, OTHERS, PITCH>(other_first, k + other_row * kv_stride, kv_stride, others - start, head_dim);
+            copy_rows<T, BOUND, OTHERS, PITCH>(other_first, k + other_row * kv_stride, kv_stride, others - start,
+                                               head_dim);
             copy_rows<T, BOUND, OTHERS, PITCH>(other_second, v + other_row * kv_stride, kv_stride, others - start,
                                                head_dim);
         }
@@ -247,7 +251,7 @@ __device__ __forceinline__ void backward(const T *q, const T *k, const T *v, con
 
 #define BACKWARD(SIDE, FOR_KEYS, NAME, T, BOUND, ROWS)                                                                \
     extern "C" __global__ void __launch_bounds__(128) attention_backward_##SIDE##_plain_##NAME##_##BOUND(             \
-        const T *q, const T *k, const T *v, const T *out, const T *dout, const float *lse, const float *delta,            \
+        const T *q, const T *k, const T *v, const T *out, const T *dout, const float *lse, const float *delta,        \
         const float *key_mask, T *dq, T *dk, T *dv, float *scratch, int groups, int heads, int queries, int keys,     \
         i64 q_stride, i64 kv_stride, i64 out_stride, i64 dq_stride, i64 dkv_stride, float scale, int head_dim) {      \
         backward<T, BOUND, ROWS, FOR_KEYS>(q, k, v, dout, lse, delta, key_mask, dq, dk, dv, heads, queries, keys,     \

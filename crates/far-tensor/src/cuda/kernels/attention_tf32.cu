@@ -14,16 +14,17 @@
 //   attention_backward_tf32_HEAD(q, k, v, out, dout, lse, delta, key_mask, dq, dk, dv, scratch,
 //                                groups, heads, queries, keys, q_stride, kv_stride, out_stride, dq_stride,
 //                                dkv_stride, scale)
-//     fills delta = Σ dout·out itself
+//     fills delta = Σ dout·out itself; every output is overwritten
 //     blocks: (groups · heads, splits) with 1 ≤ splits ≤ ⌈keys / key rows⌉
 //     scratch: f32, need not be cleared, 16-byte aligned, splits · groups · heads · ⌈queries / query rows⌉ ·
 //     query rows · HEAD elements; may be null if splits = 1 and keys ≤ key rows
 //   attention_sum_splits_tf32_HEAD(scratch, dq, groups, heads, queries, splits, dq_stride, scale),
 //     after attention_backward, and only where splits > 1
 //     blocks: (groups · heads, ⌈queries / query rows⌉), threads as for backward, no shared memory
-// Splits fill the device where heads are few: the fewest for which groups · heads · splits blocks
-// leave less than a tenth of the places of their last round idle (two blocks to a multiprocessor, one
-// where they have 256 threads or over 114,688 shared bytes), else as many as there are key blocks, at most 8.
+// Splits fill the device where heads are few: the fewest, up to 8 and to the number of key blocks, for
+// which groups · heads · splits blocks leave less than a tenth of the places of their last round idle;
+// else the number with the fewest idle. Places: multiprocessors times the blocks that fit on one, which
+// is 2 on the largest devices, 1 for backward with 256 threads or where shared memory allows no more.
 //
 // Dynamic shared bytes (above 49,152 to be allowed by the caller):
 //
