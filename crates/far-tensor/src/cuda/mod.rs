@@ -90,6 +90,11 @@ impl Cuda {
         self.context().capability == [9, 0]
     }
 
+    /// Shared memory that a block may have, in bytes.
+    pub(crate) fn shared_limit(&self) -> usize {
+        self.shared_limit
+    }
+
     fn compute_type(&self, element: Element) -> cublasComputeType_t {
         match (element, self.precision) {
             (Element::F32, Precision::Tf32 | Precision::Bf16) => {

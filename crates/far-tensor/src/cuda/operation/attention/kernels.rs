@@ -63,10 +63,10 @@ impl TensorCoreKernels {
                 tensor_core!(ATTENTION_BF16, "bf16", 32, 24_576, [128, 64, 128, 50_176])
             }
             (Element::Bf16, 64) => {
-                tensor_core!(ATTENTION_BF16, "bf16", 64, 49_152, [128, 64, 128, 82_944])
+                tensor_core!(ATTENTION_BF16, "bf16", 64, 65_536, [128, 64, 128, 82_944])
             }
             (Element::Bf16, 128) => {
-                tensor_core!(ATTENTION_BF16, "bf16", 128, 98_304, [128, 64, 256, 148_480])
+                tensor_core!(ATTENTION_BF16, "bf16", 128, 65_536, [128, 64, 256, 148_480])
             }
             (Element::F32, 32) => {
                 tensor_core!(ATTENTION_TF32, "tf32", 32, 49_152, [128, 64, 128, 99_328])

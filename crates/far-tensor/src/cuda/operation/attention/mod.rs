@@ -118,7 +118,13 @@ impl<'a> Call<'a> {
     /// The tensor cores' kernels, where there are some for this head and precision.
     fn tensor_core(&self) -> Option<TensorCoreKernels> {
         let strict = self.cuda.precision() == Precision::F32;
-        if strict { None } else { TensorCoreKernels::of(self.element, self.layout.channels) }
+        let kernels = TensorCoreKernels::of(self.element, self.layout.channels);
+        // Smaller chips have less shared memory than the widest heads need.
+        let limit = self.cuda.shared_limit();
+        let fits = |kernels: &TensorCoreKernels| {
+            kernels.forward_shared.max(kernels.backward_shared) <= limit
+        };
+        kernels.filter(|kernels| !strict && fits(kernels))
     }
 
     fn forward(&self, output: u64, logarithms: u64) -> Result<()> {
