@@ -37,6 +37,9 @@ impl Tape {
         let exists = x.shape().rank() > 0 && x.shape().elements() > 0;
         x.expect(operation, exists, || "samples need an element".into())?;
         let samples = x.shape().extents()[0];
+        if let Some(cuda) = self.cuda() {
+            return self.squared_errors_cuda(&cuda, [x, target], weights, samples);
+        }
         let elements = x.shape().elements() / samples;
         let errors = SquaredErrors {
             x: x.clone(),

@@ -1,4 +1,4 @@
-// Losses that are means over elements; the formulas are in loss.rs. Targets and weights are f32,
+// Losses that are means over all elements or over those of a sample; the formulas are in loss.rs. Targets and weights are f32,
 // weights may be null.
 
 enum Kind { SQUARED, SMOOTH_L1, CROSS_ENTROPY };
@@ -37,15 +37,30 @@ __device__ __forceinline__ void loss_partials(const T *x, const float *target,
     if (threadIdx.x == 0) partials[blockIdx.x] = (float)total;
 }
 
-// gradient ← upstream[0]·share·w·dℓ/dx, or added.
+// means[block] ← (1/each) Σ w·ℓ over the `each` elements of a sample, one block per sample.
+template <typename T>
+__device__ __forceinline__ void loss_samples(const T *x, const float *target, const float *weights,
+                                             float *means, i64 each, int kind, float beta) {
+    float sum = 0.0f;
+    i64 first = blockIdx.x * each, end = first + each;
+    for (i64 index = first + threadIdx.x; index < end; index += blockDim.x) {
+        float value = loss_value(kind, to_float(x[index]), target[index], beta);
+        sum += weights ? weights[index] * value : value;
+    }
+    double total = block_total(sum);
+    if (threadIdx.x == 0) means[blockIdx.x] = (float)(total / each);
+}
+
+// gradient ← upstream of the sample·w·dℓ/dx/each, or added; a sample has `each` elements.
 template <typename T>
 __device__ __forceinline__ void loss_backward(const float *upstream, const T *x,
                                               const float *target, const float *weights,
-                                              T *gradient, i64 length, int kind, float beta,
-                                              float share, int accumulate) {
+                                              T *gradient, i64 length, i64 each, int kind,
+                                              float beta, int accumulate) {
     i64 index = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= length) return;
-    float value = upstream[0] * share * loss_slope(kind, to_float(x[index]), target[index], beta);
+    float share = upstream[index / each] / each;
+    float value = share * loss_slope(kind, to_float(x[index]), target[index], beta);
     if (weights) value *= weights[index];
     if (accumulate) value += to_float(gradient[index]);
     gradient[index] = from_float<T>(value);
@@ -59,9 +74,14 @@ __device__ __forceinline__ void loss_backward(const float *upstream, const T *x,
     }                                                                                              \
     extern "C" __global__ void loss_backward_##suffix(                                             \
         const float *upstream, const T *x, const float *target, const float *weights, T *gradient, \
-        i64 length, int kind, float beta, float share, int accumulate) {                           \
-        loss_backward(upstream, x, target, weights, gradient, length, kind, beta, share,           \
+        i64 length, i64 each, int kind, float beta, int accumulate) {                              \
+        loss_backward(upstream, x, target, weights, gradient, length, each, kind, beta,            \
                       accumulate);                                                                 \
+    }                                                                                              \
+    extern "C" __global__ void loss_samples_##suffix(const T *x, const float *target,              \
+                                                     const float *weights, float *means,           \
+                                                     i64 each, int kind, float beta) {             \
+        loss_samples(x, target, weights, means, each, kind, beta);                                 \
     }
 
 LOSS(f32, float)

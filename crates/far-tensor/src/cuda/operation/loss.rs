@@ -62,6 +62,38 @@ impl Tape {
             target: target.detach(),
             weights: weights.map(Tensor::detach),
             loss,
+            each: length,
+        }))
+    }
+
+    /// See [`Tape::squared_errors`].
+    pub(crate) fn squared_errors_cuda(
+        &mut self,
+        cuda: &Cuda,
+        [x, target]: [&Tensor; 2],
+        weights: Option<&Tensor>,
+        samples: usize,
+    ) -> Result<Tensor> {
+        let (element, each) = (x.element(cuda), x.shape().elements() / samples);
+        let output = cuda.buffer(Element::F32, samples)?;
+        let (number, beta) = kind(Loss::Squared);
+        let arguments = arguments![
+            x.pointer(cuda, element)?,
+            target.pointer(cuda, Element::F32)?,
+            weights_of(cuda, weights)?,
+            output.pointer(),
+            each,
+            number,
+            beta
+        ];
+        cuda.launch(kernel("loss_samples"), element, Launch::blocks(samples, 256), arguments)?;
+        let shape = Shape::new(&[samples]);
+        Ok(self.record_cuda("squared_errors", shape, output, &[x], |_| LossBackward {
+            x: x.clone(),
+            target: target.detach(),
+            weights: weights.map(Tensor::detach),
+            loss: Loss::Squared,
+            each,
         }))
     }
 }
@@ -71,6 +103,8 @@ struct LossBackward {
     target: Tensor,
     weights: Option<Tensor>,
     loss: Loss,
+    /// Elements that a mean is taken over.
+    each: usize,
 }
 
 impl CudaBackward for LossBackward {
@@ -93,9 +127,9 @@ impl CudaBackward for LossBackward {
                 weights,
                 gradient,
                 length,
+                self.each,
                 number,
                 beta,
-                1.0 / length as f32,
                 accumulate
             ];
             cuda.launch(kernel("loss_backward"), element, Launch::elements(length), arguments)
