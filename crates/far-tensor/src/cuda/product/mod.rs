@@ -3,9 +3,13 @@
 //! Matrices are row-major here and column-major there: target = left·right becomes
 //! targetᵀ = rightᵀ·leftᵀ, so our right-hand matrix is the library's first.
 
+mod call;
+mod choice;
+
 use super::Cuda;
 use super::memory::{CudaBuffer, Element};
 use crate::{Error, Result};
+use call::Call;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 use std::collections::HashMap;
@@ -14,10 +18,6 @@ use std::sync::Mutex;
 
 /// Scratch memory of the library: what its makers advise for Hopper.
 const WORKSPACE: usize = 32 << 20;
-/// How many ways of computing a product are tried when it is first met.
-const CANDIDATES: usize = 24;
-/// Multiplications from which the ways are timed; below, the library's first choice is taken.
-const WORTH_TIMING: usize = 1 << 28;
 
 /// What the library answers.
 type Answer<T> = std::result::Result<T, CublasError>;
@@ -236,168 +236,6 @@ impl Cuda {
                 WORKSPACE,
                 self.context().stream().cast(),
             )
-        }
-    }
-
-    /// The fastest of the library's first suggestions, timed on the operands themselves.
-    fn choose(&self, call: &Call, plan: &Plan) -> Answer<sys::cublasLtMatmulAlgo_t> {
-        let suggestions = self.suggestions(call, plan)?;
-        let [rows, inner, columns] = plan.sizes;
-        // What accumulates would count every trial.
-        if rows * inner * columns < WORTH_TIMING || plan.accumulate || suggestions.len() < 2 {
-            return Ok(suggestions[0]);
-        }
-        let mut best = (f32::INFINITY, suggestions[0]);
-        for suggestion in suggestions {
-            let Some(time) = self.trial(call, &suggestion) else { continue };
-            if time < best.0 {
-                best = (time, suggestion);
-            }
-        }
-        Ok(best.1)
-    }
-
-    /// The shortest of a few runs.
-    fn trial(&self, call: &Call, algorithm: &sys::cublasLtMatmulAlgo_t) -> Option<f32> {
-        use cudarc::driver::result::event;
-        let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
-        let (start, end) = (event::create(flags).ok()?, event::create(flags).ok()?);
-        let stream = self.context().stream();
-        let mut shortest = None;
-        for _ in 0..3 {
-            // SAFETY: events and stream are alive.
-            let time = unsafe {
-                event::record(start, stream).ok()?;
-                self.call(call, algorithm).ok()?;
-                event::record(end, stream).ok()?;
-                event::synchronize(end).ok()?;
-                event::elapsed(start, end).ok()?
-            };
-            shortest = Some(shortest.map_or(time, |known: f32| known.min(time)));
-        }
-        // SAFETY: both are alive and destroyed once.
-        unsafe {
-            let _ = (event::destroy(start), event::destroy(end));
-        }
-        shortest
-    }
-
-    fn suggestions(&self, call: &Call, plan: &Plan) -> Answer<Vec<sys::cublasLtMatmulAlgo_t>> {
-        use sys::cublasLtMatmulPreferenceAttributes_t as Of;
-        let preference = result::create_matmul_pref()?;
-        let [left, right, target] = plan.alignment;
-        let settings = [
-            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right),
-            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left),
-            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, target),
-            (Of::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, target),
-        ];
-        let limit = WORKSPACE as u64;
-        // SAFETY: preference, descriptions and the array are alive; sizes are those of the values.
-        unsafe {
-            let of = Of::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
-            result::set_matmul_pref_attribute(
-                preference,
-                of,
-                std::ptr::from_ref(&limit).cast(),
-                8,
-            )?;
-            for (of, value) in &settings {
-                let value = std::ptr::from_ref(value).cast();
-                result::set_matmul_pref_attribute(preference, *of, value, 4)?;
-            }
-            let mut found: [sys::cublasLtMatmulHeuristicResult_t; CANDIDATES] = std::mem::zeroed();
-            let mut count = 0;
-            let asked = sys::cublasLtMatmulAlgoGetHeuristic(
-                self.products.handle,
-                call.description,
-                call.layouts[0],
-                call.layouts[1],
-                call.layouts[2],
-                call.layouts[2],
-                preference,
-                CANDIDATES as i32,
-                found.as_mut_ptr(),
-                &mut count,
-            );
-            let _ = result::destroy_matmul_pref(preference);
-            asked.result()?;
-            let usable = found[..count as usize].iter().filter(|one| one.state.result().is_ok());
-            let usable: Vec<_> = usable.map(|one| one.algo).collect();
-            if usable.is_empty() {
-                return Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED));
-            }
-            Ok(usable)
-        }
-    }
-}
-
-/// A product in the library's words.
-struct Call<'a> {
-    product: &'a Product,
-    description: sys::cublasLtMatmulDesc_t,
-    /// First, second and target.
-    layouts: [sys::cublasLtMatrixLayout_t; 3],
-}
-
-impl<'a> Call<'a> {
-    fn new(cuda: &Cuda, product: &'a Product) -> Answer<Self> {
-        use sys::cublasLtMatmulDescAttributes_t as Of;
-        let [rows, inner, columns] = product.sizes;
-        let Product { left, right, epilogue, .. } = *product;
-        let description = result::create_matmul_desc(
-            cuda.compute_type(left.element),
-            sys::cudaDataType::CUDA_R_32F,
-        )?;
-        let layout = |operand: Operand, height: usize, width: usize| {
-            // What lies row by row as [height, width] is [width, height] column by column.
-            let [height, width] =
-                if operand.transposed { [width, height] } else { [height, width] };
-            result::create_matrix_layout(
-                kind(operand.element),
-                width as u64,
-                height as u64,
-                width as i64,
-            )
-        };
-        let target = Operand::plain(product.target, product.target_element);
-        let layouts = [
-            layout(right, inner, columns)?,
-            layout(left, rows, inner)?,
-            layout(target, rows, columns)?,
-        ];
-        let call = Self { product, description, layouts };
-        call.set(Of::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(right.transposed))?;
-        call.set(Of::CUBLASLT_MATMUL_DESC_TRANSB, &i32::from(left.transposed))?;
-        call.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &(epilogue.code() as u32))?;
-        if let Some(vector) = epilogue.vector() {
-            call.set(Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector)?;
-        }
-        if let Some(matrix) = epilogue.matrix() {
-            call.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &matrix)?;
-            call.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &(columns as i64))?;
-        }
-        Ok(call)
-    }
-
-    fn set<T>(&self, of: sys::cublasLtMatmulDescAttributes_t, value: &T) -> Answer<()> {
-        let size = size_of::<T>();
-        // SAFETY: the description is alive, and the value has the size that is told.
-        unsafe {
-            let value = std::ptr::from_ref(value).cast();
-            result::set_matmul_desc_attribute(self.description, of, value, size)
-        }
-    }
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        // SAFETY: all are alive and destroyed once. A failure here has no remedy.
-        unsafe {
-            for layout in self.layouts {
-                let _ = result::destroy_matrix_layout(layout);
-            }
-            let _ = result::destroy_matmul_desc(self.description);
         }
     }
 }

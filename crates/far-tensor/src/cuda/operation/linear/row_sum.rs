@@ -1,0 +1,112 @@
+//! Passes over whole matrices beside the products: GELU, its backward, sums over rows.
+
+use super::kernel;
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, arguments};
+use crate::gradient::GradientStore;
+use crate::{Result, Tensor};
+
+/// Blocks of a sum over rows for each processor of the chip.
+const BLOCKS_EACH: usize = 4;
+
+/// Threads that each take one 16-byte vector.
+fn vectors(element: Element, length: usize) -> Launch {
+    Launch::elements(length.div_ceil(16 / element.size()))
+}
+
+impl Cuda {
+    /// target ← GELU(source).
+    pub(super) fn gelu(
+        &self,
+        element: Element,
+        source: u64,
+        target: u64,
+        length: usize,
+    ) -> Result<()> {
+        let arguments = arguments![source, target, length];
+        self.launch(kernel("gelu"), element, vectors(element, length), arguments)
+    }
+
+    /// The sum over rows of a matrix [rows, width], as f32; added to the target if `accumulate`.
+    pub(crate) fn column_sums(
+        &self,
+        source: (u64, Element),
+        [rows, width]: [usize; 2],
+        target: u64,
+        accumulate: bool,
+    ) -> Result<()> {
+        let (pointer, element) = source;
+        let strips = Strips::new(self, element, [rows, width], pointer);
+        let partials = self.buffer(Element::F32, strips.parts * width)?;
+        let name = if strips.vectors { "strip_sums" } else { "column_sums" };
+        let arguments = arguments![pointer, partials.pointer(), rows, width, strips.part_rows];
+        self.launch(kernel(name), element, strips.launch(), arguments)?;
+        self.add_partials(&partials, [strips.parts, width], target, accumulate)
+    }
+
+    /// target [width] ← the sum over parts, added if `accumulate`.
+    fn add_partials(
+        &self,
+        partials: &CudaBuffer,
+        [parts, width]: [usize; 2],
+        target: u64,
+        accumulate: bool,
+    ) -> Result<()> {
+        let arguments = arguments![partials.pointer(), target, parts, width, accumulate];
+        let launch = Launch::blocks(width.div_ceil(32), 256);
+        self.launch_plain(kernel("add_partials"), launch, arguments)
+    }
+
+    /// gradient ← gradient·GELU'(before) and before ← GELU(before), both [rows, width] and in place; the
+    /// sum of that gradient over rows goes to the gradient of `bias`.
+    pub(super) fn gelu_backward(
+        &self,
+        gradients: &mut GradientStore<'_>,
+        gradient: u64,
+        before: u64,
+        [rows, width]: [usize; 2],
+        bias: &Tensor,
+    ) -> Result<()> {
+        let element = self.element();
+        let strips = Strips::new(self, element, [rows, width], gradient | before);
+        if !strips.vectors {
+            let (length, arguments) = (rows * width, arguments![gradient, before, rows * width]);
+            self.launch(kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
+            self.gelu(element, before, before, length)?;
+            return gradients.with_cuda(bias, Element::F32, |target, accumulate| {
+                self.column_sums((gradient, element), [rows, width], target, accumulate)
+            });
+        }
+        let partials = self.buffer(Element::F32, strips.parts * width)?;
+        let arguments =
+            arguments![gradient, before, partials.pointer(), rows, width, strips.part_rows];
+        self.launch(kernel("gelu_backward"), element, strips.launch(), arguments)?;
+        gradients.with_cuda(bias, Element::F32, |target, accumulate| {
+            self.add_partials(&partials, [strips.parts, width], target, accumulate)
+        })
+    }
+}
+
+/// How a matrix is cut for sums over its rows.
+struct Strips {
+    /// Whether its rows are whole vectors of 16 bytes.
+    vectors: bool,
+    across: usize,
+    parts: usize,
+    part_rows: usize,
+}
+
+impl Strips {
+    fn new(cuda: &Cuda, element: Element, [rows, width]: [usize; 2], pointer: u64) -> Self {
+        let vector = 16 / element.size();
+        let vectors = width.is_multiple_of(vector) && pointer.is_multiple_of(16);
+        let across = width.div_ceil(if vectors { 32 * vector } else { 256 }).max(1);
+        let wanted = (BLOCKS_EACH * cuda.context().processors).div_ceil(across);
+        // At least a few rows for each warp.
+        let part_rows = rows.div_ceil(wanted).max(32);
+        Self { vectors, across, parts: rows.div_ceil(part_rows).max(1), part_rows }
+    }
+
+    fn launch(&self) -> Launch {
+        Launch { grid: [self.across, self.parts, 1], threads: 256, shared: 0 }
+    }
+}
