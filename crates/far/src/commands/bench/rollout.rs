@@ -4,7 +4,7 @@ use super::engine::EngineArguments;
 use super::json_peer;
 use super::network_shape::NetworkShape;
 use super::world_model_fixture::{contexts, normal, world_model};
-use super::world_model_run::{AttentionName, measure, print};
+use super::world_model_run::{AttentionName, conclude, measure};
 use super::world_model_work::Predictions;
 use super::yardstick::Yardstick;
 use crate::hint::Hint;
@@ -96,27 +96,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             } else if let Some(joint) = joint.get(&clips) {
                 line["factor_over_joint"] = json!(rate / joint);
             }
-            let table =
-                if arguments.engine.profile { Some(engine.profiled(2, frame)?) } else { None };
-            if let Some(table) = &table {
-                line["profile"] = table.json();
-            }
-            bar.inc(1);
-            if arguments.engine.json {
-                bar.suspend(|| println!("{line}"));
-                continue;
-            }
-            bar.suspend(|| {
-                println!(
-                    "DDIM-{steps} of {clips} clips, {context} memories, {}, shape {}, {}, on {}",
-                    attention.name(),
-                    arguments.shape.name(),
-                    engine.precision,
-                    engine.device,
-                );
-                println!("  frames            {rate:>9.2} per second");
-                print(&line, table.as_ref(), "frame");
-            });
+            let title =
+                format!("DDIM-{steps} of {clips} clips, {context} memories, {}", attention.name());
+            let titles = [title, format!("  frames            {rate:>9.2} per second")];
+            conclude((&engine, &arguments.engine), &bar, line, "frame", titles, frame)?;
         }
     }
     bar.finish_and_clear();

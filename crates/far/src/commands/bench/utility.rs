@@ -3,7 +3,7 @@
 use super::engine::EngineArguments;
 use super::network_shape::NetworkShape;
 use super::world_model_fixture::{contexts, normal, world_model};
-use super::world_model_run::{AttentionName, measure, print};
+use super::world_model_run::{AttentionName, conclude, measure};
 use super::world_model_work::Predictions;
 use super::yardstick::Yardstick;
 use crate::hint::Hint;
@@ -85,26 +85,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         } else if let Some(joint) = joint {
             line["factor_over_joint"] = json!(rate / joint);
         }
-        let table = if arguments.engine.profile { Some(engine.profiled(2, pass)?) } else { None };
-        if let Some(table) = &table {
-            line["profile"] = table.json();
-        }
-        bar.inc(1);
-        if arguments.engine.json {
-            bar.suspend(|| println!("{line}"));
-            continue;
-        }
-        bar.suspend(|| {
-            println!(
-                "utility of {examples} × {candidates} candidates at {draws} noise levels, {}, shape {}, {}, on {}",
-                attention.name(),
-                arguments.shape.name(),
-                engine.precision,
-                engine.device,
-            );
-            println!("  candidates        {rate:>9.1} per second");
-            print(&line, table.as_ref(), "pass");
-        });
+        let title = format!(
+            "utility of {examples} × {candidates} candidates at {draws} noise levels, {}",
+            attention.name()
+        );
+        let titles = [title, format!("  candidates        {rate:>9.1} per second")];
+        conclude((&engine, &arguments.engine), &bar, line, "pass", titles, pass)?;
     }
     bar.finish_and_clear();
     Ok(())

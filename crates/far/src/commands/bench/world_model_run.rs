@@ -1,11 +1,12 @@
 //! Predictions of a world model under the clock: what `far bench utility` and `far bench rollout`
 //! share.
 
-use super::engine::Engine;
+use super::engine::{Engine, EngineArguments};
 use super::json_peer::median;
 use super::kernel_table::KernelTable;
 use clap::ValueEnum;
 use far_model::ContextAttention;
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -70,8 +71,38 @@ pub fn measure(
     Ok(middle)
 }
 
-/// Prints what is the same for both.
-pub fn print(line: &Value, table: Option<&KernelTable>, run: &str) {
+/// Times every kernel of the work where that is asked for, then prints the line or, behind the title and
+/// the rate, a table.
+///
+/// # Errors
+/// Those of the work.
+pub fn conclude(
+    (engine, arguments): (&Engine, &EngineArguments),
+    bar: &ProgressBar,
+    mut line: Value,
+    run: &str,
+    [title, rate]: [String; 2],
+    work: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let table = if arguments.profile { Some(engine.profiled(2, work)?) } else { None };
+    if let Some(table) = &table {
+        line["profile"] = table.json();
+    }
+    bar.inc(1);
+    bar.suspend(|| {
+        if arguments.json {
+            println!("{line}");
+            return;
+        }
+        let shape = line["shape"].as_str().unwrap_or_default();
+        println!("{title}, shape {shape}, {}, on {}", engine.precision, engine.device);
+        println!("{rate}");
+        print(&line, table.as_ref(), run);
+    });
+    Ok(())
+}
+
+fn print(line: &Value, table: Option<&KernelTable>, run: &str) {
     let number = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);
     println!("  median            {:>9.2} ms", 1e3 * number("median_s"));
     println!("  the first one     {:>9.2} ms", 1e3 * number("first_s"));
