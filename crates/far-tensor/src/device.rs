@@ -60,12 +60,10 @@ impl Device {
         Ok(Self { cuda: Some(Cuda::open(0, precision, true)?), ..Self::poisoned() })
     }
 
-    /// The same device with a record of the time each operation, or each kernel, takes.
+    /// The same device with a record of the time each operation takes; on a GPU, each kernel, and all that
+    /// is launched there, by whoever, is in the same record.
     pub fn profiled(&self) -> Self {
-        let profile = Arc::<Profile>::default();
-        if let Some(cuda) = &self.cuda {
-            cuda.record_times(profile.clone());
-        }
+        let profile = self.cuda.as_ref().map_or_else(Arc::default, |cuda| cuda.record_times());
         Self { profile: Some(profile), ..self.clone() }
     }
 

@@ -104,10 +104,11 @@ impl Cuda {
         }
     }
 
-    /// From now on times are recorded by kernel.
-    pub(crate) fn record_times(&self, profile: Arc<Profile>) {
-        // Whoever asks first keeps the record; a device is profiled once.
-        let _ = self.profile.set(profile);
+    /// Records the time of each kernel from now on: one record for all who ask.
+    pub(crate) fn record_times(&self) -> Arc<Profile> {
+        let profile = self.profile.get_or_init(Arc::default);
+        profile.resume();
+        profile.clone()
     }
 
     fn profile(&self) -> Option<&Profile> {
