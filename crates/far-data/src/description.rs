@@ -47,6 +47,20 @@ pub enum Signal {
     States,
 }
 
+impl Signal {
+    /// Its name in `dataset.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::DoorFraction => "door-fraction",
+            Self::Change => "change",
+            Self::Agent => "agent",
+            Self::VisibleFaces => "visible-faces",
+            Self::States => "states",
+        }
+    }
+}
+
 /// The camera's full opening angles in degrees.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

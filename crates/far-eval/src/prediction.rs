@@ -7,7 +7,7 @@ use crate::encoded_clip::{EncodedClip, Question};
 use crate::utility::UtilityMeter;
 use crate::{Error, EvaluationPlan, Result};
 use far_memory::{Recall, RecallPolicy, RecallQuery, Scratch};
-use far_model::{CueEncoder, WorldModel, embed_queries};
+use far_model::{CueEncoder, Present, WorldModel, embed_queries};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -90,8 +90,13 @@ impl<'a> Predictor<'a> {
     fn queries(&self, asks: &[Ask<'_>]) -> Result<Vec<RecallQuery>> {
         let query = |ask: &Ask<'_>| ask.clip.recall_query(ask.question, self.plan.seed);
         let mut queries: Vec<RecallQuery> = asks.iter().map(query).collect();
-        let latents = gather(asks.iter().map(|ask| ask.latent));
-        embed_queries(self.encoders, &self.model.scale(), &latents, &mut queries)?;
+        let presents = asks.iter().map(|ask| Present {
+            episode: ask.clip.episode(),
+            frame: ask.question.current,
+            latent: ask.latent,
+        });
+        let presents: Vec<Present<'_>> = presents.collect();
+        embed_queries(self.encoders, &self.model.scale(), &presents, &mut queries)?;
         Ok(queries)
     }
 

@@ -73,7 +73,7 @@ mod tests {
     use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, Control};
     use far_memory::{MemoryId, Pool, Scratch};
-    use far_model::{WorldModel, embed_queries};
+    use far_model::{Present, WorldModel, embed_queries};
 
     fn roll(
         rule: Arm,
@@ -127,7 +127,8 @@ mod tests {
             let pool = Pool::ids(clip.memory().iter().map(|frame| MemoryId(*frame as u64)));
             let mut query = episode.recall_query(pair[0], pair[1], pool);
             let (encoders, scale) = (dataset.encoders(), copier.scale());
-            embed_queries(encoders, &scale, &present, std::slice::from_mut(&mut query)).unwrap();
+            let now = Present { episode, frame: pair[0], latent: &present };
+            embed_queries(encoders, &scale, &[now], std::slice::from_mut(&mut query)).unwrap();
             let mut recall = Recall::new();
             let scratch = &mut Scratch::new();
             policy.recall(episode.memory(), &query, plan.slots, scratch, &mut recall).unwrap();

@@ -20,23 +20,38 @@ type Column = Vec<Option<f64>>;
 /// Everything measured, by arm, metric and clip.
 pub(crate) struct Tally {
     clips: usize,
-    values: BTreeMap<String, BTreeMap<&'static str, Column>>,
+    values: BTreeMap<String, BTreeMap<String, Column>>,
     /// By arm, metric and bin.
     curves: BTreeMap<String, BTreeMap<&'static str, Vec<Column>>>,
-    /// U(oracle) − U(random) by clip, summed over questions.
-    oracle_gains: Vec<f64>,
+    /// What the values of metrics that are ratios of sums are divided by, by metric and clip: for
+    /// recall quality U(oracle) − U(random), summed over questions.
+    divisors: BTreeMap<String, Vec<f64>>,
 }
 
 impl Tally {
     /// Nothing measured yet of these arms on this many clips.
     pub fn new<'a>(arms: impl Iterator<Item = &'a str>, clips: usize) -> Self {
         let values = arms.map(|arm| (arm.to_owned(), BTreeMap::new())).collect();
-        Self { clips, values, curves: BTreeMap::new(), oracle_gains: vec![0.0; clips] }
+        Self { clips, values, curves: BTreeMap::new(), divisors: BTreeMap::new() }
     }
 
-    fn set(&mut self, arm: &str, metric: &'static str, clip: usize, value: f64) {
+    /// The value of an arm's metric in a clip; what the metric comes to is the mean over clips.
+    pub fn set(&mut self, arm: &str, metric: &str, clip: usize, value: f64) {
         let metrics = self.values.entry(arm.to_owned()).or_default();
-        metrics.entry(metric).or_insert_with(|| vec![None; self.clips])[clip] = Some(value);
+        let column = metrics.entry(metric.to_owned());
+        column.or_insert_with(|| vec![None; self.clips])[clip] = Some(value);
+    }
+
+    /// How often an arm was right in a clip, of so many times that are the same for every arm; what
+    /// the metric comes to is the share over all clips.
+    pub fn share(&mut self, arm: &str, metric: &str, clip: usize, right: f64, of: f64) {
+        self.set(arm, metric, clip, right);
+        self.divide(metric, clip, of);
+    }
+
+    fn divide(&mut self, metric: &str, clip: usize, by: f64) {
+        let divisors = self.divisors.entry(metric.to_owned());
+        divisors.or_insert_with(|| vec![0.0; self.clips])[clip] = by;
     }
 
     /// The one-step PSNR of an arm's predictions in a clip.
@@ -48,7 +63,7 @@ impl Tally {
 
     /// What the oracle gains in a clip over all questions.
     pub fn oracle_gain(&mut self, clip: usize, gain: f64) {
-        self.oracle_gains[clip] = gain;
+        self.divide(RECALL_QUALITY, clip, gain);
     }
 
     /// What an arm gains in a clip over the same questions.
@@ -77,18 +92,19 @@ impl Tally {
         }
     }
 
-    /// The interval of one number per clip; those of `recall_quality` are divided by the oracle's.
+    /// The interval of one number per clip; a metric with divisors is a ratio of sums.
     fn interval(
         &self,
         metric: &str,
         values: impl Iterator<Item = Option<f64>>,
         draws: &mut Draws,
     ) -> Option<Interval> {
+        let divisors = self.divisors.get(metric);
         let (mut above, mut below) = (Vec::new(), Vec::new());
         for (clip, value) in values.enumerate() {
             if let Some(value) = value {
                 above.push(value);
-                below.push(if metric == RECALL_QUALITY { self.oracle_gains[clip] } else { 1.0 });
+                below.push(divisors.map_or(1.0, |divisors| divisors[clip]));
             }
         }
         draws.of(above.len()).ratio(&above, &below)
@@ -99,7 +115,7 @@ impl Tally {
         let arms = self.values.iter().map(|(arm, metrics)| {
             let results = metrics.iter().filter_map(|(metric, column)| {
                 let interval = self.interval(metric, column.iter().copied(), draws)?;
-                Some(((*metric).to_owned(), interval))
+                Some((metric.clone(), interval))
             });
             (arm.clone(), results.collect())
         });
@@ -118,7 +134,7 @@ impl Tally {
                         let pairs = left.iter().zip(right_metrics.get(metric)?);
                         let differences = pairs.map(|(left, right)| Some((*left)? - (*right)?));
                         let interval = self.interval(metric, differences, draws)?;
-                        Some(((*metric).to_owned(), interval))
+                        Some((metric.clone(), interval))
                     })
                     .collect();
                 others.insert(right.clone(), results);

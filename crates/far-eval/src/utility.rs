@@ -64,7 +64,7 @@ impl<'a> UtilityMeter<'a> {
             elements,
         };
         let future = episode.latent(question.goal);
-        let query = episode.prediction_query(question.current, question.goal);
+        let query = episode.training_query(question.current, question.goal);
         let mut utilities = Vec::with_capacity(candidates.len());
         for part in candidates.chunks(config.batch.max(1)) {
             let mut contexts = self.model.batch(1);

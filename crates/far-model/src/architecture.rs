@@ -1,15 +1,17 @@
 //! The settings that decide what the parameters of a checkpoint mean, as a note in it.
 
+use crate::ContextTold;
 use crate::dit_world_model::DitSetting;
 use serde_json::Value;
 
 /// The note of a setting: JSON on one line.
 pub(crate) fn architecture(setting: &DitSetting) -> String {
-    let DitSetting { config, shape, signals, scale } = setting;
+    let DitSetting { config, shape, told: ContextTold { signals, states }, scale } = setting;
     let [config, shape, scale] =
         [serde_json::to_string(config), serde_json::to_string(shape), serde_json::to_string(scale)]
             .map(|text| text.expect("settings are plain data"));
-    format!("{{\"config\":{config},\"shape\":{shape},\"scale\":{scale},\"signals\":{signals}}}")
+    let told = format!("\"signals\":{signals},\"states\":{states}");
+    format!("{{\"config\":{config},\"shape\":{shape},\"scale\":{scale},{told}}}")
 }
 
 /// The first thing in which the note of a checkpoint differs from that of the model, in words.
@@ -46,11 +48,12 @@ mod tests {
     fn the_first_difference_is_named() {
         let shape = LatentShape { channels: 4, height: 8, width: 8, patch: 2 };
         let scale = ConditionScale { length: 1.0, time: 2.0 };
-        let own = DitSetting { config: DitConfig::default(), shape, scale, signals: 0 };
+        let told = ContextTold::default();
+        let own = DitSetting { config: DitConfig::default(), shape, scale, told };
         let other = DitSetting { config: DitConfig { width: 96, ..own.config }, ..own };
         let told = difference(&architecture(&other), &architecture(&own));
         assert_eq!(told, "config.width is 96 there, 768 here");
-        let other = DitSetting { signals: 3, ..own };
+        let other = DitSetting { told: ContextTold { signals: 3, states: 0 }, ..own };
         let told = difference(&architecture(&other), &architecture(&own));
         assert_eq!(told, "signals is 3 there, 0 here");
         assert!(difference("no note", &architecture(&own)).contains("null there"));

@@ -69,6 +69,12 @@ pub struct PredictionQuery {
     /// What else the generator is told of the way (multi-hot interactions, door fraction); as many
     /// numbers as the model was built for, usually none.
     pub signals: Vec<f32>,
+    /// Where a second agent is now and was a little earlier, as far as it was seen; as many numbers
+    /// as the states that the model was built for, usually none.
+    pub state: Vec<f32>,
+    /// The first half of the state at the goal: the truth in training, absent when it is to be
+    /// predicted.
+    pub goal_state: Option<Vec<f32>>,
 }
 
 impl PredictionQuery {
@@ -87,6 +93,8 @@ pub struct Remembered<'a> {
     pub pose: Pose,
     /// What was seen, as tokens.
     pub latent: &'a [f32],
+    /// Where a second agent was then and a little earlier; usually nothing.
+    pub state: &'a [f32],
 }
 
 /// Where and when one frame of a context lies.
@@ -109,29 +117,42 @@ pub struct ContextBatch {
     shape: LatentShape,
     scale: ConditionScale,
     slots: usize,
-    signals: usize,
+    told: ContextTold,
     examples: usize,
     latents: Vec<f32>,
     present: Vec<bool>,
     conditions: Vec<FrameCondition>,
     strides: Vec<f32>,
     signal_values: Vec<f32>,
+    states: Vec<f32>,
+    goal_states: Vec<f32>,
+}
+
+/// How many numbers contexts have beyond latents, poses and times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextTold {
+    /// Further signals of a query.
+    pub signals: usize,
+    /// Numbers of the state of a frame; the goal's has half as many.
+    pub states: usize,
 }
 
 impl ContextBatch {
-    /// No prediction yet. `signals` is the number of further signals of a query.
-    pub fn new(shape: LatentShape, scale: ConditionScale, slots: usize, signals: usize) -> Self {
+    /// No prediction yet.
+    pub fn new(shape: LatentShape, scale: ConditionScale, slots: usize, told: ContextTold) -> Self {
         Self {
             shape,
             scale,
             slots,
-            signals,
+            told,
             examples: 0,
             latents: Vec::new(),
             present: Vec::new(),
             conditions: Vec::new(),
             strides: Vec::new(),
             signal_values: Vec::new(),
+            states: Vec::new(),
+            goal_states: Vec::new(),
         }
     }
 
@@ -139,8 +160,8 @@ impl ContextBatch {
     /// are slots.
     ///
     /// # Errors
-    /// If a latent has the wrong length, there are too many memories, or the query has not as many
-    /// signals as this batch was made for.
+    /// If a latent has the wrong length, there are too many memories, or the query or a memory has not
+    /// as many signals and states as this batch was made for.
     pub fn push<'a>(
         &mut self,
         query: &PredictionQuery,
@@ -149,9 +170,14 @@ impl ContextBatch {
     ) -> Result<()> {
         let elements = self.shape.elements();
         Error::check_length("the current latent", current.len(), elements)?;
-        Error::check_length("the signals of a query", query.signals.len(), self.signals)?;
+        let ContextTold { signals, states } = self.told;
+        Error::check_length("the signals of a query", query.signals.len(), signals)?;
+        Error::check_length("the state of the present", query.state.len(), states)?;
+        let goal_state = query.goal_state.as_ref().map_or(states / 2, Vec::len);
+        Error::check_length("the state at the goal", goal_state, states / 2)?;
         let latents = self.latents.len();
         self.latents.extend_from_slice(current);
+        self.states.extend_from_slice(&query.state);
         self.condition(query, &query.goal, query.stride);
         self.condition(query, &query.pose, 0.0);
         let mut filled = 0;
@@ -165,15 +191,22 @@ impl ContextBatch {
                     expected: self.slots,
                 });
             }
+            Error::check_length("the state of a memory", memory.state.len(), states)?;
             self.latents.extend_from_slice(memory.latent);
+            self.states.extend_from_slice(memory.state);
             self.condition(query, &memory.pose, (memory.time - query.time) as f32);
         }
         self.latents.resize(latents + (1 + self.slots) * elements, 0.0);
         self.examples += 1;
+        self.states.resize(self.examples * (1 + self.slots) * states, 0.0);
         self.conditions.resize(self.examples * (2 + self.slots), FrameCondition::default());
         self.present.extend((0..self.slots).map(|slot| slot < filled));
         self.strides.push(query.stride / self.scale.time);
         self.signal_values.extend_from_slice(&query.signals);
+        match &query.goal_state {
+            Some(state) => self.goal_states.extend_from_slice(state),
+            None => self.goal_states.extend(std::iter::repeat_n(f32::NAN, states / 2)),
+        }
         Ok(())
     }
 
@@ -195,7 +228,8 @@ impl ContextBatch {
 
     /// What a target is told: its condition, the time to it and further signals.
     pub(crate) fn goal(&self, example: usize) -> (&FrameCondition, f32, &[f32]) {
-        let signals = &self.signal_values[example * self.signals..(example + 1) * self.signals];
+        let count = self.told.signals;
+        let signals = &self.signal_values[example * count..(example + 1) * count];
         (&self.conditions[example * (2 + self.slots)], self.strides[example], signals)
     }
 
@@ -234,6 +268,16 @@ impl ContextBatch {
         &self.strides
     }
 
+    /// States of the current frame and the slots, [B, 1 + K, states]; zeros in empty slots.
+    pub fn states(&self) -> &[f32] {
+        &self.states
+    }
+
+    /// States at the goals, [B, states / 2]: NaN where they are to be predicted.
+    pub fn goal_states(&self) -> &[f32] {
+        &self.goal_states
+    }
+
     /// Further signals of the queries, [B, signals].
     pub fn signals(&self) -> &[f32] {
         &self.signal_values
@@ -250,13 +294,14 @@ mod tests {
     fn query() -> PredictionQuery {
         let pose = Pose::from_yaw_pitch([1.0, 0.0, 0.0], 0.0, 0.0);
         let goal = Pose::from_yaw_pitch([3.0, 0.0, 0.0], 0.5, 0.0);
-        PredictionQuery { time: 10.0, pose, goal, stride: 2.0, signals: Vec::new() }
+        let (signals, state) = (Vec::new(), Vec::new());
+        PredictionQuery { time: 10.0, pose, goal, stride: 2.0, signals, state, goal_state: None }
     }
 
     #[test]
     fn frames_are_recentered_on_now_and_on_the_goal() {
-        let mut batch = ContextBatch::new(SHAPE, SCALE, 2, 0);
-        let seen = Remembered { time: 4.0, pose: query().goal, latent: &[5.0, 6.0] };
+        let mut batch = ContextBatch::new(SHAPE, SCALE, 2, ContextTold::default());
+        let seen = Remembered { time: 4.0, pose: query().goal, latent: &[5.0, 6.0], state: &[] };
         batch.push(&query(), &[1.0, 2.0], [seen]).unwrap();
         assert_eq!(batch.latents(), [1.0, 2.0, 5.0, 6.0, 0.0, 0.0]);
         assert_eq!(batch.present(), [true, false]);
@@ -271,8 +316,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let mut batch = ContextBatch::new(SHAPE, SCALE, 1, 0);
-        let seen = Remembered { time: 4.0, pose: query().pose, latent: &[5.0, 6.0] };
+        let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
+        let seen = Remembered { time: 4.0, pose: query().pose, latent: &[5.0, 6.0], state: &[] };
         assert!(batch.push(&query(), &[1.0], [seen]).is_err());
         assert!(batch.push(&query(), &[1.0, 2.0], [seen, seen]).is_err());
         let told = PredictionQuery { signals: vec![1.0], ..query() };

@@ -294,13 +294,15 @@ pub(crate) fn ranges(count: usize, most: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ContextTold;
     use crate::testing::{ELEMENTS, SHAPE, assert_near, contexts, normal, shaken};
     use crate::{ConditionScale, ContextAttention, DitConfig};
 
     fn core(attention: ContextAttention) -> (DitDiffusion, Parameters) {
         let config = DitConfig { depth: 4, width: 8, heads: 2, attention, ..DitConfig::default() };
         let scale = ConditionScale { length: 2.0, time: 6.4 };
-        let setting = DitSetting { config, shape: SHAPE, scale, signals: 1 };
+        let setting =
+            DitSetting { config, shape: SHAPE, scale, told: ContextTold { signals: 1, states: 0 } };
         let (core, parameters) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
         (core, shaken(&parameters, 3))
     }

@@ -5,8 +5,8 @@ use crate::dit_config::DitConfig;
 use crate::dit_diffusion::{DitDiffusion, TrainingBatch, ranges};
 use crate::dit_network::DitNetwork;
 use crate::{
-    ConditionScale, ContextBatch, DdimConfig, Error, LatentShape, ParameterCount, Perturbations,
-    Result, TrainableWorldModel, WorldModel,
+    ConditionScale, ContextBatch, ContextTold, DdimConfig, Error, LatentShape, ParameterCount,
+    Perturbations, Result, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, NoiseSchedule, Parameters,
@@ -28,8 +28,8 @@ pub struct DitSetting {
     pub shape: LatentShape,
     /// Units of poses and times.
     pub scale: ConditionScale,
-    /// Further signals of a query.
-    pub signals: usize,
+    /// What contexts have beyond latents, poses and times.
+    pub told: ContextTold,
 }
 
 impl DitSetting {
@@ -44,13 +44,13 @@ impl DitSetting {
 
     /// The network, and its parameters before memory is laid out for them.
     pub(crate) fn network(&self) -> Result<(ArenaBuilder, DitNetwork)> {
-        let Self { config, shape, signals, .. } = *self;
+        let Self { config, shape, told, .. } = *self;
         if !shape.is_valid() {
             let reason = format!("{shape:?} cannot be cut into patches");
             return Err(Error::Setting { setting: "tokenizer", reason });
         }
         let mut builder = ArenaBuilder::new("world model");
-        let network = DitNetwork::new(&mut builder, config, shape, signals)?;
+        let network = DitNetwork::new(&mut builder, config, shape, told.signals)?;
         Ok((builder, network))
     }
 }
@@ -129,8 +129,8 @@ macro_rules! world_model {
                 self.core.setting.scale
             }
 
-            fn signals(&self) -> usize {
-                self.core.setting.signals
+            fn told(&self) -> ContextTold {
+                self.core.setting.told
             }
 
             fn schedule(&self) -> &NoiseSchedule {

@@ -1,12 +1,11 @@
 //! Episodes as the models see them: latents instead of pictures, keys beside them, and the way out
 //! as a memory.
 
-use crate::Error;
-use crate::{
-    ActionFeatures, ConditionScale, CueEncoder, PredictionQuery, Remembered, Result, Tokenizer,
-};
-use far_data::{CachedTensor, DataError, Dataset, Precision, TensorCache};
-use far_memory::{Cue, Memory, Observation, Pool, Pose, RecallQuery, Schema, Snapshot};
+use crate::encoded_episode::{CueInput, EncodedEpisode};
+use crate::told::{Told, ToldConfig};
+use crate::{CueEncoder, CueFeature, Error, LatentShape, Result, Tokenizer};
+use far_data::{CachedTensor, DataError, Dataset, Episode, Precision, TensorCache};
+use far_memory::{Cue, Memory, Observation, Schema};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,126 +14,14 @@ use std::sync::{Arc, Mutex};
 /// The name of the metadata cue in memories and retrievers.
 pub const METADATA_CUE: &str = "meta";
 
-/// One episode with latents and keys.
-pub struct EncodedEpisode {
-    id: u32,
-    boundary: usize,
-    times: Vec<f64>,
-    poses: Vec<Pose>,
-    elements: usize,
-    latents: Vec<f32>,
-    memory: Snapshot,
-}
-
-impl EncodedEpisode {
-    /// The episode's number in the dataset.
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// Frames.
-    pub fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    /// Whether there is no frame.
-    pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
-    }
-
-    /// The first frame of the return: as many frames can be remembered.
-    pub fn boundary(&self) -> usize {
-        self.boundary
-    }
-
-    /// Times of all frames, in seconds.
-    pub fn times(&self) -> &[f64] {
-        &self.times
-    }
-
-    /// Cameras of all frames.
-    pub fn poses(&self) -> &[Pose] {
-        &self.poses
-    }
-
-    /// The explore frames as a memory: record i is frame i, with the keys of every cue.
-    pub fn memory(&self) -> &Snapshot {
-        &self.memory
-    }
-
-    /// The latent of a frame.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn latent(&self, frame: usize) -> &[f32] {
-        &self.latents[frame * self.elements..(frame + 1) * self.elements]
-    }
-
-    /// A frame as a memory that the world model reads.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn remembered(&self, frame: usize) -> Remembered<'_> {
-        Remembered { time: self.times[frame], pose: self.poses[frame], latent: self.latent(frame) }
-    }
-
-    /// The question of how frame `goal` looks, asked at frame `current`, for the world model.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn prediction_query(&self, current: usize, goal: usize) -> PredictionQuery {
-        PredictionQuery {
-            time: self.times[current],
-            pose: self.poses[current],
-            goal: self.poses[goal],
-            stride: (self.times[goal] - self.times[current]) as f32,
-            signals: Vec::new(),
-        }
-    }
-
-    /// The same question for the memory, over the given pool and without the embeddings of key cues.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn recall_query(&self, current: usize, goal: usize, pool: Pool) -> RecallQuery {
-        let horizon = &self.poses[(current + 1).min(goal)..=goal];
-        RecallQuery::new(self.times[current], self.poses[current], self.poses[goal])
-            .with_horizon(horizon)
-            .with_stride((self.times[goal] - self.times[current]) as f32)
-            .with_pool(pool)
-            .with_seed(current as u64)
-    }
-}
-
-/// Gives queries the embeddings of key cues: one query per current latent, all encoders.
-///
-/// # Errors
-/// If the latents do not fit the encoders.
-pub fn embed_queries(
-    encoders: &[Arc<dyn CueEncoder>],
-    scale: &ConditionScale,
-    latents: &[f32],
-    queries: &mut [RecallQuery],
-) -> Result<()> {
-    let actions: Vec<ActionFeatures> = queries
-        .iter()
-        .map(|query| ActionFeatures::new(scale, query.action, query.stride))
-        .collect();
-    for encoder in encoders {
-        let embeddings = encoder.queries(latents, &actions)?;
-        for (query, embedding) in queries.iter_mut().zip(embeddings.chunks(encoder.dimension())) {
-            query.set_key(encoder.cue(), embedding);
-        }
-    }
-    Ok(())
-}
-
 /// A dataset with a tokenizer and encoders; latents and keys are made once and kept on disk, and the
 /// episodes used most recently stay in memory.
 pub struct EncodedDataset {
     dataset: Arc<Dataset>,
     tokenizer: Arc<dyn Tokenizer>,
+    features: Vec<Arc<dyn CueFeature>>,
     encoders: Vec<Arc<dyn CueEncoder>>,
+    told: ToldConfig,
     cache: PathBuf,
     held: Mutex<Held>,
 }
@@ -158,7 +45,8 @@ impl EncodedDataset {
         most_bytes: usize,
     ) -> Self {
         let held = Held { most_bytes, bytes: 0, clock: 0, episodes: HashMap::new() };
-        Self { dataset, tokenizer, encoders, cache, held: Mutex::new(held) }
+        let (features, told) = (Vec::new(), ToldConfig::default());
+        Self { dataset, tokenizer, features, encoders, told, cache, held: Mutex::new(held) }
     }
 
     /// The dataset.
@@ -176,11 +64,53 @@ impl EncodedDataset {
         &self.encoders
     }
 
-    /// The same dataset with other encoders; latents are read from the same cache.
+    /// The same dataset with other encoders; latents and features are read from the same cache.
     pub fn with_encoders(&self, encoders: Vec<Arc<dyn CueEncoder>>) -> Self {
+        Self { encoders, ..self.emptied() }
+    }
+
+    /// The same dataset with the features of cues that are not made of latents.
+    pub fn with_features(&self, features: Vec<Arc<dyn CueFeature>>) -> Self {
+        Self { features, ..self.emptied() }
+    }
+
+    /// The same dataset, of which the world model is told this.
+    pub fn with_told(&self, told: ToldConfig) -> Self {
+        Self { told, ..self.emptied() }
+    }
+
+    /// The same dataset with no episode in memory.
+    fn emptied(&self) -> Self {
         let most_bytes = self.held.lock().map_or(0, |held| held.most_bytes);
         let (dataset, tokenizer) = (self.dataset.clone(), self.tokenizer.clone());
-        Self::new(dataset, tokenizer, encoders, self.cache.clone(), most_bytes)
+        let (features, told) = (self.features.clone(), self.told);
+        let whole =
+            Self::new(dataset, tokenizer, self.encoders.clone(), self.cache.clone(), most_bytes);
+        Self { features, told, ..whole }
+    }
+
+    /// What the world model is told beyond poses and times.
+    pub fn told(&self) -> ToldConfig {
+        self.told
+    }
+
+    /// The features of cues that are not made of latents.
+    pub fn features(&self) -> &[Arc<dyn CueFeature>] {
+        &self.features
+    }
+
+    /// The shape of what the encoder of a cue reads: its feature's, or else the latents'.
+    pub fn input_shape(&self, cue: &str) -> LatentShape {
+        self.feature(cue).map_or_else(|| self.tokenizer.shape(), |feature| feature.shape())
+    }
+
+    /// The recipe of what the encoder of a cue reads.
+    pub fn input_recipe(&self, cue: &str) -> String {
+        self.feature(cue).map_or_else(|| self.tokenizer.recipe(), |feature| feature.recipe())
+    }
+
+    fn feature(&self, cue: &str) -> Option<&Arc<dyn CueFeature>> {
+        self.features.iter().find(|feature| feature.cue() == cue)
     }
 
     /// An episode, from memory, from the cache, or encoded now.
@@ -222,10 +152,13 @@ impl EncodedDataset {
         Error::check_finite(format!("the latents of episode {id}"), &latents)?;
 
         let elements = shape.elements();
+        let inputs = self.inputs(&episode)?;
         let mut keys = Vec::new();
         for encoder in &self.encoders {
-            let recipe = format!("{}\n{}", tokenizer.recipe(), encoder.recipe());
-            let explored = &latents[..episode.boundary() * elements];
+            let recipe = format!("{}\n{}", self.input_recipe(encoder.cue()), encoder.recipe());
+            let own = inputs.iter().find(|input| input.cue == encoder.cue());
+            let (rows, width) = own.map_or((&latents, elements), |own| (&own.rows, own.width));
+            let explored = &rows[..episode.boundary() * width];
             // The cache wants a row per frame; frames of the return are never remembered.
             let make = || {
                 let mut keys = encoder.keys(explored)?;
@@ -259,7 +192,28 @@ impl EncodedDataset {
             elements,
             latents,
             memory: memory.snapshot(),
+            inputs,
+            told: Told::of(self.told, &episode),
         })
+    }
+
+    /// The rows of all features, from the cache or made now.
+    fn inputs(&self, episode: &Episode) -> Result<Vec<CueInput>> {
+        let id = episode.id();
+        let inputs = self.features.iter().map(|feature| {
+            let (shape, kind) = (feature.shape(), format!("feature-{}", feature.cue()));
+            let width = shape.elements();
+            let make = || {
+                let rows = feature.rows(episode)?;
+                Error::check_length("the rows of a cue", rows.len(), episode.len() * width)?;
+                Ok(rows)
+            };
+            let sizes = vec![episode.len(), width];
+            let rows = self.cached(&kind, &feature.recipe(), id, sizes, Precision::Half, make)?;
+            Error::check_finite(format!("the {kind} of episode {id}"), &rows)?;
+            Ok(CueInput { cue: feature.cue().to_owned(), width, rows })
+        });
+        inputs.collect()
     }
 
     /// A tensor of an episode from the cache, or made and kept.
@@ -301,7 +255,10 @@ impl Held {
     }
 
     fn put(&mut self, id: u32, episode: Arc<EncodedEpisode>) {
-        let size = |episode: &EncodedEpisode| 4 * episode.latents.len();
+        let size = |episode: &EncodedEpisode| {
+            let rows = episode.inputs.iter().map(|input| input.rows.len()).sum::<usize>();
+            4 * (episode.latents.len() + rows)
+        };
         self.clock += 1;
         self.bytes += size(&episode);
         if let Some((_, older)) = self.episodes.insert(id, (self.clock, episode)) {

@@ -7,6 +7,7 @@ mod context;
 mod context_state;
 mod convolution_stack;
 mod cue_encoder;
+mod cue_feature;
 mod ddim;
 mod dit;
 mod dit_config;
@@ -14,9 +15,11 @@ mod dit_diffusion;
 mod dit_network;
 mod dit_world_model;
 mod encoded;
+mod encoded_episode;
 mod error;
 mod frame_embedding;
 mod info_nce;
+mod key_encoder;
 mod latent;
 mod longlive_autoencoder;
 mod longlive_encoder;
@@ -35,27 +38,31 @@ mod shared_row;
 mod testing;
 mod token_dit;
 mod tokenizer;
+mod told;
 mod trainable_gate;
 mod trainable_retriever;
 mod utility;
 mod utility_config;
-mod vision_encoder;
 mod weight_file;
 mod world_model;
 
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use context::{
-    ConditionScale, ContextBatch, FrameCondition, POSE_FEATURES, PredictionQuery, Remembered,
+    ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
+    Remembered,
 };
 pub use cue_encoder::{ActionFeatures, CueEncoder};
+pub use cue_feature::CueFeature;
 pub use ddim::{DdimConfig, DdimStep, Spacing};
 pub use dit::{Block, BlockConfig, Grouping, ModulationStart};
 pub use dit_config::{ContextAttention, DitConfig, PredictionKind};
 pub use dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
-pub use encoded::{EncodedDataset, EncodedEpisode, METADATA_CUE, embed_queries};
+pub use encoded::{EncodedDataset, METADATA_CUE};
+pub use encoded_episode::{EncodedEpisode, Present, embed_queries};
 pub use error::{Error, Result};
 pub use info_nce::{InfoNce, PositiveForm, Similarities};
+pub use key_encoder::{EncoderDescription, KeyEncoder};
 pub use latent::LatentShape;
 pub use longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
 pub use longlive_encoder::{LONGLIVE_CUE, LongLiveEncoder};
@@ -70,10 +77,10 @@ pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
+pub use told::{AGENT_STATE, ToldConfig};
 pub use trainable_retriever::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
 pub use utility::UtilityEstimator;
 pub use utility_config::{UtilityConfig, UtilityMode, UtilityWeight};
-pub use vision_encoder::{EncoderDescription, VisionEncoder};
 pub use world_model::{Perturbations, TrainableWorldModel, WorldModel};

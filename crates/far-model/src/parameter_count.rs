@@ -38,10 +38,11 @@ pub struct ParameterPart {
 /// tells that network of poses, times and memory.
 ///
 /// ```
-/// use far_model::{ConditionScale, DitConfig, DitSetting, LatentShape};
+/// use far_model::{ConditionScale, ContextTold, DitConfig, DitSetting, LatentShape};
 /// let shape = LatentShape { channels: 4, height: 32, width: 32, patch: 2 };
 /// let scale = ConditionScale { length: 1.0, time: 1.0 };
-/// let setting = DitSetting { config: DitConfig::default(), shape, scale, signals: 0 };
+/// let (config, told) = (DitConfig::default(), ContextTold::default());
+/// let setting = DitSetting { config, shape, scale, told };
 /// assert_eq!(setting.parameter_count()?.in_dit(), 129_547_040);
 /// # Ok::<(), far_model::Error>(())
 /// ```
@@ -108,7 +109,8 @@ fn grouped(number: usize) -> String {
 mod tests {
     use super::*;
     use crate::{
-        ConditionScale, DitConfig, DitSetting, DitWorldModel, LatentShape, TrainableWorldModel,
+        ConditionScale, ContextTold, DitConfig, DitSetting, DitWorldModel, LatentShape,
+        TrainableWorldModel,
     };
     use far_tensor::{AdamWConfig, Device};
 
@@ -119,7 +121,8 @@ mod tests {
         let scale = ConditionScale { length: 1.0, time: 1.0 };
         for (signals, query_key_norm) in [(0, true), (5, false)] {
             let config = DitConfig { query_key_norm, ..config };
-            let setting = DitSetting { config, shape, scale, signals };
+            let told = ContextTold { signals, states: 0 };
+            let setting = DitSetting { config, shape, scale, told };
             let count = setting.parameter_count().expect("a network");
             let model = DitWorldModel::new(setting, AdamWConfig::default(), 0, &Device::cpu());
             assert_eq!(count.total(), model.expect("a model").parameter_count());

@@ -1,6 +1,6 @@
 //! What the tests of the world model share: small latents, contexts, parameters without zeros.
 
-use crate::{ConditionScale, ContextBatch, LatentShape, PredictionQuery, Remembered};
+use crate::{ConditionScale, ContextBatch, ContextTold, LatentShape, PredictionQuery, Remembered};
 use far_memory::Pose;
 use far_tensor::{Parameters, Random};
 
@@ -25,7 +25,9 @@ pub(crate) fn shaken(parameters: &Parameters, seed: u64) -> Parameters {
 /// their present in common, as candidates have.
 pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatch {
     let pose = |x: f32| Pose::from_yaw_pitch([x, 0.5 * x, 1.6], 0.3 * x, 0.1);
-    let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, slots, 1);
+    let told = ContextTold { signals: 1, states: 0 };
+    let mut batch =
+        ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, slots, told);
     for (example, count) in filled.iter().enumerate() {
         let pair = (example / 2) as u64;
         let query = PredictionQuery {
@@ -34,6 +36,8 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
             goal: pose(pair as f32 + 1.0),
             stride: 0.4 + pair as f32,
             signals: vec![0.5 * pair as f32],
+            state: Vec::new(),
+            goal_state: None,
         };
         let latents: Vec<Vec<f32>> = (0..*count)
             .map(|slot| normal(ELEMENTS, &format!("memory {example} {slot}"), seed))
@@ -42,6 +46,7 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
             time: slot as f64 + 0.3 * example as f64,
             pose: pose(slot as f32 - 0.7 * example as f32),
             latent,
+            state: &[],
         });
         batch.push(&query, &normal(ELEMENTS, &format!("present {pair}"), seed), memories).unwrap();
     }

@@ -1,6 +1,6 @@
 //! What the joint loop and the evaluation know of a world model: no more than this.
 
-use crate::{ConditionScale, ContextBatch, DdimConfig, LatentShape, Result};
+use crate::{ConditionScale, ContextBatch, ContextTold, DdimConfig, LatentShape, Result};
 use far_tensor::{Checkpoint, CheckpointWriter, NoiseSchedule, Prediction, Random, Step};
 
 /// Diffusion times and noises, S for each of B predictions.
@@ -49,8 +49,8 @@ pub trait WorldModel: Send + Sync {
     /// The units of the conditions.
     fn scale(&self) -> ConditionScale;
 
-    /// How many further signals a query has.
-    fn signals(&self) -> usize;
+    /// How many numbers contexts have beyond latents, poses and times.
+    fn told(&self) -> ContextTold;
 
     /// The noise schedule that timesteps refer to.
     fn schedule(&self) -> &NoiseSchedule;
@@ -62,7 +62,7 @@ pub trait WorldModel: Send + Sync {
 
     /// An empty batch for contexts of this many slots.
     fn batch(&self, slots: usize) -> ContextBatch {
-        ContextBatch::new(self.shape(), self.scale(), slots, self.signals())
+        ContextBatch::new(self.shape(), self.scale(), slots, self.told())
     }
 
     /// The mean squared error per element of what the network predicts: [contexts, S].

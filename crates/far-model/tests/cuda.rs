@@ -3,9 +3,9 @@
 
 use far_memory::Pose;
 use far_model::{
-    BlockConfig, ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
-    DitWorldModel, LatentShape, ModulationStart, Perturbations, PredictionQuery, Remembered,
-    TokenDit, TokenDitConfig, TrainableWorldModel, WorldModel,
+    BlockConfig, ConditionScale, ContextAttention, ContextBatch, ContextTold, DdimConfig,
+    DitConfig, DitSetting, DitWorldModel, LatentShape, ModulationStart, Perturbations,
+    PredictionQuery, Remembered, TokenDit, TokenDitConfig, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Precision, Random, Tensor,
@@ -86,7 +86,7 @@ fn setting(attention: ContextAttention) -> DitSetting {
         config,
         shape: SHAPE,
         scale: ConditionScale { length: 2.0, time: 6.4 },
-        signals: 0,
+        told: ContextTold::default(),
     }
 }
 
@@ -102,6 +102,7 @@ fn contexts() -> ContextBatch {
             time: slot as f64,
             pose: pose(slot as f32 - 3.0),
             latent,
+            state: &[],
         });
         let query = PredictionQuery {
             time: 10.0,
@@ -109,6 +110,8 @@ fn contexts() -> ContextBatch {
             goal: pose(at + 1.0),
             stride: 0.4,
             signals: Vec::new(),
+            state: Vec::new(),
+            goal_state: None,
         };
         let current = normal(SHAPE.elements(), "current", example as u64);
         batch.push(&query, &current, memories).unwrap();

@@ -3,7 +3,7 @@
 
 use far_memory::Pose;
 use far_model::{
-    ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
+    ConditionScale, ContextAttention, ContextBatch, ContextTold, DdimConfig, DitConfig, DitSetting,
     DitWorldModel, FrozenDit, LatentShape, Perturbations, PredictionKind, PredictionQuery,
     Remembered, TrainableWorldModel, WorldModel,
 };
@@ -16,7 +16,7 @@ fn setting(attention: ContextAttention, prediction: PredictionKind) -> DitSettin
     let config =
         DitConfig { depth: 4, width: 16, heads: 2, attention, prediction, ..DitConfig::default() };
     let scale = ConditionScale { length: 2.0, time: 6.4 };
-    DitSetting { config, shape: SHAPE, scale, signals: 2 }
+    DitSetting { config, shape: SHAPE, scale, told: ContextTold { signals: 2, states: 0 } }
 }
 
 fn optimizer() -> AdamWConfig {
@@ -45,6 +45,8 @@ fn query(number: f32) -> PredictionQuery {
         goal: pose(number + 1.0),
         stride: 0.4,
         signals,
+        state: Vec::new(),
+        goal_state: None,
     }
 }
 
@@ -58,6 +60,7 @@ fn contexts(slots: usize, filled: &[usize]) -> ContextBatch {
             time: slot as f64,
             pose: pose(slot as f32 - 3.0),
             latent,
+            state: &[],
         });
         batch.push(&query(example as f32), &latent(example as u64), memories).unwrap();
     }
@@ -124,6 +127,7 @@ fn losses_do_not_depend_on_company() {
                 time: slot as f64,
                 pose: pose(slot as f32 - 3.0),
                 latent,
+                state: &[],
             });
             alone.push(&query(context as f32), &latent(context as u64), memories).unwrap();
             // Fewer slots instead of a mask, one draw at a time instead of three.
@@ -171,7 +175,8 @@ fn it_learns_to_read_its_context() {
             let mut futures = Vec::new();
             for example in 0..16 {
                 let future = latent(1000 + 16 * step + example);
-                let seen = Remembered { time: 0.0, pose: query(0.0).goal, latent: &future };
+                let seen =
+                    Remembered { time: 0.0, pose: query(0.0).goal, latent: &future, state: &[] };
                 batch.push(&query(0.0), &[0.0; ELEMENTS], [seen]).unwrap();
                 futures.extend(future);
             }

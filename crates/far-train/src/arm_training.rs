@@ -9,12 +9,9 @@ use crate::{
 use far_eval::{Control, Evaluation};
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
-use far_model::{DitSetting, DitWorldModel, ParameterCount, RetrieverTrainingConfig};
+use far_model::{ContextTold, DitSetting, DitWorldModel, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
 use std::path::Path;
-
-/// Further signals of a query: none, until a corpus tells its interactions to the generator.
-const SIGNALS: usize = 0;
 
 /// The joint loop of one arm.
 pub struct ArmTraining<'a> {
@@ -53,7 +50,10 @@ impl<'a> ArmTraining<'a> {
         let (training, seed) = (&config.training, config.training.seed);
         let (device, scale) = (workshop.device(), workshop.scale());
         let shape = workshop.data().tokenizer().shape();
-        let setting = DitSetting { config: config.world_model, shape, scale, signals: SIGNALS };
+        let description = workshop.data().dataset().description();
+        let (signals, states) = (config.told.signals(description), config.told.states());
+        let told = ContextTold { signals, states };
+        let setting = DitSetting { config: config.world_model, shape, scale, told };
         let parameters = setting.parameter_count()?;
         let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
         let mut retrievers = Vec::new();
@@ -142,7 +142,7 @@ impl<'a> ArmTraining<'a> {
 /// A fresh retriever of a learned arm.
 fn learned(workshop: &Workshop, id: &str, arm: &FarArm) -> Result<LearnedRetriever> {
     let config = workshop.config();
-    let dimension = arm.key.map_or(0, |cue| workshop.key_dimension(cue));
+    let dimension = arm.key.as_deref().map_or(0, |cue| workshop.key_dimension(cue));
     LearnedRetriever::new(
         id,
         config.retriever.config(arm, dimension, workshop.scale().time),

@@ -7,8 +7,8 @@
 use crate::{Error, Result};
 use far_data::{ContrastiveConfig, ContrastiveExample, ContrastiveSampler};
 use far_model::{
-    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, InfoNce, QueryVit,
-    QueryVitConfig, Similarities, VisionEncoder,
+    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, InfoNce, KeyEncoder,
+    QueryVit, QueryVitConfig, Similarities,
 };
 use far_tensor::{
     AdamWConfig, Checkpoint, CheckpointWriter, Device, Matching, Parameters, Tape, Tensor, Trained,
@@ -85,12 +85,13 @@ pub struct Contrastive<'a> {
 }
 
 impl<'a> Contrastive<'a> {
-    /// Begins to train an encoder of the latents of `encoded`.
+    /// Begins to train an encoder of a cue of `encoded`.
     ///
     /// # Errors
     /// If a setting is out of range or the dataset has nothing to draw.
     pub fn new(
         encoded: &'a EncodedDataset,
+        cue: &str,
         sampler: ContrastiveConfig,
         network: QueryVitConfig,
         config: ContrastiveTraining,
@@ -104,7 +105,8 @@ impl<'a> Contrastive<'a> {
         let rule = sampler.split_rule.unwrap_or(dataset.description().splits[0]);
         let episodes = dataset.select(rule, sampler.split)?;
         let scale = ConditionScale::of_dataset(dataset, &episodes)?;
-        let description = EncoderDescription::vision(network, encoded.tokenizer().as_ref(), scale);
+        let (latent, input) = (encoded.input_shape(cue), encoded.input_recipe(cue));
+        let description = EncoderDescription { cue: cue.to_owned(), network, latent, input, scale };
         let (network, parameters) = description.build(config.seed)?;
         let identity = Identity { encoder: &description, sampler: &sampler, pretraining: config };
         let identity = serde_json::to_string(&identity).expect("settings become JSON");
@@ -144,8 +146,8 @@ impl<'a> Contrastive<'a> {
     pub fn step(&mut self) -> Result<ContrastiveStep> {
         let examples = self.sampler.batch(self.done())?;
         let size = examples.len().div_ceil(self.config.parts);
-        let scale = &self.description.scale;
-        let parts = examples.chunks(size).map(|part| Batch::new(self.encoded, scale, part));
+        let description = &self.description;
+        let parts = examples.chunks(size).map(|part| Batch::new(self.encoded, description, part));
         let parts: Vec<Batch> = parts.collect::<Result<_>>()?;
         let (network, loss) = (&self.network, self.config.loss);
         let mut hits = vec![0; parts.len()];
@@ -166,9 +168,9 @@ impl<'a> Contrastive<'a> {
     ///
     /// # Errors
     /// If memory is short of it.
-    pub fn encoder(&self) -> Result<VisionEncoder> {
+    pub fn encoder(&self) -> Result<KeyEncoder> {
         let values = self.trained.parameters.values();
-        Ok(VisionEncoder::new(self.description.clone(), values, &self.device)?)
+        Ok(KeyEncoder::new(self.description.clone(), values, &self.device)?)
     }
 
     /// Writes everything that is needed to go on.
@@ -202,10 +204,10 @@ impl<'a> Contrastive<'a> {
 
 /// Examples as the network reads them: every frame once.
 struct Batch {
-    /// Latents of the current frames [B, T, C], and the actions taken there [B, 8].
+    /// Inputs of the current frames [B, T, C], and the actions taken there [B, 8].
     current: Tensor,
     actions: Tensor,
-    /// Latents of all positives and negatives [U, T, C], none twice.
+    /// Inputs of all positives and negatives [U, T, C], none twice.
     memories: Tensor,
     positives: Slots,
     negatives: Slots,
@@ -258,10 +260,10 @@ impl Slots {
 impl Batch {
     fn new(
         encoded: &EncodedDataset,
-        scale: &ConditionScale,
+        description: &EncoderDescription,
         examples: &[ContrastiveExample],
     ) -> Result<Self> {
-        let shape = encoded.tokenizer().shape();
+        let EncoderDescription { cue, latent: shape, scale, .. } = description;
         let sizes = |count: usize| [count, shape.tokens(), shape.token_width()];
         let (mut current, mut actions, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         let (mut positives, mut negatives) = (Vec::new(), Vec::new());
@@ -270,13 +272,13 @@ impl Batch {
             let query = &example.query;
             let episode = encoded.episode(query.episode)?;
             let now = query.current as usize;
-            current.extend_from_slice(episode.latent(now));
+            current.extend_from_slice(episode.input(cue, now));
             let seconds = episode.times()[now + query.stride as usize] - episode.times()[now];
             actions.push(ActionFeatures::new(scale, query.action, seconds as f32));
             let mut place = |frame: &u32| {
                 let next = places.len();
                 *places.entry((query.episode, *frame)).or_insert_with(|| {
-                    memories.extend_from_slice(episode.latent(*frame as usize));
+                    memories.extend_from_slice(episode.input(cue, *frame as usize));
                     next
                 })
             };

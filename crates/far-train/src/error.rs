@@ -133,10 +133,12 @@ pub enum Error {
         needed_by: String,
     },
     /// The arm compares keys that nothing here makes.
-    #[error("there is no encoder that makes keys of `{cue}`, which arm.cue asks for")]
+    #[error("nothing makes keys of `{cue}`, which the arm asks for; the cues are {known}")]
     NoEncoder {
         /// The cue of the keys.
-        cue: &'static str,
+        cue: String,
+        /// The cues there are.
+        known: String,
     },
     /// There is nothing to learn from.
     #[error("there is nothing to learn from: no clip has a memory and a question")]

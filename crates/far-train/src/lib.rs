@@ -6,6 +6,7 @@ mod config;
 mod contender;
 mod context_source;
 mod contrastive;
+mod cue_registry;
 mod error;
 mod joint;
 mod learned_retriever;
@@ -22,14 +23,15 @@ mod workshop;
 
 pub use arm_training::ArmTraining;
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComputeConfig, DataConfig, Documented,
-    EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, KeyCue, PRESETS, PretrainingSettings,
-    RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig, TrainingContext,
-    TrainingSettings, documented,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig,
+    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, PRESETS,
+    PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
+    TrainingContext, TrainingSettings, documented,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, disturb};
 pub use contrastive::{Contrastive, ContrastiveStep, ContrastiveTraining};
+pub use cue_registry::CueRegistry;
 pub use error::{Error, Result};
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};

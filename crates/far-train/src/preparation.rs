@@ -1,6 +1,6 @@
 //! Tokenizer and encoders of one run taken over by another.
 
-use crate::workshop::ARTIFACTS;
+use crate::workshop::is_artifact;
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -11,11 +11,12 @@ use std::path::Path;
 /// If there is nothing to copy, or the disk refuses.
 pub fn share_preparation(from: &Path, to: &Path) -> Result<()> {
     let mut found = false;
-    for name in ARTIFACTS {
-        let (source, path) = (from.join(name), to.join(name));
-        let exists = source.exists();
-        found |= exists;
-        if exists && !path.exists() {
+    let entries = std::fs::read_dir(from).map_err(Error::file("list", from))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    for name in names.filter(|name| is_artifact(name)) {
+        let (source, path) = (from.join(&name), to.join(&name));
+        found = true;
+        if !path.exists() {
             // Whole or absent: a copy that was cut short must not be taken for an encoder.
             let partial = to.join(format!("{name}.partial"));
             std::fs::copy(&source, &partial).map_err(Error::file("copy", &source))?;
@@ -38,13 +39,14 @@ mod tests {
         }
         let refused = share_preparation(&from, &to).unwrap_err();
         assert!(matches!(refused, Error::NotPrepared { .. }), "{refused}");
-        for name in &ARTIFACTS[..2] {
+        let [tokenizer, encoder] = ["tokenizer.safetensors", "encoder-audio.safetensors"];
+        for name in [tokenizer, encoder, "config.toml"] {
             std::fs::write(from.join(name), "made").unwrap();
         }
-        std::fs::write(to.join(ARTIFACTS[0]), "own").unwrap();
+        std::fs::write(to.join(tokenizer), "own").unwrap();
         share_preparation(&from, &to).unwrap();
         let read = |name: &str| std::fs::read_to_string(to.join(name)).unwrap();
-        assert_eq!((read(ARTIFACTS[0]).as_str(), read(ARTIFACTS[1]).as_str()), ("own", "made"));
+        assert_eq!((read(tokenizer).as_str(), read(encoder).as_str()), ("own", "made"));
         assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2, "nothing is left over");
     }
 }

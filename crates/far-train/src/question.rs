@@ -3,7 +3,9 @@
 use crate::Result;
 use far_data::{Anchor, TrainingExample, TrainingSampler};
 use far_memory::{MemoryId, Pool, Recall, RecallPolicy, RecallQuery, Scratch};
-use far_model::{ConditionScale, EncodedDataset, EncodedEpisode, PredictionQuery, embed_queries};
+use far_model::{
+    ConditionScale, EncodedDataset, EncodedEpisode, PredictionQuery, Present, embed_queries,
+};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -39,11 +41,17 @@ impl Question {
             .map(|(place, example)| Self::new(data, example, step << 16 | place as u64))
             .collect::<Result<_>>()?;
         if !data.encoders().is_empty() {
-            let latents: Vec<f32> =
-                questions.iter().flat_map(|question| question.latent()).copied().collect();
+            let presents: Vec<Present<'_>> = questions
+                .iter()
+                .map(|question| Present {
+                    episode: &question.episode,
+                    frame: question.current,
+                    latent: question.latent(),
+                })
+                .collect();
             let mut queries: Vec<RecallQuery> =
                 questions.iter().map(|question| question.query.clone()).collect();
-            embed_queries(data.encoders(), scale, &latents, &mut queries)?;
+            embed_queries(data.encoders(), scale, &presents, &mut queries)?;
             for (question, query) in questions.iter_mut().zip(queries) {
                 question.query = query;
             }
@@ -70,9 +78,9 @@ impl Question {
         self.episode.latent(self.future)
     }
 
-    /// The question for the world model.
+    /// The question for the world model, with what training may tell of the answer.
     pub fn prediction_query(&self) -> PredictionQuery {
-        self.episode.prediction_query(self.current, self.future)
+        self.episode.training_query(self.current, self.future)
     }
 }
 

@@ -41,9 +41,9 @@ pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
     let arm = config.arm.arm()?;
     let needed_by = format!("arm `{}`", config.arm.id);
     if let Some(cue) = arm.key_cue()
-        && !has_cue(cue.name())
+        && !has_cue(cue)
     {
-        return lacking(&format!("cue `{}`", cue.name()), &needed_by);
+        return lacking(&format!("cue `{cue}`"), &needed_by);
     }
     let looks_at_poses = match &arm {
         Arm::Far(arm) => arm.metadata,
@@ -51,6 +51,9 @@ pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
     };
     if looks_at_poses && !has_cue(METADATA) {
         return lacking("poses (cue `metadata`)", &needed_by);
+    }
+    if let Some(signal) = config.told.lacking(description) {
+        return lacking(&format!("signal `{}`", signal.name()), "[told]");
     }
     let mask = config.training.change_mask.as_ref().map(|mask| match mask.source {
         ChangeMaskSource::Change => (Signal::Change, "signal `change`"),

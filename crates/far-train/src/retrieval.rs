@@ -2,7 +2,7 @@
 
 use crate::Result;
 use far_data::{ContrastiveConfig, ContrastiveFrames, ContrastiveSampler};
-use far_model::{ActionFeatures, CueEncoder, EncodedDataset, VisionEncoder};
+use far_model::{ActionFeatures, CueEncoder, EncodedDataset, KeyEncoder};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Retrieval {
 /// If an episode cannot be read or does not fit the encoder.
 pub fn retrieval(
     encoded: &EncodedDataset,
-    encoder: &VisionEncoder,
+    encoder: &KeyEncoder,
     sampler: &ContrastiveConfig,
     batches: u64,
 ) -> Result<Retrieval> {
@@ -66,7 +66,7 @@ pub fn retrieval(
                 Some(keys) => keys.clone(),
                 None => {
                     let frames: Vec<f32> = (0..episode.boundary())
-                        .flat_map(|frame| episode.latent(frame).iter().copied())
+                        .flat_map(|frame| episode.input(encoder.cue(), frame).iter().copied())
                         .collect();
                     let made: Arc<[f32]> = encoder.keys(&frames)?.into();
                     keys.insert(query.episode, made.clone());
@@ -76,7 +76,7 @@ pub fn retrieval(
             let now = query.current as usize;
             let seconds = episode.times()[now + query.stride as usize] - episode.times()[now];
             let action = ActionFeatures::new(scale, query.action, seconds as f32);
-            let direction = encoder.queries(episode.latent(now), &[action])?;
+            let direction = encoder.queries(episode.input(encoder.cue(), now), &[action])?;
             let cosine = |frame: &u32| -> f32 {
                 let key = &keys[*frame as usize * dimension..][..dimension];
                 key.iter().zip(&direction).map(|(a, b)| a * b).sum()

@@ -4,26 +4,36 @@
 //! it is a function of the configuration and the dataset, so that making it again after an
 //! interruption gives the same.
 
-use crate::config::{Arm, FarArm, KeyCue, TrainConfig};
+use crate::Result;
+use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
+use crate::cue_registry::CueRegistry;
 use crate::requirement::check_dataset;
-use crate::{Error, Result};
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    ConditionScale, CueEncoder, EncodedDataset, LONGLIVE_CUE, LongLiveEncoder, Tokenizer,
-    VisionEncoder,
+    ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE, LongLiveEncoder,
+    Tokenizer,
 };
 use far_tensor::Device;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is made before the first step, in the run's folder.
-pub(crate) const ARTIFACTS: [&str; 3] = [TOKENIZER, ENCODER, LONGLIVE];
+pub(crate) fn is_artifact(name: &str) -> bool {
+    let encoder = name.starts_with(ENCODER) && name.ends_with(TENSORS);
+    name == TOKENIZER || name == LONGLIVE || encoder
+}
+
 const TOKENIZER: &str = "tokenizer.safetensors";
-const ENCODER: &str = "encoder.safetensors";
 const LONGLIVE: &str = "longlive.safetensors";
+/// Encoders are called by their cues: `encoder-audio.safetensors`.
+const ENCODER: &str = "encoder-";
+const TENSORS: &str = ".safetensors";
+/// The cue that rules compare who look at pictures.
+const VISION: &str = "vision";
 
 /// Episodes that are encoded between two reports of progress.
 const EPISODES_AT_A_TIME: usize = 16;
@@ -74,7 +84,8 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_episodes(config, &[], folder, device, Needed::Judged, progress)
+        let cues = CueRegistry::of(config);
+        Self::open_episodes(config, &[], &cues, folder, device, Needed::Judged, progress)
     }
 
     /// The same with the encoders of other arms as well, so that they can be compared with the
@@ -89,12 +100,28 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_episodes(config, others, folder, device, Needed::All, progress)
+        Self::open_with(config, others, &CueRegistry::of(config), folder, device, progress)
+    }
+
+    /// The same with cues that are not built in.
+    ///
+    /// # Errors
+    /// As [`Workshop::open`].
+    pub fn open_with(
+        config: &TrainConfig,
+        others: &[Arm],
+        cues: &CueRegistry,
+        folder: &Path,
+        device: &Device,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Self> {
+        Self::open_episodes(config, others, cues, folder, device, Needed::All, progress)
     }
 
     fn open_episodes(
         config: &TrainConfig,
         others: &[Arm],
+        cues: &CueRegistry,
         folder: &Path,
         device: &Device,
         needed: Needed,
@@ -108,19 +135,24 @@ impl Workshop {
         let scale = ConditionScale::of_dataset(&dataset, &learned)?;
         let arm = config.arm.arm()?;
         let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
-        let encoders = NeededEncoders::of(&arms)?;
+        let encoders = NeededEncoders::of(&arms);
+        let description = dataset.description();
+        let features = encoders.cues.iter().map(|cue| cues.feature(cue, description));
+        let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();
         let maker = Maker { config, folder, device: &cpu, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
-        let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes);
+        let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes)
+            .with_told(config.told)
+            .with_features(features);
         let all: Vec<u32> = match needed {
             Needed::All => learned.iter().chain(&judged).copied().collect(),
             Needed::Judged => judged.clone(),
         };
         encode(&data, &all, "episodes encoded", progress)?;
-        let encoders = maker.encoders(encoders, &data, progress)?;
+        let encoders = maker.encoders(&encoders, &data, progress)?;
         let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
@@ -160,8 +192,8 @@ impl Workshop {
     }
 
     /// Numbers of a key of a cue, 0 without an encoder of it.
-    pub fn key_dimension(&self, cue: KeyCue) -> usize {
-        let found = self.data.encoders().iter().find(|encoder| encoder.cue() == cue.name());
+    pub fn key_dimension(&self, cue: &str) -> usize {
+        let found = self.data.encoders().iter().find(|encoder| encoder.cue() == cue);
         found.map_or(0, |encoder| encoder.dimension())
     }
 
@@ -192,31 +224,26 @@ enum Needed {
 }
 
 /// The encoders that the cues of some arms need.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct NeededEncoders {
-    vision: bool,
+    cues: BTreeSet<String>,
     longlive: bool,
 }
 
 impl NeededEncoders {
-    /// Refuses keys that nothing makes before anything is computed.
-    fn of(arms: &[&Arm]) -> Result<Self> {
+    fn of(arms: &[&Arm]) -> Self {
         let mut needed = Self::default();
         for arm in arms {
             match arm {
-                Arm::Far(FarArm { key: None, .. }) => {}
-                Arm::Far(FarArm { key: Some(KeyCue::Vision), .. }) => needed.vision = true,
-                Arm::Far(FarArm { key: Some(other), .. }) => {
-                    return Err(Error::NoEncoder { cue: other.name() });
-                }
+                Arm::Far(far) => needed.cues.extend(far.key.clone()),
                 Arm::Rule(rule) => match rule.rule.id() {
                     "longlive-rag" => needed.longlive = true,
-                    "mixture-of-contexts" => needed.vision = true,
+                    "mixture-of-contexts" => needed.cues.extend([VISION.to_owned()]),
                     _ => {}
                 },
             }
         }
-        Ok(needed)
+        needed
     }
 }
 
@@ -251,13 +278,13 @@ impl Maker<'_> {
 
     fn encoders(
         &self,
-        needed: NeededEncoders,
+        needed: &NeededEncoders,
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Vec<Arc<dyn CueEncoder>>> {
         let mut encoders = Vec::new();
-        if needed.vision {
-            encoders.push(self.vision(data, progress)?);
+        for cue in &needed.cues {
+            encoders.push(self.encoder(cue, data, progress)?);
         }
         if needed.longlive {
             encoders.push(self.longlive(data, progress)?);
@@ -265,22 +292,24 @@ impl Maker<'_> {
         Ok(encoders)
     }
 
-    fn vision(
+    fn encoder(
         &self,
+        cue: &str,
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Arc<dyn CueEncoder>> {
         let encoder = &self.config.encoder;
-        let (own, exists) = self.artifact(ENCODER);
+        let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
         let given = encoder.path.clone().or(exists.then_some(own.clone()));
         if let Some(path) = given {
-            let encoder = VisionEncoder::load(&path, self.device)?;
-            encoder.check_tokenizer(data.tokenizer().as_ref())?;
+            let encoder = KeyEncoder::load(&path, self.device)?;
+            encoder.check_input(&data.input_recipe(cue))?;
             return Ok(Arc::new(encoder));
         }
         let seed = self.config.training.seed;
         let mut contrastive = Contrastive::new(
             data,
+            cue,
             encoder.sampling(&self.config.data, seed),
             encoder.network(),
             encoder.training(seed),

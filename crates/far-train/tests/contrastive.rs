@@ -5,7 +5,7 @@ use far_data::{
     FrameImage, ImageEncoding, Phase, Picture, Split,
 };
 use far_memory::Pose;
-use far_model::{EncodedDataset, LatentShape, QueryVitConfig, Tokenizer, VisionEncoder};
+use far_model::{EncodedDataset, KeyEncoder, LatentShape, QueryVitConfig, Tokenizer};
 use far_tensor::Device;
 use far_train::{Contrastive, ContrastiveTraining, Error, retrieval};
 use std::path::Path;
@@ -87,7 +87,7 @@ fn config() -> ContrastiveTraining {
 }
 
 fn begin(encoded: &EncodedDataset, config: ContrastiveTraining) -> Contrastive<'_> {
-    Contrastive::new(encoded, sampler(), NETWORK, config, &Device::cpu()).unwrap()
+    Contrastive::new(encoded, "vision", sampler(), NETWORK, config, &Device::cpu()).unwrap()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_encoder_learns_to_find_what_was_seen_near_the_goal() {
     let encoded = corridor(folder.path());
     let mut training = begin(&encoded, config());
     let held_out = ContrastiveConfig { split: Split::Test, ..sampler() };
-    let judge = |encoder: &VisionEncoder| retrieval(&encoded, encoder, &held_out, 8).unwrap();
+    let judge = |encoder: &KeyEncoder| retrieval(&encoded, encoder, &held_out, 8).unwrap();
     let fresh = judge(&training.encoder().unwrap());
     let steps: Vec<_> = (0..300).map(|_| training.step().unwrap()).collect();
     assert_eq!(steps.last().map(|step| step.number), Some(300));
@@ -167,5 +167,5 @@ fn parts_of_a_batch_add_up_to_the_whole() {
     assert!((whole.gradient_norm - parts.gradient_norm).abs() < 1e-3 * whole.gradient_norm);
     assert_eq!(whole.accuracy, parts.accuracy);
     let odd = ContrastiveTraining { parts: 3, ..config() };
-    assert!(Contrastive::new(&encoded, sampler(), NETWORK, odd, &Device::cpu()).is_err());
+    assert!(Contrastive::new(&encoded, "vision", sampler(), NETWORK, odd, &Device::cpu()).is_err());
 }

@@ -83,7 +83,7 @@ fn a_comparison_that_was_stopped_goes_on_and_finds_the_same() {
     let before = sessions(&run);
     results(compare(&data, &stopped, &[]));
     assert_eq!(sessions(&run), before, "what is finished is not trained again");
-    for name in ["tokenizer.safetensors", "encoder.safetensors"] {
+    for name in ["tokenizer.safetensors", "encoder-vision.safetensors"] {
         let read = |run: &str| std::fs::read(stopped.join(run).join(name)).expect(name);
         assert!(read("judge") == read("arms/far-multi"), "{name} is made once for all");
     }

@@ -70,7 +70,9 @@ fn a_killed_run_goes_on_and_ends_in_the_same_bytes() {
     child.wait().expect("a child");
     let output = command(&data, &killed, &[]).output().expect("far runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for name in ["checkpoints/step-000000008.safetensors", "metrics.jsonl", "encoder.safetensors"] {
+    for name in
+        ["checkpoints/step-000000008.safetensors", "metrics.jsonl", "encoder-vision.safetensors"]
+    {
         let [one, other] = [&whole, &killed].map(|run| std::fs::read(run.join(name)).expect(name));
         assert!(one == other, "{name} differs");
     }

@@ -4,8 +4,8 @@ use crate::arm::Control;
 use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
 use far_data::{Episode, Picture};
 use far_model::{
-    ConditionScale, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape, Tokenizer,
-    TrainableWorldModel,
+    ConditionScale, ContextTold, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape,
+    Tokenizer, TrainableWorldModel,
 };
 use far_tensor::{AdamWConfig, Device};
 use std::sync::Arc;
@@ -204,7 +204,7 @@ fn a_diffusion_transformer_is_judged_alike_by_any_number_of_threads() {
     let config = DitConfig { depth: 2, width: 16, heads: 2, ..DitConfig::default() };
     let shape = dataset.tokenizer().shape();
     let scale = ConditionScale { length: 4.0, time: 12.8 };
-    let setting = DitSetting { config, shape, scale, signals: 0 };
+    let setting = DitSetting { config, shape, scale, told: ContextTold::default() };
     let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
     let utility = UtilityConfig { draws: 2, candidates: 8, batch: 5, ..UtilityConfig::default() };
     let plan = EvaluationPlan { slots: 11, sampler, utility, ..plan() };

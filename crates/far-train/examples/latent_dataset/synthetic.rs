@@ -7,7 +7,7 @@ use far_data::{
 };
 use far_memory::Pose;
 use far_model::LatentShape;
-use far_train::{ChangeMaskSource, KeyCue, TrainConfig};
+use far_train::{ChangeMaskSource, TrainConfig};
 use safetensors::tensor::{Dtype, TensorView};
 use std::error::Error;
 use std::f32::consts::TAU;
@@ -75,13 +75,12 @@ fn describe(config: &TrainConfig) -> DatasetDescription {
         Some(ChangeMaskSource::Silhouette) => description.signals.push(Signal::Agent),
         None => {}
     }
-    match config.arm.cue {
-        KeyCue::Vision => {}
-        KeyCue::Audio => {
-            description.cues.push("audio".into());
-            description.audio_rate = Some(16_000);
-        }
-        KeyCue::Agent => description.cues.push("agent".into()),
+    let cue = config.arm.cue.as_str();
+    if cue == "audio" {
+        description.audio_rate = Some(16_000);
+    }
+    if cue != "vision" {
+        description.cues.push(cue.into());
     }
     description
 }

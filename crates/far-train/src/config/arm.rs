@@ -8,17 +8,19 @@ use far_model::CueWeighting;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-/// The learned arms.
-pub const FAR_ARMS: [&str; 3] = ["far-meta", "far-vision", "far-multi"];
+/// The learned arms of the built-in cues; any other cue has an arm `far-CUE` as well.
+pub const FAR_ARMS: [&str; 5] = ["far-meta", "far-vision", "far-audio", "far-agent", "far-multi"];
+/// What the ids of learned arms begin with.
+const LEARNED: &str = "far-";
 
 /// Which arm recalls, with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmConfig {
-    /// `far-meta`, `far-vision`, `far-multi`, or the id of a published rule.
+    /// `far-meta`, `far-multi`, `far-CUE` with the name of a key cue, or the id of a published rule.
     pub id: String,
-    /// The key cue of `far-vision` and `far-multi`.
-    pub cue: KeyCue,
+    /// The key cue of `far-multi`.
+    pub cue: String,
     /// What is learned on top of the frozen encoder of the key cue.
     pub adapter: AdapterKind,
     /// How the cues of `far-multi` are weighed.
@@ -27,29 +29,6 @@ pub struct ArmConfig {
     pub pool_cap: Option<usize>,
     /// For rules: settings as `docs/recall-policies.md` lists them.
     pub settings: Table,
-}
-
-/// A cue with keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KeyCue {
-    /// What was seen.
-    Vision,
-    /// What was heard.
-    Audio,
-    /// Where a second agent was.
-    Agent,
-}
-
-impl KeyCue {
-    /// The cue's name in memories and in `dataset.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vision => "vision",
-            Self::Audio => "audio",
-            Self::Agent => "agent",
-        }
-    }
 }
 
 /// An arm, understood.
@@ -62,12 +41,12 @@ pub enum Arm {
 }
 
 /// The cues of a learned arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FarArm {
     /// Whether poses and times are scored.
     pub metadata: bool,
     /// The key cue, if one is scored.
-    pub key: Option<KeyCue>,
+    pub key: Option<String>,
     /// What is learned on top of its encoder.
     pub adapter: AdapterKind,
     /// Where the weights come from.
@@ -83,9 +62,9 @@ impl FarArm {
 
 impl Arm {
     /// The cue whose keys it compares, if any.
-    pub fn key_cue(&self) -> Option<KeyCue> {
+    pub fn key_cue(&self) -> Option<&str> {
         match self {
-            Self::Far(arm) => arm.key,
+            Self::Far(arm) => arm.key.as_deref(),
             Self::Rule(_) => None,
         }
     }
@@ -97,19 +76,21 @@ impl ArmConfig {
     /// # Errors
     /// If the id is unknown, or a setting does not belong to it.
     pub fn arm(&self) -> Result<Arm> {
-        let far = |metadata, key| {
-            Ok(Arm::Far(FarArm { metadata, key, adapter: self.adapter, weights: self.weights }))
+        let far = |metadata, key: Option<&str>| {
+            let (key, adapter, weights) = (key.map(str::to_owned), self.adapter, self.weights);
+            Ok(Arm::Far(FarArm { metadata, key, adapter, weights }))
         };
         let has_rule_settings = !self.settings.is_empty() || self.pool_cap.is_some();
-        if FAR_ARMS.contains(&self.id.as_str()) && has_rule_settings {
+        let learned = self.id.strip_prefix(LEARNED).filter(|cue| !cue.is_empty());
+        if learned.is_some() && has_rule_settings {
             let reason = format!("{} has no settings and no pool_cap: only rules do", self.id);
             return Err(Error::setting("arm.settings", reason));
         }
-        match self.id.as_str() {
-            "far-meta" => far(true, None),
-            "far-vision" => far(false, Some(self.cue)),
-            "far-multi" => far(true, Some(self.cue)),
-            _ => self.rule().map(Arm::Rule),
+        match learned {
+            Some("meta") => far(true, None),
+            Some("multi") => far(true, Some(&self.cue)),
+            Some(cue) => far(false, Some(cue)),
+            None => self.rule().map(Arm::Rule),
         }
     }
 

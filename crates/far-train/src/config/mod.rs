@@ -5,6 +5,7 @@
 //! folder is the result, whole.
 
 mod arm;
+mod comparison;
 mod compute;
 mod data;
 mod documentation;
@@ -16,7 +17,8 @@ mod retriever;
 mod tokenizer;
 mod training;
 
-pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, KeyCue};
+pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm};
+pub use comparison::ComparisonConfig;
 pub use compute::ComputeConfig;
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
@@ -28,7 +30,7 @@ pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
 
 use crate::{Error, Result};
-use far_model::{DitConfig, LongLiveConfig, UtilityConfig};
+use far_model::{DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
 use serde::{Deserialize, Serialize};
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
@@ -48,6 +50,8 @@ pub struct TrainConfig {
     pub tokenizer: TokenizerConfig,
     /// The network that predicts.
     pub world_model: DitConfig,
+    /// What it is told beyond poses and times.
+    pub told: ToldConfig,
     /// The frozen encoder of the key cue.
     pub encoder: EncoderConfig,
     /// Who recalls.
@@ -62,6 +66,8 @@ pub struct TrainConfig {
     pub training: TrainingSettings,
     /// How the result is judged.
     pub evaluation: EvaluationSection,
+    /// Which arms stand side by side.
+    pub comparison: ComparisonConfig,
     /// Where the world model runs.
     pub compute: ComputeConfig,
 }
@@ -79,6 +85,7 @@ impl TrainConfig {
             other => other.into(),
         })?;
         let arm = self.arm.arm()?;
+        self.comparison.contenders()?;
         self.tokenizer.check()?;
         self.world_model.check()?;
         self.encoder.check()?;

@@ -76,11 +76,11 @@ impl RetrieverSettings {
             };
             cues.push(CueConfig { name: METADATA_CUE.to_owned(), scorer });
         }
-        if let Some(key) = arm.key {
+        if let Some(key) = &arm.key {
             let is_identity = arm.adapter == AdapterKind::Identity;
             let adapter_width = if is_identity { 0 } else { self.adapter_width };
             let scorer = ScorerConfig::Cosine { dimension, adapter: arm.adapter, adapter_width };
-            cues.push(CueConfig { name: key.name().to_owned(), scorer });
+            cues.push(CueConfig { name: key.clone(), scorer });
         }
         let gate = GateConfig { stride_products: self.stride_products, stride_scale };
         RetrieverConfig { cues, chunk_size: self.chunk_size, gate }

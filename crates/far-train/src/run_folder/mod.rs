@@ -4,7 +4,7 @@
 //! config.toml        the resolved configuration, with a comment above every setting
 //! metrics.jsonl      one line per logged step, retriever step and evaluation
 //! checkpoints/       step-000000250.safetensors, …: everything that training needs to go on
-//! tokenizer.safetensors, encoder.safetensors, …   what was made before the first step
+//! tokenizer.safetensors, encoder-vision.safetensors, …   what was made before the first step
 //! results.json       the evaluation at the end
 //! environment.json   where and when it ran; the only file that is not a function of the configuration
 //! lock               held while somebody trains here
@@ -299,10 +299,10 @@ fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
     checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
     let present = disk.list().map_err(Error::file("list", path))?;
     let own = [RESULTS, METRICS, ENVIRONMENT, CONFIG];
-    for name in crate::workshop::ARTIFACTS.into_iter().chain(own) {
-        if present.iter().any(|found| found == name) {
-            disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;
-        }
+    let made = present.iter().filter(|name| crate::workshop::is_artifact(name));
+    let own = own.into_iter().filter(|name| present.iter().any(|found| found == name));
+    for name in made.map(String::as_str).chain(own) {
+        disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;
     }
     disk.sync_directory().map_err(Error::file("sync", path))
 }

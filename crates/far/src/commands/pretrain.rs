@@ -70,8 +70,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let device = config.compute.open().map_err(explain)?;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
-    let mut contrastive = Contrastive::new(&encoded, sampling.clone(), network, training, &device)
-        .map_err(explain)?;
+    let cue = &config.arm.cue;
+    let mut contrastive =
+        Contrastive::new(&encoded, cue, sampling.clone(), network, training, &device)
+            .map_err(explain)?;
     if state.exists() {
         contrastive.resume(&state).map_err(explain)?;
         eprintln!("going on from update {}", contrastive.done());

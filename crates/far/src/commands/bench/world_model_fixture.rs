@@ -4,8 +4,8 @@ use super::network_shape::Sizes;
 use super::world_model_work::Predictions;
 use far_memory::Pose;
 use far_model::{
-    ConditionScale, ContextAttention, ContextBatch, DitConfig, DitSetting, DitWorldModel,
-    PredictionQuery, Remembered, TrainableWorldModel, WorldModel,
+    ConditionScale, ContextAttention, ContextBatch, ContextTold, DitConfig, DitSetting,
+    DitWorldModel, PredictionQuery, Remembered, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{AdamWConfig, Device, Random};
 
@@ -23,7 +23,7 @@ pub fn world_model(
         config: DitConfig { depth, width, heads, attention, ..DitConfig::default() },
         shape: sizes.latent(),
         scale: ConditionScale { length: 1.0, time: 10.0 },
-        signals: 0,
+        told: ContextTold::default(),
     };
     let optimizer = AdamWConfig { average_decay: None, ..AdamWConfig::default() };
     let model = DitWorldModel::new(setting, optimizer, 0, device)?;
@@ -45,6 +45,8 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
             goal: pose(example as f32 + 1.0),
             stride: 2.0,
             signals: Vec::new(),
+            state: Vec::new(),
+            goal_state: None,
         };
         let current = normal(elements, "current", example);
         for context in 0..of.contexts {
@@ -56,6 +58,7 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
                 time: (first + slot) as f64 % 97.0,
                 pose: pose(-(slot as f32)),
                 latent,
+                state: &[],
             });
             batch.push(&query, &current, memories)?;
         }

@@ -52,7 +52,7 @@ pub struct Arguments {
     #[arg(long)]
     out: PathBuf,
     /// An arm: a name of the paper's protocol, an arm's id, or NAME:KEY=VALUE,KEY=VALUE; may be given
-    /// several times. Unless told, all of the protocol.
+    /// several times. Unless told, those of the configuration, or else all of the protocol.
     #[arg(long = "arm", value_name = "ARM")]
     arms: Vec<String>,
     /// One setting of all arms, as training.steps=300; may be given several times.
@@ -132,10 +132,12 @@ impl<'a> Comparison<'a> {
             sets.push(format!("data.folder={:?}", folder.to_string_lossy()));
         }
         sets.extend(arguments.compute.sets());
-        let mut contenders = match arguments.arms.as_slice() {
-            [] => Contender::protocol(),
-            arms => arms.iter().map(|arm| Contender::parse(arm)).collect::<Result<_, _>>()?,
-        };
+        let given: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut comparison = TrainConfig::resolve(&arguments.config, &given)?.comparison;
+        if !arguments.arms.is_empty() {
+            comparison.arms.clone_from(&arguments.arms);
+        }
+        let mut contenders = comparison.contenders()?;
         let mut names = BTreeSet::from([JUDGE]);
         if let Some(twice) = contenders.iter().find(|contender| !names.insert(&contender.name)) {
             return Err(far_train::Error::Config {

@@ -1,8 +1,8 @@
-//! A trained QueryViT, frozen: latents of frames to the keys and queries of one cue.
+//! A trained QueryViT, frozen: rows of frames to the keys and queries of one cue.
 
 use crate::{
     ActionFeatures, ConditionScale, CueEncoder, Error, LatentShape, QueryVit, QueryVitConfig,
-    Result, Tokenizer,
+    Result,
 };
 use far_data::hash_bytes;
 use far_tensor::{
@@ -17,8 +17,6 @@ const FRAMES_AT_A_TIME: usize = 128;
 const MOST_PLACES: usize = 1 << 20;
 /// The note of a file that holds an [`EncoderDescription`].
 const NOTE: &str = "encoder";
-/// The cue's name unless told otherwise.
-const CUE: &str = "vision";
 
 /// Everything about an encoder but its weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,25 +26,16 @@ pub struct EncoderDescription {
     pub cue: String,
     /// The network.
     pub network: QueryVitConfig,
-    /// The latents it reads.
+    /// The rows it reads, as tokens: latents, or what a [`crate::CueFeature`] makes.
     pub latent: LatentShape,
-    /// The recipe of the tokenizer that makes them.
-    pub tokenizer: String,
+    /// The recipe of the tokenizer or the feature that makes them.
+    #[serde(alias = "tokenizer")]
+    pub input: String,
     /// The units of the actions it was taught.
     pub scale: ConditionScale,
 }
 
 impl EncoderDescription {
-    /// An encoder of the cue "vision".
-    pub fn vision(
-        network: QueryVitConfig,
-        tokenizer: &dyn Tokenizer,
-        scale: ConditionScale,
-    ) -> Self {
-        let (latent, tokenizer) = (tokenizer.shape(), tokenizer.recipe());
-        Self { cue: CUE.to_owned(), network, latent, tokenizer, scale }
-    }
-
     /// The network and its fresh parameters.
     ///
     /// # Errors
@@ -58,23 +47,23 @@ impl EncoderDescription {
     }
 }
 
-/// A frozen encoder of what is seen.
+/// A frozen encoder of what is seen, heard or felt.
 ///
 /// ```
 /// use far_model::{ConditionScale, CueEncoder, EncoderDescription, LatentShape, QueryVitConfig};
-/// use far_model::VisionEncoder;
+/// use far_model::KeyEncoder;
 /// use far_tensor::Device;
 /// let latent = LatentShape { channels: 4, height: 4, width: 4, patch: 2 };
 /// let network = QueryVitConfig { depth: 1, width: 16, heads: 2, key: 8 };
 /// let scale = ConditionScale { length: 4.0, time: 6.4 };
-/// let (cue, tokenizer) = ("vision".into(), "none".into());
-/// let description = EncoderDescription { cue, network, latent, tokenizer, scale };
+/// let (cue, input) = ("vision".into(), "none".into());
+/// let description = EncoderDescription { cue, network, latent, input, scale };
 /// let (_, parameters) = description.build(7)?;
-/// let encoder = VisionEncoder::new(description, parameters.values(), &Device::cpu())?;
+/// let encoder = KeyEncoder::new(description, parameters.values(), &Device::cpu())?;
 /// assert_eq!(encoder.keys(&[0.5; 3 * 64])?.len(), 3 * 8);
 /// # Ok::<(), far_model::Error>(())
 /// ```
-pub struct VisionEncoder {
+pub struct KeyEncoder {
     description: EncoderDescription,
     network: QueryVit,
     parameters: Parameters,
@@ -82,7 +71,7 @@ pub struct VisionEncoder {
     device: Device,
 }
 
-impl VisionEncoder {
+impl KeyEncoder {
     /// An encoder with the given weights: all values of an arena that [`EncoderDescription::build`]
     /// made.
     ///
@@ -112,16 +101,17 @@ impl VisionEncoder {
         &self.description
     }
 
-    /// Checks that the latents of a tokenizer are those that the encoder was taught.
+    /// Checks that it was taught by rows of this recipe, as [`crate::EncodedDataset::input_recipe`]
+    /// has them.
     ///
     /// # Errors
     /// If they are others.
-    pub fn check_tokenizer(&self, tokenizer: &dyn Tokenizer) -> Result<()> {
-        if self.description.tokenizer == tokenizer.recipe() {
+    pub fn check_input(&self, recipe: &str) -> Result<()> {
+        if self.description.input == recipe {
             return Ok(());
         }
-        let taught = &self.description.tokenizer;
-        let reason = format!("the encoder was taught with another tokenizer, {taught}");
+        let taught = &self.description.input;
+        let reason = format!("the encoder was taught with other inputs, {taught}");
         Err(Error::Setting { setting: "encoder", reason })
     }
 
@@ -134,7 +124,7 @@ impl VisionEncoder {
         Ok(file.note(NOTE, to_json(&self.description)).save(path)?)
     }
 
-    /// Reads what [`VisionEncoder::save`] wrote.
+    /// Reads what [`KeyEncoder::save`] wrote.
     ///
     /// # Errors
     /// If the file cannot be read or is not an encoder.
@@ -201,7 +191,7 @@ impl VisionEncoder {
     }
 }
 
-impl CueEncoder for VisionEncoder {
+impl CueEncoder for KeyEncoder {
     fn cue(&self) -> &str {
         &self.description.cue
     }
@@ -246,18 +236,18 @@ mod tests {
     fn description() -> EncoderDescription {
         let network = QueryVitConfig { depth: 2, width: 16, heads: 2, key: 8 };
         let scale = ConditionScale { length: 3.0, time: 6.4 };
-        let (cue, tokenizer) = (CUE.to_owned(), "made up".to_owned());
-        EncoderDescription { cue, network, latent: LATENT, tokenizer, scale }
+        let (cue, input) = ("vision".to_owned(), "made up".to_owned());
+        EncoderDescription { cue, network, latent: LATENT, input, scale }
     }
 
     /// An encoder whose weights are all random, so that queries depend on actions.
-    fn encoder() -> VisionEncoder {
+    fn encoder() -> KeyEncoder {
         let (_, parameters) = description().build(4).unwrap();
         let mut values = vec![0.0; parameters.values().len()];
         Random::stream(2, "weights", 0).fill_normal(&mut values);
         let values: Vec<f32> =
             values.iter().zip(parameters.values()).map(|(noise, x)| x + 0.1 * noise).collect();
-        VisionEncoder::new(description(), &values, &Device::cpu()).unwrap()
+        KeyEncoder::new(description(), &values, &Device::cpu()).unwrap()
     }
 
     fn frames(count: usize) -> Vec<f32> {
@@ -308,13 +298,13 @@ mod tests {
         let path = folder.path().join("vision.safetensors");
         let encoder = encoder();
         encoder.save(&path).unwrap();
-        let loaded = VisionEncoder::load(&path, &Device::cpu()).unwrap();
+        let loaded = KeyEncoder::load(&path, &Device::cpu()).unwrap();
         let frames = frames(2);
         assert_eq!(loaded.keys(&frames).unwrap(), encoder.keys(&frames).unwrap());
         assert_eq!(loaded.recipe(), encoder.recipe());
         assert_eq!(loaded.description(), encoder.description());
         let (_, fresh) = description().build(5).unwrap();
-        let other = VisionEncoder::new(description(), fresh.values(), &Device::cpu()).unwrap();
+        let other = KeyEncoder::new(description(), fresh.values(), &Device::cpu()).unwrap();
         assert_ne!(other.recipe(), encoder.recipe());
     }
 
@@ -327,7 +317,7 @@ mod tests {
             let file = CheckpointWriter::new().parameters("", &parameters);
             let file = if let Some(note) = note { file.note(NOTE, note) } else { file };
             file.save(&path).unwrap();
-            VisionEncoder::load(&path, &Device::cpu()).err().expect("refused").to_string()
+            KeyEncoder::load(&path, &Device::cpu()).err().expect("refused").to_string()
         };
         assert!(refused(None).contains("no description"));
         assert!(refused(Some("{}".into())).contains("does not read"));
@@ -340,7 +330,7 @@ mod tests {
         let mut longer = description();
         longer.network.key = 9;
         assert!(refused(Some(to_json(&longer))).contains("final_layer.linear"));
-        assert!(VisionEncoder::load(&folder.path().join("none"), &Device::cpu()).is_err());
+        assert!(KeyEncoder::load(&folder.path().join("none"), &Device::cpu()).is_err());
     }
 
     #[test]
