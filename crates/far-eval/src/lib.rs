@@ -27,6 +27,7 @@ mod frame_quality;
 mod one_step;
 mod plan;
 mod prediction;
+mod probe;
 mod recall_quality;
 mod replay;
 mod report;

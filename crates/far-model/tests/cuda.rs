@@ -92,7 +92,8 @@ fn setting(attention: ContextAttention) -> DitSetting {
 
 /// Three predictions, one of which has fewer memories than slots.
 fn contexts() -> ContextBatch {
-    let mut batch = ContextBatch::new(SHAPE, setting(ContextAttention::Joint).scale, 2, 0);
+    let mut batch =
+        ContextBatch::new(SHAPE, setting(ContextAttention::Joint).scale, 2, ContextTold::default());
     let pose = |at: f32| Pose::from_yaw_pitch([at, 0.5 * at, 1.6], 0.3 * at, 0.0);
     for (example, count) in [2, 1, 2].into_iter().enumerate() {
         let at = example as f32;
