@@ -9,6 +9,7 @@ use far_model::{
 };
 use far_tensor::{AdamWConfig, Checkpoint, CheckpointWriter, Device, Random};
 
+const TOLD: ContextTold = ContextTold { signals: 2, states: 0 };
 const SHAPE: LatentShape = LatentShape { channels: 3, height: 4, width: 4, patch: 2 };
 const ELEMENTS: usize = 48;
 
@@ -16,7 +17,7 @@ fn setting(attention: ContextAttention, prediction: PredictionKind) -> DitSettin
     let config =
         DitConfig { depth: 4, width: 16, heads: 2, attention, prediction, ..DitConfig::default() };
     let scale = ConditionScale { length: 2.0, time: 6.4 };
-    DitSetting { config, shape: SHAPE, scale, told: ContextTold { signals: 2, states: 0 } }
+    DitSetting { config, shape: SHAPE, scale, told: TOLD }
 }
 
 fn optimizer() -> AdamWConfig {
@@ -53,7 +54,7 @@ fn query(number: f32) -> PredictionQuery {
 /// A batch of contexts with the given numbers of memories, out of `slots`.
 fn contexts(slots: usize, filled: &[usize]) -> ContextBatch {
     let scale = ConditionScale { length: 2.0, time: 6.4 };
-    let mut batch = ContextBatch::new(SHAPE, scale, slots, 2);
+    let mut batch = ContextBatch::new(SHAPE, scale, slots, TOLD);
     for (example, count) in filled.iter().enumerate() {
         let latents: Vec<Vec<f32>> = (0..*count as u64).map(|slot| latent(100 + slot)).collect();
         let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
@@ -120,7 +121,7 @@ fn losses_do_not_depend_on_company() {
         assert_eq!(together.len(), 120);
         let scale = ConditionScale { length: 2.0, time: 6.4 };
         for context in [0, 1, 2, 17, 38] {
-            let mut alone = ContextBatch::new(SHAPE, scale, filled[context], 2);
+            let mut alone = ContextBatch::new(SHAPE, scale, filled[context], TOLD);
             let latents: Vec<_> =
                 (0..filled[context] as u64).map(|slot| latent(100 + slot)).collect();
             let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
@@ -171,7 +172,7 @@ fn it_learns_to_read_its_context() {
         let mut model = model(setting(attention, PredictionKind::Velocity));
         let scale = ConditionScale { length: 2.0, time: 6.4 };
         let make = |step: u64| {
-            let mut batch = ContextBatch::new(SHAPE, scale, 1, 2);
+            let mut batch = ContextBatch::new(SHAPE, scale, 1, TOLD);
             let mut futures = Vec::new();
             for example in 0..16 {
                 let future = latent(1000 + 16 * step + example);
