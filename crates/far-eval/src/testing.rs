@@ -10,8 +10,8 @@ use far_data::{
 use far_memory::Pose;
 use far_memory::policy::PolicyConfig;
 use far_model::{
-    ActionFeatures, ConditionScale, ContextBatch, CueEncoder, DdimConfig, EncodedDataset,
-    LatentShape, Perturbations, Result, Tokenizer, WorldModel,
+    ActionFeatures, ConditionScale, ContextBatch, ContextTold, CueEncoder, DdimConfig,
+    EncodedDataset, LatentShape, Perturbations, Result, Tokenizer, WorldModel,
 };
 use far_tensor::NoiseSchedule;
 use std::sync::{Arc, Mutex};
@@ -198,8 +198,8 @@ impl WorldModel for Copier {
         ConditionScale { length: 4.0, time: 12.8 }
     }
 
-    fn signals(&self) -> usize {
-        0
+    fn told(&self) -> ContextTold {
+        ContextTold::default()
     }
 
     fn schedule(&self) -> &NoiseSchedule {
