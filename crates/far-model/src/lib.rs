@@ -3,6 +3,7 @@
 mod architecture;
 mod candidate;
 mod candidate_distillation;
+mod column_feature;
 mod context;
 mod context_state;
 mod convolution_stack;
@@ -48,6 +49,7 @@ mod world_model;
 
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
+pub use column_feature::ColumnFeature;
 pub use context::{
     ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
     Remembered,

@@ -1,6 +1,6 @@
 //! Presets by name, files by path, and the way from either to a configuration.
 
-use super::documentation::{documented, find};
+use super::documentation::{find, instances};
 use super::{TrainConfig, layer};
 use crate::{Error, Result};
 use std::path::Path;
@@ -81,8 +81,9 @@ impl TrainConfig {
         let show = |value: Option<&toml::Value>| {
             value.map_or("not set".to_owned(), |value| value.to_string())
         };
-        let learned = documented().iter().filter(|setting| setting.table != "compute");
-        learned.map(|setting| setting.key()).find_map(|key| {
+        let settings = instances(self.cues.keys().chain(other.cues.keys()));
+        let learned = settings.into_iter().filter(|(table, _)| table != "compute");
+        learned.map(|(table, setting)| format!("{table}.{}", setting.name)).find_map(|key| {
             let (here, there) = (find(&here, &key), find(&there, &key));
             (here != there).then(|| (key, show(here), show(there)))
         })

@@ -9,7 +9,7 @@ use clap::Args;
 use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset};
 use far_tensor::Device;
-use far_train::{Contrastive, Retrieval, TrainConfig, retrieval};
+use far_train::{Contrastive, CueRegistry, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -65,12 +65,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let encoded = config.data.open(&config.tokenizer, seed, &cpu, || bar.inc(1));
     bar.finish_and_clear();
     let encoded = encoded.map_err(explain)?;
+    let cue = &config.arm.cue;
+    let feature = CueRegistry::of(&config).feature(cue, encoded.dataset()).map_err(explain)?;
+    let encoded = encoded.with_features(feature.into_iter().collect());
     encode(&encoded)?;
 
     let device = config.compute.open().map_err(explain)?;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
-    let cue = &config.arm.cue;
     let mut contrastive =
         Contrastive::new(&encoded, cue, sampling.clone(), network, training, &device)
             .map_err(explain)?;
