@@ -70,6 +70,9 @@ pub struct Replay {
     pub decoded: Vec<Picture>,
     /// Every memory frame that any arm recalled.
     pub memories: BTreeMap<usize, Picture>,
+    /// What was heard in the second before the present of each step and before each memory, by
+    /// frame: a spectrogram, left ear above, right ear below. Empty without sound.
+    pub sounds: BTreeMap<usize, Picture>,
     /// What each arm did; the control `tokenizer` is `decoded`.
     pub arms: BTreeMap<String, Vec<ReplayStep>>,
 }

@@ -181,6 +181,7 @@ impl Session<'_, '_> {
         for (replay, clip) in replays.iter_mut().zip(&group.clips) {
             let passes = cost.utilities(clip.memory().len());
             replay.measure(clip, &meter, plan, || self.pace.advance(passes))?;
+            replay.hear(self.evaluation.dataset.dataset())?;
         }
         self.replays.append(&mut replays);
         Ok(())

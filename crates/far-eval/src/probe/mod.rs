@@ -2,3 +2,7 @@
 //!
 //! Each asks only of clips that can be asked: a corpus without the signal it needs has no such
 //! metric in its results.
+
+mod both_ends_view;
+
+pub use both_ends_view::{BothEndsView, CorridorEnd, EndAnswer};

@@ -1,0 +1,95 @@
+//! A probe with two sides as the page holds it: pictures by number, the rest in words.
+
+use super::picture_pack::PicturePack;
+use crate::BothEndsView;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One question.
+#[derive(Serialize)]
+pub struct ProbePage<'a> {
+    /// The probe, called as its metric.
+    probe: &'static str,
+    /// Where it was asked.
+    place: String,
+    /// Width and height of its pictures.
+    size: [u32; 2],
+    present: usize,
+    /// What is compared: left, top, right and bottom edge in pixels; `null` for the whole picture.
+    crop: Option<[u32; 4]>,
+    sides: [SidePage; 2],
+    arms: BTreeMap<&'a str, [AnswerPage; 2]>,
+}
+
+#[derive(Serialize)]
+struct SidePage {
+    name: String,
+    truth: usize,
+}
+
+#[derive(Serialize)]
+struct AnswerPage {
+    picture: usize,
+    right: bool,
+    /// What the verdict rests on.
+    note: String,
+    /// Frames that were recalled for it, with their pictures.
+    recalled: Vec<(usize, usize)>,
+}
+
+impl<'a> ProbePage<'a> {
+    /// A both-ends probe; its pictures go into the pack.
+    pub fn of_ends(view: &'a BothEndsView, pack: &mut PicturePack<'a>) -> Self {
+        let BothEndsView { episode, current, least_cells, .. } = view;
+        let present = pack.add(&view.present);
+        let sides = view.ends.each_ref().map(|end| SidePage {
+            name: if end.agent { "The agent is here" } else { "Nobody is here" }.to_owned(),
+            truth: pack.add(&end.truth),
+        });
+        let mut arms = BTreeMap::new();
+        for (arm, answers) in &view.arms {
+            let [first, second] = [0, 1].map(|end| {
+                let answer = &answers[end];
+                let fires = if answer.cells >= *least_cells { "an agent" } else { "nobody" };
+                let cells = answer.cells;
+                AnswerPage {
+                    picture: pack.add(&answer.picture),
+                    right: view.is_right(end, answer),
+                    note: format!("detector: {fires} ({cells} cells, {least_cells} are one)"),
+                    recalled: Vec::new(),
+                }
+            });
+            arms.insert(arm.as_str(), [first, second]);
+        }
+        Self {
+            probe: "both_ends",
+            place: format!("Episode {episode}, both ends from frame {current}"),
+            size: [view.present.width, view.present.height],
+            present,
+            crop: None,
+            sides,
+            arms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::both_ends;
+
+    #[test]
+    fn both_ends_are_told_with_what_the_detector_says() {
+        let mut view = both_ends();
+        view.arms.get_mut("worldmem").unwrap()[0].picture = view.ends[1].truth.clone();
+        let mut pack = PicturePack::default();
+        let page = serde_json::to_value(ProbePage::of_ends(&view, &mut pack)).unwrap();
+        assert_eq!(pack.pictures().len(), 1 + 2 + 4 - 1);
+        assert_eq!(page["arms"]["worldmem"][0]["picture"], page["sides"][1]["truth"]);
+        assert_eq!(page["sides"][0]["name"], "The agent is here");
+        let verdicts = |arm: &str| [0, 1].map(|end| page["arms"][arm][end]["right"] == true);
+        assert_eq!((verdicts("far-multi"), verdicts("worldmem")), ([true, true], [true, false]));
+        let note = page["arms"]["worldmem"][1]["note"].as_str().unwrap();
+        assert_eq!(note, "detector: an agent (12 cells, 10 are one)");
+    }
+}
