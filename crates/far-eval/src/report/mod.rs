@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod browser_test;
+mod counterfactual_file;
 #[cfg(test)]
 mod fixture;
 mod headline;

@@ -37,7 +37,7 @@ struct StoredReplay {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoredPicture {
+pub(super) struct StoredPicture {
     size: [u32; 2],
     png: String,
 }
@@ -69,19 +69,7 @@ impl Replay {
     /// # Errors
     /// If a file cannot be read or is not a replay.
     pub fn read_all(run: &Path) -> Result<Vec<Self>> {
-        let folder = run.join("replays");
-        let entries = match std::fs::read_dir(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(Error::file("read", &folder))?,
-        };
-        let mut paths = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(Error::file("read", &folder))?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                paths.push(path);
-            }
-        }
-        paths.sort();
+        let paths = run_file::list(&run.join("replays"), |name| name.ends_with(".json"))?;
         paths.iter().map(|path| Self::read(path)).collect()
     }
 
@@ -169,7 +157,7 @@ impl Replay {
     }
 }
 
-fn store_picture(picture: &Picture) -> StoredPicture {
+pub(super) fn store_picture(picture: &Picture) -> StoredPicture {
     let size = [picture.width, picture.height];
     StoredPicture { size, png: BASE64.encode(picture.to_png()) }
 }
@@ -185,13 +173,17 @@ fn store_step(step: &ReplayStep, picture: usize) -> StoredStep {
 }
 
 /// Decoded pictures by number, and how many bytes of pixels may still be made.
-struct Pictures {
+pub(super) struct Pictures {
     pictures: Vec<Picture>,
     left: Cell<u64>,
 }
 
 impl Pictures {
-    fn decode(stored: &[StoredPicture]) -> std::result::Result<Self, String> {
+    /// Decodes what a file stores.
+    ///
+    /// # Errors
+    /// Which picture is wrong, and why.
+    pub fn decode(stored: &[StoredPicture]) -> std::result::Result<Self, String> {
         let mut pictures = Self { pictures: Vec::new(), left: Cell::new(MAX_PIXELS) };
         for (index, StoredPicture { size, png }) in stored.iter().enumerate() {
             let wrong = |reason: String| format!("picture {index}: {reason}");
@@ -203,7 +195,7 @@ impl Pictures {
     }
 
     /// A copy of a picture.
-    fn take(&self, index: usize) -> std::result::Result<Picture, String> {
+    pub fn take(&self, index: usize) -> std::result::Result<Picture, String> {
         let count = self.pictures.len();
         let picture = self.pictures.get(index);
         let picture = picture.ok_or_else(|| format!("picture {index} of {count} is named"))?;
