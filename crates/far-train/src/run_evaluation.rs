@@ -4,7 +4,7 @@ use crate::{
     ArmTraining, CueRegistry, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop,
     Workshop,
 };
-use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results};
+use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Results, Shown};
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
 use far_tensor::Device;
@@ -89,7 +89,7 @@ impl RunEvaluation {
         device: &Device,
         lpips: Option<&Distance<'_>>,
         listener: Listener<'_>,
-    ) -> Result<(Results, Vec<Replay>)> {
+    ) -> Result<(Results, Shown)> {
         let mut workshops = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
@@ -138,9 +138,9 @@ impl RunEvaluation {
             lpips,
             device: &device.to_string(),
         };
-        let (mut results, replays) = evaluation.run(listener.progress)?;
+        let (mut results, shown) = evaluation.run(listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
-        Ok((results, replays))
+        Ok((results, shown))
     }
 
     /// One dataset with the features and encoders of all runs.

@@ -1,7 +1,7 @@
 //! The page in a real browser, used as a person would use it; skipped with a note where there is
 //! no Chromium.
 
-use super::fixture::{both_ends, interval, replay, results};
+use super::fixture::{both_ends, counterfactual, interval, replay, results};
 use super::{ReportRun, TrainingLog, report_page};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,6 +46,7 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
         name: "first".into(),
         results: results(),
         replays: vec![replay(), replay()],
+        counterfactuals: vec![counterfactual()],
         both_ends: vec![both_ends(), both_ends()],
         training,
         config: Some("seed = 0".into()),

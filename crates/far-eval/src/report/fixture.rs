@@ -1,8 +1,8 @@
 //! Small results and replays for the tests of the report.
 
 use crate::{
-    BothEndsView, CorridorEnd, Curve, EndAnswer, Interval, RecalledFrame, Replay, ReplayStep,
-    Results,
+    BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, Curve, EndAnswer,
+    Interval, RecalledFrame, Replay, ReplayStep, Results,
 };
 use far_data::Picture;
 use std::collections::BTreeMap;
@@ -66,6 +66,25 @@ pub fn both_ends() -> BothEndsView {
         least_cells: 10,
         ends: [end(44, true, 131), end(52, false, 134)],
         arms: BTreeMap::from(arms),
+    }
+}
+
+/// A pair of histories that one arm tells apart on one side only.
+pub fn counterfactual() -> CounterfactualView {
+    let answer = CounterfactualAnswer {
+        predictions: [picture(103), picture(104)],
+        recalled: [vec![7, 2], vec![]],
+        right: [true, false],
+    };
+    CounterfactualView {
+        episodes: [8, 9],
+        current: 40,
+        goal: 45,
+        crop: [1, 0, 5, 4],
+        present: picture(100),
+        truths: [picture(101), picture(102)],
+        memories: [[(2, picture(105)), (7, picture(100))].into(), BTreeMap::new()],
+        arms: [("far-multi".to_owned(), answer)].into(),
     }
 }
 

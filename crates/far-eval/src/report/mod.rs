@@ -7,6 +7,7 @@
 mod both_ends_file;
 #[cfg(test)]
 mod browser_test;
+mod counterfactual_file;
 #[cfg(test)]
 mod fixture;
 mod headline;

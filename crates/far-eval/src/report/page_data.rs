@@ -83,7 +83,9 @@ pub fn report_page(runs: &[ReportRun]) -> String {
     let data: Vec<RunData> = runs.iter().map(|run| run_data(run, &mut pack)).collect();
     let names = runs.iter().flat_map(|run| {
         let replayed = run.replays.iter().flat_map(|replay| replay.arms.keys());
-        let probed = run.both_ends.iter().flat_map(|view| view.arms.keys());
+        let pairs = run.counterfactuals.iter().flat_map(|view| view.arms.keys());
+        let ends = run.both_ends.iter().flat_map(|view| view.arms.keys());
+        let probed = pairs.chain(ends);
         run.results.arms.keys().chain(replayed).chain(probed).map(String::as_str)
     });
     let data = PageData {
@@ -139,10 +141,17 @@ fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
         headline: Headline::of(&run.results),
         curves: curves(&run.results),
         replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
-        probes: run.both_ends.iter().map(|view| ProbePage::of_ends(view, pack)).collect(),
+        probes: probes(run, pack),
         training: &run.training,
         config: run.config.as_deref(),
     }
+}
+
+fn probes<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> Vec<ProbePage<'a>> {
+    let mut probes = Vec::new();
+    probes.extend(run.counterfactuals.iter().map(|view| ProbePage::of_pair(view, pack)));
+    probes.extend(run.both_ends.iter().map(|view| ProbePage::of_ends(view, pack)));
+    probes
 }
 
 fn facts(results: &Results) -> Vec<(&'static str, String)> {
@@ -206,7 +215,7 @@ fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture::{both_ends, replay, results};
+    use crate::report::fixture::{both_ends, counterfactual, replay, results};
     use serde_json::Value;
 
     fn run() -> ReportRun {
@@ -216,6 +225,7 @@ mod tests {
             name: "demo".into(),
             results: results(),
             replays: vec![replay()],
+            counterfactuals: vec![counterfactual()],
             both_ends: vec![both_ends()],
             training,
             config,
@@ -243,9 +253,9 @@ mod tests {
         assert_eq!(data["runs"][0]["headline"]["rows"][0]["arm"], "far-multi");
         assert_eq!(data["runs"][0]["curves"][0]["metric"]["id"], "psnr");
         assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
-        assert_eq!(data["runs"][0]["probes"][0]["probe"], "both_ends");
+        assert_eq!(data["runs"][0]["probes"][1]["probe"], "both_ends");
         assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
-        assert_eq!(data["pictures"].as_array().unwrap().len(), 28);
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 34);
     }
 
     #[test]
@@ -278,7 +288,7 @@ mod tests {
         let arms = data["arms"].as_array().unwrap();
         assert_eq!(arms.len(), 6);
         assert_eq!(data["runs"].as_array().unwrap().len(), 2);
-        assert_eq!(data["pictures"].as_array().unwrap().len(), 28, "pictures are shared");
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 34, "pictures are shared");
     }
 
     #[test]

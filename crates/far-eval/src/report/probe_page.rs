@@ -1,7 +1,7 @@
 //! A probe with two sides as the page holds it: pictures by number, the rest in words.
 
 use super::picture_pack::PicturePack;
-use crate::BothEndsView;
+use crate::{BothEndsView, CounterfactualView};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -38,6 +38,46 @@ struct AnswerPage {
 }
 
 impl<'a> ProbePage<'a> {
+    /// A counterfactual pair; its pictures go into the pack.
+    pub fn of_pair(view: &'a CounterfactualView, pack: &mut PicturePack<'a>) -> Self {
+        let CounterfactualView { episodes: [deed, without], current, goal, .. } = view;
+        let present = pack.add(&view.present);
+        let names =
+            [format!("With the deed (episode {deed})"), format!("Without (episode {without})")];
+        let [first, second] = names;
+        let sides = [(first, 0), (second, 1)].map(|(name, side): (String, usize)| SidePage {
+            name,
+            truth: pack.add(&view.truths[side]),
+        });
+        let mut arms = BTreeMap::new();
+        for (arm, answer) in &view.arms {
+            let answers = [0, 1].map(|side: usize| AnswerPage {
+                picture: pack.add(&answer.predictions[side]),
+                right: answer.right[side],
+                note: if answer.right[side] {
+                    "nearer to its own truth"
+                } else {
+                    "not nearer to its own truth"
+                }
+                .to_owned(),
+                recalled: answer.recalled[side]
+                    .iter()
+                    .filter_map(|frame| Some((*frame, pack.add(view.memories[side].get(frame)?))))
+                    .collect(),
+            });
+            arms.insert(arm.as_str(), answers);
+        }
+        Self {
+            probe: "counterfactual",
+            place: format!("Episodes {deed} and {without}, frame {goal} from frame {current}"),
+            size: [view.present.width, view.present.height],
+            present,
+            crop: Some(view.crop),
+            sides,
+            arms,
+        }
+    }
+
     /// A both-ends probe; its pictures go into the pack.
     pub fn of_ends(view: &'a BothEndsView, pack: &mut PicturePack<'a>) -> Self {
         let BothEndsView { episode, current, least_cells, .. } = view;
@@ -76,7 +116,20 @@ impl<'a> ProbePage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture::both_ends;
+    use crate::report::fixture::{both_ends, counterfactual};
+
+    #[test]
+    fn pairs_are_told_with_what_was_recalled() {
+        let view = counterfactual();
+        let mut pack = PicturePack::default();
+        let page = serde_json::to_value(ProbePage::of_pair(&view, &mut pack)).unwrap();
+        assert_eq!(pack.pictures().len(), 1 + 2 + 2 + 2 - 1, "the present is remembered too");
+        let answers = &page["arms"]["far-multi"];
+        assert_eq!(answers[0]["recalled"][0], serde_json::json!([7, page["present"]]));
+        assert_eq!((&answers[0]["right"], &answers[1]["right"]), (&true.into(), &false.into()));
+        assert_eq!(page["crop"], serde_json::json!([1, 0, 5, 4]));
+        assert_eq!(page["place"], "Episodes 8 and 9, frame 45 from frame 40");
+    }
 
     #[test]
     fn both_ends_are_told_with_what_the_detector_says() {

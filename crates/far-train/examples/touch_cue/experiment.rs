@@ -47,12 +47,10 @@ pub fn run(data: &Path, run: &Path, steps: u64) -> Result<(Results, Vec<Replay>)
     let evaluation =
         RunEvaluation::new(vec![SavedRun::read(run)?]).with_features([Arc::new(Touch) as _]);
     let listener = Listener { stage: &mut |_| {}, progress: &mut |_| {} };
-    let (results, replays) = evaluation.run(&device, None, listener)?;
+    let (results, shown) = evaluation.run(&device, None, listener)?;
     results.write(run)?;
-    for replay in &replays {
-        replay.write(run)?;
-    }
-    Ok((results, replays))
+    shown.write(run)?;
+    Ok((results, shown.replays))
 }
 
 /// Nobody looks on.

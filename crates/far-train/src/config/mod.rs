@@ -29,7 +29,9 @@ pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
-pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
+pub use training::{
+    ChangeMaskConfig, ChangeMaskSource, MaskBeyond, MaskReading, TrainingContext, TrainingSettings,
+};
 
 use crate::{Error, Result};
 use far_model::{DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
