@@ -2,7 +2,7 @@
 
 use crate::{Error, Result, TrainConfig};
 use far_data::DatasetDescription;
-use far_model::CueFeature;
+use far_model::{AudioFeature, CueFeature};
 use std::sync::Arc;
 
 /// Cues whose encoders read the latents of frames: what is seen, and who is seen.
@@ -16,8 +16,11 @@ pub struct CueRegistry {
 
 impl CueRegistry {
     /// The built-in cues with the settings of a configuration.
-    pub fn of(_: &TrainConfig) -> Self {
-        Self::new()
+    ///
+    /// # Errors
+    /// If the settings of a cue make no features.
+    pub fn of(config: &TrainConfig) -> Result<Self> {
+        Ok(Self::new().with(Arc::new(AudioFeature::new(config.audio)?)))
     }
 
     /// Only the cues that are made of latents.

@@ -84,7 +84,7 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        let cues = CueRegistry::of(config);
+        let cues = CueRegistry::of(config)?;
         Self::open_episodes(config, &[], &cues, folder, device, Needed::Judged, progress)
     }
 
@@ -100,7 +100,7 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_with(config, others, &CueRegistry::of(config), folder, device, progress)
+        Self::open_with(config, others, &CueRegistry::of(config)?, folder, device, progress)
     }
 
     /// The same with cues that are not built in.

@@ -10,11 +10,13 @@ use toml::Table;
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 8] = [
+pub const PRESETS: [(&str, &str); 10] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
     ("village", include_str!("../../../../configs/village.toml")),
+    ("apartment-v1", include_str!("../../../../configs/apartment-v1.toml")),
+    ("apartment-v2", include_str!("../../../../configs/apartment-v2.toml")),
     ("paper-loopnav", include_str!("../../../../configs/paper-loopnav.toml")),
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
     ("paper-thor", include_str!("../../../../configs/paper-thor.toml")),
