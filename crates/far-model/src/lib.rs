@@ -1,6 +1,7 @@
 //! The networks of `far`.
 
 mod architecture;
+mod audio_feature;
 mod candidate;
 mod candidate_distillation;
 mod column_feature;
@@ -47,6 +48,7 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
+pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use column_feature::ColumnFeature;

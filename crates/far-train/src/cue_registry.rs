@@ -3,12 +3,14 @@
 use crate::config::CueColumn;
 use crate::{Error, Result, TrainConfig};
 use far_data::Dataset;
-use far_model::{ColumnFeature, CueFeature};
+use far_model::{AudioFeature, ColumnFeature, CueFeature};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Cues whose encoders read the latents of frames: what is seen, and who is seen.
 const OF_LATENTS: [&str; 2] = ["vision", "agent"];
+/// Other cues that a dataset says it has in `dataset.json`.
+const RECORDED: [&str; 1] = ["audio"];
 
 /// Features by cue. A cue without one is a column of the dataset if the configuration says so, or
 /// else made of latents, and must be one of those that are.
@@ -20,8 +22,13 @@ pub struct CueRegistry {
 
 impl CueRegistry {
     /// The built-in cues with the settings of a configuration, and the columns that it names.
-    pub fn of(config: &TrainConfig) -> Self {
-        Self { columns: config.cues.clone(), ..Self::new() }
+    ///
+    /// # Errors
+    /// If the settings of a cue make no features.
+    pub fn of(config: &TrainConfig) -> Result<Self> {
+        let columns = config.cues.clone();
+        let registry = Self { columns, ..Self::new() };
+        Ok(registry.with(Arc::new(AudioFeature::new(config.audio)?)))
     }
 
     /// Only the cues that are made of latents.
@@ -36,9 +43,11 @@ impl CueRegistry {
         self
     }
 
-    /// Whether a cue has a feature or a column here, which says itself what a dataset lacks.
-    pub fn makes(&self, cue: &str) -> bool {
-        self.columns.contains_key(cue) || self.features.iter().any(|known| known.cue() == cue)
+    /// Whether a cue is neither built in nor unknown: a column, or a feature of somebody's own. A
+    /// dataset need not say that it has it.
+    pub fn is_own(&self, cue: &str) -> bool {
+        let added = self.features.iter().any(|known| known.cue() == cue);
+        self.columns.contains_key(cue) || added && !RECORDED.contains(&cue)
     }
 
     /// The feature of a cue; `None` for one that is made of latents. One that was added by
@@ -50,11 +59,10 @@ impl CueRegistry {
         if let Some(feature) = self.features.iter().find(|feature| feature.cue() == cue) {
             return match feature.lacking(dataset.description()) {
                 None => Ok(Some(feature.clone())),
-                Some(missing) => Err(Error::Lacking {
-                    folder: dataset.folder().to_path_buf(),
-                    missing,
-                    needed_by: format!("the cue `{cue}`"),
-                }),
+                Some(lacking) => {
+                    let reason = format!("the cue `{cue}` needs {lacking}");
+                    Err(Error::setting("arm.cue", reason))
+                }
             };
         }
         if let Some(CueColumn { column, scale }) = self.columns.get(cue) {

@@ -18,11 +18,11 @@ const WITHOUT_POSES: [&str; 7] =
 /// # Errors
 /// [`Error::Lacking`] with the first thing that is missing.
 pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
-    check_dataset_with(config, &CueRegistry::of(config), dataset)
+    check_dataset_with(config, &CueRegistry::of(config)?, dataset)
 }
 
-/// The same with these cues. A cue that one of them makes need not stand in `dataset.json`: its
-/// feature says what is missing.
+/// The same with these cues. A cue of one's own need not stand in `dataset.json`: its feature says
+/// what is missing.
 ///
 /// # Errors
 /// As [`check_dataset`].
@@ -55,7 +55,7 @@ pub fn check_dataset_with(
     let needed_by = format!("arm `{}`", config.arm.id);
     if let Some(cue) = arm.key_cue()
         && !has_cue(cue)
-        && !cues.makes(cue)
+        && !cues.is_own(cue)
     {
         return lacking(&format!("cue `{cue}`"), &needed_by);
     }

@@ -54,7 +54,7 @@ fn a_column_is_a_cue_by_one_line_of_a_configuration() {
     let dataset = Dataset::open(folder.path()).expect("it opens");
     let feature = |sets: &[&str], cue: &str| {
         let config = TrainConfig::resolve("quick", sets).expect("a configuration");
-        CueRegistry::of(&config).feature(cue, &dataset)
+        CueRegistry::of(&config)?.feature(cue, &dataset)
     };
     let felt = feature(&["cues.felt={ column = \"action\", scale = 0.1 }"], "felt");
     let felt = felt.expect("a cue").expect("a feature");
@@ -71,7 +71,7 @@ fn a_column_is_a_cue_by_one_line_of_a_configuration() {
     assert!(fails("phase").to_string().contains("found string"));
     assert!(fails("force").hint().contains("docs/dataset.md"));
     let unknown = feature(&["cues.felt.column=action"], "smell").err().expect("no such cue");
-    assert!(unknown.to_string().contains("vision, agent, felt"), "{unknown}");
+    assert!(unknown.to_string().contains("vision, agent, audio, felt"), "{unknown}");
 }
 
 #[test]

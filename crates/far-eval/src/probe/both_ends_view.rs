@@ -16,8 +16,6 @@ pub struct BothEndsView {
     pub current: usize,
     /// The present as it was recorded.
     pub present: Picture,
-    /// The least number of firing cells that counts as an agent.
-    pub least_cells: usize,
     /// The two ends.
     pub ends: [CorridorEnd; 2],
     /// What each arm generated, by end.
@@ -40,13 +38,13 @@ pub struct CorridorEnd {
 pub struct EndAnswer {
     /// The picture.
     pub picture: Picture,
-    /// Cells of its latent in which the detector finds the agent.
-    pub cells: usize,
+    /// Whether the detector finds the agent in it.
+    pub fires: bool,
 }
 
 impl BothEndsView {
     /// Whether the detector says of one end what is true there.
     pub fn is_right(&self, end: usize, answer: &EndAnswer) -> bool {
-        (answer.cells >= self.least_cells) == self.ends[end].agent
+        answer.fires == self.ends[end].agent
     }
 }

@@ -22,7 +22,6 @@ struct StoredView {
     version: u32,
     episode: u32,
     current: usize,
-    least_cells: usize,
     pictures: Vec<StoredPicture>,
     present: usize,
     ends: [StoredEnd; 2],
@@ -41,7 +40,7 @@ struct StoredEnd {
 #[serde(deny_unknown_fields)]
 struct StoredAnswer {
     picture: usize,
-    cells: usize,
+    fires: bool,
 }
 
 impl BothEndsView {
@@ -85,7 +84,7 @@ impl BothEndsView {
         let arms = self.arms.iter().map(|(arm, answers)| {
             let answers = answers.each_ref().map(|answer| StoredAnswer {
                 picture: pack.add(&answer.picture),
-                cells: answer.cells,
+                fires: answer.fires,
             });
             (arm.clone(), answers)
         });
@@ -94,7 +93,6 @@ impl BothEndsView {
             version: VERSION,
             episode: self.episode,
             current: self.current,
-            least_cells: self.least_cells,
             pictures: StoredPicture::all(&pack),
             present,
             ends,
@@ -124,7 +122,6 @@ impl BothEndsView {
             episode: stored.episode,
             current: stored.current,
             present: pictures.take(stored.present)?,
-            least_cells: stored.least_cells,
             ends: [first?, second?],
             arms: arms.collect::<std::result::Result<_, String>>()?,
         })
@@ -140,7 +137,7 @@ impl StoredEnd {
 
 impl StoredAnswer {
     fn read(self, pictures: &Pictures) -> std::result::Result<EndAnswer, String> {
-        Ok(EndAnswer { picture: pictures.take(self.picture)?, cells: self.cells })
+        Ok(EndAnswer { picture: pictures.take(self.picture)?, fires: self.fires })
     }
 }
 

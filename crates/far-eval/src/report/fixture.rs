@@ -54,16 +54,15 @@ fn picture(red: u8) -> Picture {
 /// A trajectory of which one arm generates both ends right, the other an agent too many.
 pub fn both_ends() -> BothEndsView {
     let end = |goal: usize, agent, red| CorridorEnd { goal, agent, truth: picture(red) };
-    let answer = |red: u8, cells| EndAnswer { picture: picture(red), cells };
+    let answer = |red: u8, fires| EndAnswer { picture: picture(red), fires };
     let arms = [
-        ("far-multi".to_owned(), [answer(141, 31), answer(142, 0)]),
-        ("worldmem".to_owned(), [answer(143, 10), answer(144, 12)]),
+        ("far-multi".to_owned(), [answer(141, true), answer(142, false)]),
+        ("worldmem".to_owned(), [answer(143, true), answer(144, true)]),
     ];
     BothEndsView {
         episode: 7,
         current: 40,
         present: picture(130),
-        least_cells: 10,
         ends: [end(44, true, 131), end(52, false, 134)],
         arms: BTreeMap::from(arms),
     }

@@ -46,11 +46,13 @@ pub enum MetricTable {
     Tier,
     /// Questions whose answer is right or wrong, and weights of cues.
     Probe,
+    /// The same by how large a change is.
+    Size,
 }
 
 impl MetricTable {
     /// All tables in the order in which they are shown.
-    pub const ALL: [Self; 3] = [Self::Main, Self::Tier, Self::Probe];
+    pub const ALL: [Self; 4] = [Self::Main, Self::Tier, Self::Probe, Self::Size];
 
     /// Its title.
     pub fn title(self) -> &'static str {
@@ -58,6 +60,7 @@ impl MetricTable {
             Self::Main => "Results",
             Self::Tier => "By the length of the way back",
             Self::Probe => "Probes",
+            Self::Size => "By the size of the change",
         }
     }
 }

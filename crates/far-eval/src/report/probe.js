@@ -34,7 +34,7 @@ function probePicture(question, id, caption, answer) {
       return memory;
     });
     figure.append(element("figcaption", {}, element("span", { class: `mark ${verdict}` }, answer.right ? "✓ right" : "✗ wrong"), answer.note ? element("small", {}, answer.note) : null),
-      ...(memories.length > 0 ? [element("div", { class: "memories" }, ...memories)] : []));
+      ...(memories.length > 0 ? [element("div", { class: "memories" }, element("span", {}, "recalled:"), ...memories)] : []));
   }
   return figure;
 }

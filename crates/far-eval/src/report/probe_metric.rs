@@ -4,7 +4,7 @@ use super::metric::{Better, Metric, MetricTable};
 
 /// Beginning of a key, name, larger is better, note; in the order in which they are shown. What
 /// follows the beginning says of which part.
-const PROBES: [(&str, &str, Better, &str); 8] = [
+const PROBES: [(&str, &str, Better, &str); 10] = [
     (
         "state_surface",
         "State, surface",
@@ -36,6 +36,18 @@ const PROBES: [(&str, &str, Better, &str); 8] = [
         "trajectories where the second agent is generated at its true end and not at the other",
     ),
     (
+        "predicted_ends",
+        "Predicted ends",
+        Better::Higher,
+        "trajectories whose predicted states of the second agent are right at both ends",
+    ),
+    (
+        "crossing_recalled",
+        "Crossing recalled",
+        Better::Higher,
+        "questions about an end for which a memory of the last crossing was recalled",
+    ),
+    (
         "detector_recall",
         "Detector recall",
         Better::Higher,
@@ -51,30 +63,35 @@ const PROBES: [(&str, &str, Better, &str); 8] = [
 ];
 
 /// Endings of keys and what they mean.
-const PARTS: [(&str, &str, &str); 10] = [
-    ("small", "small", "changes of the smallest third"),
-    ("medium", "medium", "changes of the middle third"),
-    ("large", "large", "changes of the largest third"),
+const PARTS: [(&str, &str, &str); 8] = [
+    ("small", "small", "small changes, about a third of all"),
+    ("medium", "medium", "medium changes, about a third of all"),
+    ("large", "large", "large changes, about a third of all"),
     ("blocked", "blocked", "where the line of sight to the goal is blocked"),
     ("clear", "clear", "where the line of sight to the goal is clear"),
-    ("difference", "blocked − clear", "how much larger it is where the line of sight is blocked"),
-    ("first", "first", "of the first history"),
-    ("second", "second", "of the second history"),
-    ("agent", "agent", "at the end where the second agent is"),
-    ("empty", "empty", "at the end where it is not"),
+    ("rise", "blocked − clear", "how much larger it is where the line of sight is blocked"),
+    ("static", "nobody", "trajectories without a second agent, where neither end may show one"),
+    ("pair", "pairs", "pairs of histories that differ in the last crossing: both must be right"),
 ];
 
-/// Where a probe stands among the probes.
+/// Endings that tell changes apart by how large they are.
+const SIZES: [&str; 3] = ["small", "medium", "large"];
+
+/// Where a probe stands among the probes: by its beginning, then by size.
 pub(super) fn place(id: &str) -> Option<usize> {
+    let size = SIZES.iter().position(|size| id.split('_').any(|part| part == *size));
+    Some(beginning(id)? * (SIZES.len() + 1) + size.map_or(0, |size| size + 1))
+}
+
+fn beginning(id: &str) -> Option<usize> {
     PROBES.iter().position(|probe| rest(id, probe.0).is_some())
 }
 
 /// How a probe is shown; `None` for a key that is none.
 pub(super) fn of(id: &str) -> Option<Metric> {
-    let (beginning, name, better, note) = PROBES[place(id)?];
-    let parts: Vec<&str> =
-        rest(id, beginning)?.split('_').filter(|part| !part.is_empty()).collect();
-    let weight = beginning == "weight";
+    let (start, name, better, note) = PROBES[beginning(id)?];
+    let parts: Vec<&str> = rest(id, start)?.split('_').filter(|part| !part.is_empty()).collect();
+    let weight = start == "weight";
     let (mut label, mut note) = (name.to_owned(), note.to_owned());
     let mut parts = parts.into_iter();
     if weight {
@@ -93,7 +110,9 @@ pub(super) fn of(id: &str) -> Option<Metric> {
         note = if long.is_empty() { note } else { format!("{note}; {long}") };
     }
     let (unit, factor, digits) = if weight { ("", 1.0, 2) } else { ("%", 100.0, 1) };
-    let (id, table) = (id.to_owned(), MetricTable::Probe);
+    let sized = SIZES.iter().any(|size| id.split('_').any(|part| part == *size));
+    let table = if sized { MetricTable::Size } else { MetricTable::Probe };
+    let id = id.to_owned();
     Some(Metric { id, label, unit, factor, digits, better, note, table })
 }
 
@@ -113,11 +132,15 @@ mod tests {
         assert_eq!((state.text(0.802), state.signed(0.25)), ("80.2".into(), "+25.0".into()));
         let small = Metric::of("state_container_small_mse");
         assert_eq!(small.label, "State, container, small, by squared error");
-        assert!(small.note.contains("smallest third") && small.note.contains("not LPIPS"));
+        assert!(small.note.contains("small changes") && small.note.contains("not LPIPS"));
         assert!(state.place() < small.place());
+        assert_eq!((state.table, small.table), (MetricTable::Probe, MetricTable::Size));
+        let order = ["state_surface_small", "state_surface_medium", "state_surface_large"];
+        assert!(order.map(|id| Metric::of(id).place()).is_sorted());
         assert_eq!(Metric::of("counterfactual").table, MetricTable::Probe);
         assert_eq!(Metric::of("detector_false_positive").better, Better::Lower);
         assert!(Metric::of("both_ends").note.contains("true end"));
+        assert_eq!(Metric::of("both_ends_static").label, "Both ends, nobody");
     }
 
     #[test]
@@ -126,7 +149,7 @@ mod tests {
         assert_eq!((weight.label.as_str(), weight.better), ("λ audio, blocked", Better::Neither));
         assert_eq!((weight.unit, weight.text(0.4321)), ("", "0.43".into()));
         assert!(weight.note.contains("`audio`; where the line of sight"), "{}", weight.note);
-        assert_eq!(Metric::of("weight_audio_difference").label, "λ audio, blocked − clear");
+        assert_eq!(Metric::of("weight_audio_rise").label, "λ audio, blocked − clear");
         assert_eq!(Metric::of("weighting").table, MetricTable::Main, "only whole words count");
     }
 }

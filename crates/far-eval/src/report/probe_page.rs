@@ -80,7 +80,7 @@ impl<'a> ProbePage<'a> {
 
     /// A both-ends probe; its pictures go into the pack.
     pub fn of_ends(view: &'a BothEndsView, pack: &mut PicturePack<'a>) -> Self {
-        let BothEndsView { episode, current, least_cells, .. } = view;
+        let BothEndsView { episode, current, .. } = view;
         let present = pack.add(&view.present);
         let sides = view.ends.each_ref().map(|end| SidePage {
             name: if end.agent { "The agent is here" } else { "Nobody is here" }.to_owned(),
@@ -90,12 +90,11 @@ impl<'a> ProbePage<'a> {
         for (arm, answers) in &view.arms {
             let [first, second] = [0, 1].map(|end| {
                 let answer = &answers[end];
-                let fires = if answer.cells >= *least_cells { "an agent" } else { "nobody" };
-                let cells = answer.cells;
+                let found = if answer.fires { "an agent" } else { "nobody" };
                 AnswerPage {
                     picture: pack.add(&answer.picture),
                     right: view.is_right(end, answer),
-                    note: format!("detector: {fires} ({cells} cells, {least_cells} are one)"),
+                    note: format!("the detector finds {found}"),
                     recalled: Vec::new(),
                 }
             });
@@ -143,6 +142,6 @@ mod tests {
         let verdicts = |arm: &str| [0, 1].map(|end| page["arms"][arm][end]["right"] == true);
         assert_eq!((verdicts("far-multi"), verdicts("worldmem")), ([true, true], [true, false]));
         let note = page["arms"]["worldmem"][1]["note"].as_str().unwrap();
-        assert_eq!(note, "detector: an agent (12 cells, 10 are one)");
+        assert_eq!(note, "the detector finds an agent");
     }
 }

@@ -34,7 +34,7 @@ pub use training::{
 };
 
 use crate::{Error, Result};
-use far_model::{DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
+use far_model::{AudioConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,6 +57,8 @@ pub struct TrainConfig {
     pub world_model: DitConfig,
     /// What it is told beyond poses and times.
     pub told: ToldConfig,
+    /// How sound becomes tokens, for the cue `audio`.
+    pub audio: AudioConfig,
     /// The frozen encoder of the key cue.
     pub encoder: EncoderConfig,
     /// Who recalls.
@@ -96,6 +98,7 @@ impl TrainConfig {
         self.comparison.contenders()?;
         self.tokenizer.check()?;
         self.world_model.check()?;
+        self.audio.check()?;
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;

@@ -10,11 +10,13 @@ use toml::Table;
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 9] = [
+pub const PRESETS: [(&str, &str); 11] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
     ("village", include_str!("../../../../configs/village.toml")),
+    ("apartment-v1", include_str!("../../../../configs/apartment-v1.toml")),
+    ("apartment-v2", include_str!("../../../../configs/apartment-v2.toml")),
     ("kitchen", include_str!("../../../../configs/kitchen.toml")),
     ("paper-loopnav", include_str!("../../../../configs/paper-loopnav.toml")),
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),

@@ -33,7 +33,7 @@ pub struct Arguments {
     /// The file that is written.
     #[arg(long)]
     out: PathBuf,
-    /// A preset or a file; its sections data, tokenizer and encoder count here.
+    /// A preset or a file; its sections data, tokenizer, audio, encoder and arm.cue count here.
     #[arg(long, default_value = "default")]
     config: String,
     /// Change a setting: --set encoder.width=128. Can be given several times.
@@ -64,15 +64,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let bar = progress::bar(config.tokenizer.updates(), "updates of the tokenizer");
     let encoded = config.data.open(&config.tokenizer, seed, &cpu, || bar.inc(1));
     bar.finish_and_clear();
-    let encoded = encoded.map_err(explain)?;
-    let cue = &config.arm.cue;
-    let feature = CueRegistry::of(&config).feature(cue, encoded.dataset()).map_err(explain)?;
-    let encoded = encoded.with_features(feature.into_iter().collect());
+    let encoded = with_feature(encoded.map_err(explain)?, &config).map_err(explain)?;
     encode(&encoded)?;
 
     let device = config.compute.open().map_err(explain)?;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
+    let cue = &config.arm.cue;
     let mut contrastive =
         Contrastive::new(&encoded, cue, sampling.clone(), network, training, &device)
             .map_err(explain)?;
@@ -107,6 +105,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", describe(found, &held_out));
     }
     Ok(())
+}
+
+/// The dataset with what the cue is made of, if that is not latents.
+fn with_feature(
+    encoded: EncodedDataset,
+    config: &TrainConfig,
+) -> far_train::Result<EncodedDataset> {
+    let feature = CueRegistry::of(config)?.feature(&config.arm.cue, encoded.dataset())?;
+    Ok(encoded.with_features(feature.into_iter().collect()))
 }
 
 fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
