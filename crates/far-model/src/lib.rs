@@ -1,8 +1,10 @@
 //! The networks of `far`.
 
 mod architecture;
+mod audio_feature;
 mod candidate;
 mod candidate_distillation;
+mod column_feature;
 mod context;
 mod context_state;
 mod convolution_stack;
@@ -46,8 +48,10 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
+pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
+pub use column_feature::ColumnFeature;
 pub use context::{
     ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
     Remembered,
