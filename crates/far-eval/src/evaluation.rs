@@ -9,6 +9,7 @@ use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
+use crate::probe::{CueTrust, Sight};
 use crate::tally::{Draws, Tally};
 use crate::{Error, EvaluationPlan, Replay, Result, Results};
 use far_data::EvaluationClip;
@@ -40,6 +41,8 @@ pub struct Evaluation<'a> {
     pub plan: &'a EvaluationPlan,
     /// LPIPS, if its weights are at hand.
     pub lpips: Option<&'a Distance<'a>>,
+    /// Where walls stand, if anybody knows.
+    pub sight: Option<&'a dyn Sight>,
     /// What the world models run on, for the results.
     pub device: &'a str,
 }
@@ -61,7 +64,9 @@ impl Evaluation<'_> {
             evaluation: self,
             predictors: self.predictors()?,
             quality: FrameQuality::new(self.dataset, self.lpips),
-            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len()),
+            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len())
+                .with_tiers(self.tiers(&clips)?),
+            cue_trust: CueTrust::default(),
             replays: Vec::new(),
             pace: Pace {
                 state: Progress { done: 0, total: self.total(&clips)? },
@@ -76,6 +81,7 @@ impl Evaluation<'_> {
             if self.plan.steps != Some(0) {
                 session.roll(&group)?;
             }
+            session.probe(&group);
         }
         let Session { tally, replays, .. } = session;
         Ok((self.results(clips.len(), &tally), replays))
@@ -107,6 +113,12 @@ impl Evaluation<'_> {
         }
         let kept = ids.len().min(self.plan.clips.unwrap_or(usize::MAX));
         Ok((0..kept).map(|place| ids[place * ids.len() / kept]).collect())
+    }
+
+    /// How far the return of each clip leads, as the dataset sorts them.
+    fn tiers(&self, clips: &[u32]) -> Result<Vec<Option<u32>>> {
+        let dataset = self.dataset.dataset();
+        clips.iter().map(|id| Ok(dataset.summary(*id)?.facts.tier)).collect()
     }
 
     fn total(&self, episodes: &[u32]) -> Result<u64> {

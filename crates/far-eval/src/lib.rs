@@ -48,6 +48,7 @@ pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Trut
 pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
+pub use probe::Sight;
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
     Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,

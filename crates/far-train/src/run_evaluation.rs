@@ -1,9 +1,11 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
 use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
-use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results};
+use far_eval::{
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results, Sight,
+};
 use far_memory::policy::PolicyConfig;
-use far_model::{CueEncoder, EncodedDataset, WorldModel};
+use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
 use far_tensor::Device;
 use std::sync::Arc;
 
@@ -73,6 +75,7 @@ impl RunEvaluation {
         &self,
         device: &Device,
         lpips: Option<&Distance<'_>>,
+        sight: Option<&dyn Sight>,
         listener: Listener<'_>,
     ) -> Result<(Results, Vec<Replay>)> {
         let mut workshops = Vec::with_capacity(self.runs.len());
@@ -119,6 +122,7 @@ impl RunEvaluation {
             arms: &arms,
             plan: &self.plan,
             lpips,
+            sight,
             device: &device.to_string(),
         };
         let (mut results, replays) = evaluation.run(listener.progress)?;
@@ -126,9 +130,10 @@ impl RunEvaluation {
         Ok((results, replays))
     }
 
-    /// One dataset with the encoders of all runs.
+    /// One dataset with the features and encoders of all runs.
     fn joined(&self, workshops: &[Workshop]) -> Result<EncodedDataset> {
         let first = workshops[self.judge].data();
+        let mut features: Vec<Arc<dyn CueFeature>> = Vec::new();
         let mut encoders: Vec<Arc<dyn CueEncoder>> = Vec::new();
         for (run, workshop) in self.runs.iter().zip(workshops) {
             let data = workshop.data();
@@ -143,6 +148,13 @@ impl RunEvaluation {
             if data.tokenizer().recipe() != first.tokenizer().recipe() {
                 return Err(differ("tokenizer"));
             }
+            for feature in data.features() {
+                match features.iter().find(|known| known.cue() == feature.cue()) {
+                    None => features.push(feature.clone()),
+                    Some(known) if known.recipe() == feature.recipe() => {}
+                    Some(_) => return Err(differ(&format!("feature of `{}`", feature.cue()))),
+                }
+            }
             for encoder in data.encoders() {
                 match encoders.iter().find(|known| known.cue() == encoder.cue()) {
                     None => encoders.push(encoder.clone()),
@@ -151,7 +163,7 @@ impl RunEvaluation {
                 }
             }
         }
-        Ok(first.with_encoders(encoders))
+        Ok(first.with_features(features).with_encoders(encoders))
     }
 }
 
