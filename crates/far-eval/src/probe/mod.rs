@@ -14,3 +14,7 @@ pub(crate) use counterfactual::CounterfactualPair;
 pub use counterfactual_view::{CounterfactualAnswer, CounterfactualView};
 pub(crate) use crop::CropDistance;
 pub(crate) use state_accuracy::ChangedStates;
+mod cue_trust;
+
+pub(crate) use cue_trust::CueTrust;
+pub use cue_trust::Sight;
