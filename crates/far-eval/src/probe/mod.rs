@@ -7,6 +7,8 @@ mod counterfactual;
 mod counterfactual_view;
 mod crop;
 mod state_accuracy;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use counterfactual::CounterfactualPair;
 pub use counterfactual_view::{CounterfactualAnswer, CounterfactualView};
