@@ -8,6 +8,8 @@ mod counterfactual;
 mod counterfactual_view;
 mod crop;
 mod state_accuracy;
+#[cfg(test)]
+mod tests;
 
 pub use both_ends_view::{BothEndsView, CorridorEnd, EndAnswer};
 pub(crate) use counterfactual::CounterfactualPair;
