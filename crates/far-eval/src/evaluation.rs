@@ -9,12 +9,13 @@ use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
+use crate::probe::Probes;
 use crate::tally::{Draws, Tally};
 use crate::{Error, EvaluationPlan, Replay, Result, Results};
 use far_data::EvaluationClip;
 use far_model::{EncodedDataset, WorldModel};
 use session::{Group, Pace, Session};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far an evaluation is, in forward passes of a world model (see [`Cost`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,18 @@ impl Evaluation<'_> {
     /// If the plan or the arms make no sense, there is no clip, or a network or a policy refuses
     /// its input.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Vec<Replay>)> {
+        self.run_probed(Probes::default(), progress)
+    }
+
+    /// The same with the probes that these instruments allow.
+    ///
+    /// # Errors
+    /// As [`Evaluation::run`].
+    pub fn run_probed(
+        &self,
+        probes: Probes<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Results, Vec<Replay>)> {
         self.plan.check()?;
         let clips = self.clips()?;
         let mut session = Session {
@@ -63,6 +76,8 @@ impl Evaluation<'_> {
             quality: FrameQuality::new(self.dataset, self.lpips),
             tally: Tally::new(self.arms.iter().map(Arm::id), clips.len()),
             replays: Vec::new(),
+            probes,
+            answers: BTreeMap::new(),
             pace: Pace {
                 state: Progress { done: 0, total: self.total(&clips)? },
                 listener: progress,
@@ -76,6 +91,7 @@ impl Evaluation<'_> {
             if self.plan.steps != Some(0) {
                 session.roll(&group)?;
             }
+            session.look_at_ends(&group)?;
         }
         let Session { tally, replays, .. } = session;
         Ok((self.results(clips.len(), &tally), replays))

@@ -33,6 +33,7 @@ mod replay;
 mod report;
 mod results;
 mod rollout;
+mod state_thread;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -47,7 +48,8 @@ pub use evaluation::{Evaluation, Progress};
 pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
 pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
-pub use prediction::{Ask, Predictor};
+pub use prediction::{Ask, Imagined, Predictor};
+pub use probe::Probes;
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
     Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,

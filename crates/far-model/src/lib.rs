@@ -1,5 +1,6 @@
 //! The networks of `far`.
 
+mod agent_detector;
 mod architecture;
 mod candidate;
 mod candidate_distillation;
@@ -34,6 +35,7 @@ mod query_vit;
 mod retriever_batch;
 mod retriever_health;
 mod shared_row;
+mod state_predictor;
 #[cfg(test)]
 mod testing;
 mod token_dit;
@@ -46,6 +48,7 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
+pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use context::{
@@ -72,6 +75,7 @@ pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use retriever_batch::RetrieverBatch;
 pub use retriever_health::{PoolHealth, RetrieverHealth};
+pub use state_predictor::StatePredictorConfig;
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,

@@ -1,11 +1,14 @@
 //! One evaluation under way.
 
+mod ends;
+
 use super::{Evaluation, Progress};
 use crate::arm::{Choice, Control};
 use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::one_step::one_step_psnr;
+use crate::probe::Probes;
 use crate::prediction::{Ask, Predictor};
 use crate::recall_quality::RecallJudgment;
 use crate::rollout::Rollout;
@@ -13,6 +16,7 @@ use crate::tally::Tally;
 use crate::utility::UtilityMeter;
 use crate::{Replay, Result};
 use far_memory::Recall;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Clips that are judged together.
@@ -45,6 +49,9 @@ pub(super) struct Session<'a, 'p> {
     pub quality: FrameQuality<'a>,
     pub tally: Tally,
     pub replays: Vec<Replay>,
+    pub probes: Probes<'a>,
+    /// Answers about both ends by arm and episode, for pairs of episodes.
+    pub answers: BTreeMap<(usize, u32), bool>,
     pub pace: Pace<'p>,
 }
 

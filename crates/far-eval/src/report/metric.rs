@@ -20,7 +20,7 @@ pub struct Metric {
 }
 
 /// Key, name, unit, digits, larger is better, note; in the order in which they are shown.
-const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
+const KNOWN: [(&str, &str, &str, usize, bool, &str); 16] = [
     (
         "recall_quality",
         "Recall quality",
@@ -37,6 +37,20 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
     ("lpips", "LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
     ("lpips_closure", "Closure LPIPS", "", 3, false, "the last 5 % of the way back"),
     ("psnr_raw", "Raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
+    ("both_ends", "Both ends", "", 3, true, "the agent shows at its end and not at the other"),
+    ("both_ends_pair", "Both histories", "", 3, true, "both ends right whatever happened before"),
+    ("both_ends_static", "Nobody there", "", 3, true, "no agent shows where none ever was"),
+    ("predicted_ends", "Predicted ends", "", 3, true, "the predicted state is right at both ends"),
+    ("crossing_recalled", "Crossing recalled", "", 3, true, "memories show the last crossing"),
+    ("detector_recall", "Detector recall", "", 3, true, "true frames with the agent that fire"),
+    (
+        "detector_false_positive",
+        "Detector false positives",
+        "",
+        3,
+        false,
+        "true frames without the agent that fire",
+    ),
 ];
 
 impl Metric {
