@@ -111,7 +111,7 @@ impl<'a> Joint<'a> {
         let (contexts, futures) = self.contexts(&prepared)?;
         let JointConfig { training, retriever, .. } = &self.config;
         let number = self.step + 1;
-        let due = number > retriever.start && number.is_multiple_of(retriever.interval);
+        let due = retriever.is_due(number);
         let (parts, last) = (training.micro_batches, training.steps);
         let questions: Vec<&Question> = prepared.questions.iter().collect();
         let weights = self.weights(&questions, true)?;

@@ -61,7 +61,7 @@ pub struct Workshop {
 
 impl Workshop {
     /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
-    /// model will run on `device`; everything that is made here runs on the CPU.
+    /// model will run on `device`, and what learns here learns there; what has learned runs on the CPU.
     ///
     /// # Errors
     /// If the dataset lacks something, a latent is not finite, or the disk refuses.
@@ -140,7 +140,8 @@ impl Workshop {
         let features = encoders.cues.iter().map(|cue| cues.feature(cue, description));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();
-        let maker = Maker { config, folder, device: &cpu, dataset: &dataset, learned: &learned };
+        let cpu = &cpu;
+        let maker = Maker { config, folder, device, cpu, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
@@ -251,7 +252,10 @@ impl NeededEncoders {
 struct Maker<'a> {
     config: &'a TrainConfig,
     folder: &'a Path,
+    /// What tokenizers and encoders learn on.
     device: &'a Device,
+    /// What they run on once they have: beside the world model, which has the device.
+    cpu: &'a Device,
     dataset: &'a Dataset,
     learned: &'a [u32],
 }
@@ -266,14 +270,14 @@ impl Maker<'_> {
     fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
         let (path, exists) = self.artifact(TOKENIZER);
-        if exists && let Some(fitted) = settings.load(&path, self.device)? {
+        if exists && let Some(fitted) = settings.load(&path, self.cpu)? {
             return Ok(fitted);
         }
         let report = counter("updates of the tokenizer", settings.updates(), progress);
         let seed = self.config.training.seed;
         let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
         fitted.save(&path)?;
-        Ok(fitted)
+        Ok(settings.load(&path, self.cpu)?.unwrap_or(fitted))
     }
 
     fn encoders(
@@ -302,7 +306,7 @@ impl Maker<'_> {
         let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
         let given = encoder.path.clone().or(exists.then_some(own.clone()));
         if let Some(path) = given {
-            let encoder = KeyEncoder::load(&path, self.device)?;
+            let encoder = KeyEncoder::load(&path, self.cpu)?;
             encoder.check_input(&data.input_recipe(cue))?;
             return Ok(Arc::new(encoder));
         }
@@ -321,9 +325,8 @@ impl Maker<'_> {
             contrastive.step()?;
             report();
         }
-        let encoder = contrastive.encoder()?;
-        encoder.save(&own)?;
-        Ok(Arc::new(encoder))
+        contrastive.encoder()?.save(&own)?;
+        Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
     }
 
     fn longlive(
@@ -333,7 +336,7 @@ impl Maker<'_> {
     ) -> Result<Arc<dyn CueEncoder>> {
         let (path, exists) = self.artifact(LONGLIVE);
         if exists {
-            return Ok(Arc::new(LongLiveEncoder::load(&path, self.device)?));
+            return Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?));
         }
         let settings = &self.config.longlive;
         let mut report = counter("updates of the autoencoder", settings.steps, progress);
@@ -341,7 +344,7 @@ impl Maker<'_> {
         let encoder =
             LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
         encoder.save(&path)?;
-        Ok(Arc::new(encoder))
+        Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?))
     }
 }
 
