@@ -1,7 +1,7 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
 use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
-use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results};
+use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Replay, Results};
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, EncodedDataset, WorldModel};
 use far_tensor::Device;
@@ -121,7 +121,8 @@ impl RunEvaluation {
             lpips,
             device: &device.to_string(),
         };
-        let (mut results, replays) = evaluation.run(listener.progress)?;
+        let probes = Probes { detector: workshops[self.judge].detector() };
+        let (mut results, replays) = evaluation.run_probed(probes, listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
         Ok((results, replays))
     }

@@ -30,7 +30,7 @@ pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
 
 use crate::{Error, Result};
-use far_model::{DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
+use far_model::{AgentDetectorConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
 use serde::{Deserialize, Serialize};
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
@@ -64,6 +64,8 @@ pub struct TrainConfig {
     pub utility: UtilityConfig,
     /// Steps, rates and intervals.
     pub training: TrainingSettings,
+    /// The detector of a second agent in generated frames.
+    pub detector: AgentDetectorConfig,
     /// How the result is judged.
     pub evaluation: EvaluationSection,
     /// Which arms stand side by side.
@@ -91,6 +93,7 @@ impl TrainConfig {
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
+        self.detector.check()?;
         self.training.check(self.data.batch)?;
         self.evaluation.check()
     }

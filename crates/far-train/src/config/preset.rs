@@ -10,11 +10,12 @@ use toml::Table;
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 8] = [
+pub const PRESETS: [(&str, &str); 9] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
     ("village", include_str!("../../../../configs/village.toml")),
+    ("corridor", include_str!("../../../../configs/corridor.toml")),
     ("paper-loopnav", include_str!("../../../../configs/paper-loopnav.toml")),
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
     ("paper-thor", include_str!("../../../../configs/paper-thor.toml")),
