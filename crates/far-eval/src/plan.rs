@@ -104,7 +104,14 @@ pub struct UtilityConfig {
 
 impl Default for UtilityConfig {
     fn default() -> Self {
-        Self { draws: 4, timesteps: [0, 1000], candidates: 60, chunk: 10, batch: 64, auxiliary: 1.0 }
+        Self {
+            draws: 4,
+            timesteps: [0, 1000],
+            candidates: 60,
+            chunk: 10,
+            batch: 64,
+            auxiliary: 1.0,
+        }
     }
 }
 

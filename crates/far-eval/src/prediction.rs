@@ -168,8 +168,7 @@ impl<'a> Predictor<'a> {
                 Ok(seen(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal)))))
             }
             _ => {
-                let frames =
-                    asks.first().map_or(1, |ask| ask.clip.episode().frames_per_memory());
+                let frames = asks.first().map_or(1, |ask| ask.clip.episode().frames_per_memory());
                 let mut contexts = self.model.batch(self.plan.slots * frames);
                 let elements = self.model.shape().elements();
                 let mut noise = vec![0.0; asks.len() * elements];

@@ -64,7 +64,8 @@ impl Rollout {
             let numbers = imagined.states.len() / active.len();
             if numbers > 0 {
                 let predicted = active.iter().zip(imagined.states.chunks(numbers));
-                predicted.for_each(|(&clip, state)| threads[clip].push(ways[clip][step].goal, state));
+                predicted
+                    .for_each(|(&clip, state)| threads[clip].push(ways[clip][step].goal, state));
             }
             let elements = imagined.latents.len() / active.len();
             for ((&clip, recall), latent) in

@@ -11,7 +11,7 @@ use far_memory::Pose;
 use far_memory::policy::PolicyConfig;
 use far_model::{
     ActionFeatures, ConditionScale, ContextBatch, ContextTold, CueEncoder, DdimConfig,
-    EncodedDataset, LatentShape, Perturbations, Result, ToldConfig, Tokenizer, WorldModel,
+    EncodedDataset, LatentShape, Perturbations, Result, Tokenizer, ToldConfig, WorldModel,
 };
 use far_tensor::NoiseSchedule;
 use std::sync::{Arc, Mutex};

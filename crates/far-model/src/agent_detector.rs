@@ -60,9 +60,8 @@ impl AgentDetectorConfig {
     /// # Errors
     /// [`Error::Setting`] with the one that is out of range.
     pub fn check(&self) -> Result<()> {
-        let refuse = |setting, reason: &str| {
-            Err(Error::Setting { setting, reason: reason.to_owned() })
-        };
+        let refuse =
+            |setting, reason: &str| Err(Error::Setting { setting, reason: reason.to_owned() });
         if self.width == 0 || self.width > 1 << 10 {
             return refuse("detector.width", "it must be 1 to 1,024");
         }
@@ -203,7 +202,8 @@ impl AgentDetector {
         }
         for (what, examples) in [("learn", &taught), ("be calibrated", &held_out)] {
             if examples.with.is_empty() || examples.without.is_empty() {
-                let reason = format!("there are no frames with and without an agent to {what} from");
+                let reason =
+                    format!("there are no frames with and without an agent to {what} from");
                 return Err(Error::Setting { setting: "detector", reason });
             }
         }
@@ -253,7 +253,8 @@ impl AgentDetector {
         };
         let (with, without) = (logits(&examples.with)?, logits(&examples.without)?);
         let (firing, recall, false_positive) = best_firing(&with, &without);
-        self.description = Description { firing, recall, false_positive, ..self.description.clone() };
+        self.description =
+            Description { firing, recall, false_positive, ..self.description.clone() };
         Ok(())
     }
 
@@ -280,7 +281,9 @@ impl AgentDetector {
                 part.chunks_exact(elements).flat_map(|latent| shape.to_image(latent)).collect();
             let sizes = [part.len() / elements, shape.channels, shape.height, shape.width];
             let logits = self.image_logits(&Tensor::from_slice(&values, sizes)?)?;
-            fires.extend(logits.iter().map(|cells| firing_cells(cells, firing.logit) >= firing.cells));
+            fires.extend(
+                logits.iter().map(|cells| firing_cells(cells, firing.logit) >= firing.cells),
+            );
         }
         Ok(fires)
     }
@@ -337,13 +340,7 @@ impl AgentDetector {
 
 impl Examples {
     /// Adds the frames of an episode from frame `first` on, if it is `wanted`.
-    fn gather(
-        &mut self,
-        data: &EncodedDataset,
-        id: u32,
-        first: usize,
-        wanted: bool,
-    ) -> Result<()> {
+    fn gather(&mut self, data: &EncodedDataset, id: u32, first: usize, wanted: bool) -> Result<()> {
         if wanted {
             let episode = data.dataset().episode(id)?;
             for frame in first..episode.len() {
@@ -430,7 +427,8 @@ mod tests {
         let (firing, recall, alarms) = best_firing(&with, &without);
         assert_eq!((firing, recall, alarms), (Firing { logit: 0.0, cells: 2 }, 1.0, 0.0));
         // Where only faint cells tell, a lower logit is chosen.
-        let faint: Vec<Vec<f32>> = with.iter().map(|f| f.iter().map(|x| x - 4.2).collect()).collect();
+        let faint: Vec<Vec<f32>> =
+            with.iter().map(|f| f.iter().map(|x| x - 4.2).collect()).collect();
         let quiet = vec![vec![-3.0; 4]; 2];
         let (firing, recall, alarms) = best_firing(&faint, &quiet);
         assert_eq!((firing.logit, recall, alarms), (-1.5, 1.0, 0.0));

@@ -1,7 +1,7 @@
 //! The settings of the world model's network.
 
-use crate::state_predictor::StatePredictorConfig;
 use crate::Error;
+use crate::state_predictor::StatePredictorConfig;
 use far_tensor::Prediction;
 use serde::{Deserialize, Serialize};
 

@@ -247,11 +247,7 @@ impl DitDiffusion {
 
     /// What is predicted of the second agent at the goals, [B, states / 2]: the logit of presence,
     /// and the position. `None` where nothing is told of one.
-    fn states(
-        &self,
-        parameters: &Parameters,
-        contexts: &ContextBatch,
-    ) -> Result<Option<Vec<f32>>> {
+    fn states(&self, parameters: &Parameters, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
         let Some(predictor) = &self.network.predictor else { return Ok(None) };
         let together = self.together(contexts, 1, TOGETHER);
         let predicted = self.by_parts(contexts.examples(), together, |range| {

@@ -11,11 +11,11 @@
 //! * Only the target leaves the network. In the last block over all frames a context is read but
 //!   does not read, and behind it the target goes alone.
 
-use crate::state_predictor::StatePredictor;
-use crate::{ContextTold, LatentShape};
 use crate::dit::{Block, BlockConfig, Entered, Grouping, Linear};
 use crate::dit_config::DitConfig;
 use crate::frame_embedding::FrameEmbedding;
+use crate::state_predictor::StatePredictor;
+use crate::{ContextTold, LatentShape};
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
 
 /// The network; its parameters live in the arena it was built into.

@@ -9,9 +9,7 @@
 use crate::context::{ContextBatch, FrameCondition};
 use crate::dit::Linear;
 use crate::{Error, POSE_FEATURES};
-use far_tensor::{
-    ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,
-};
+use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

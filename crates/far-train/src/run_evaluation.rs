@@ -1,7 +1,9 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
 use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
-use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Replay, Results};
+use far_eval::{
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Replay, Results,
+};
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, EncodedDataset, WorldModel};
 use far_tensor::Device;

@@ -12,8 +12,8 @@ use crate::requirement::check_dataset;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    AgentDetector, ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE, LongLiveEncoder,
-    Tokenizer,
+    AgentDetector, ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE,
+    LongLiveEncoder, Tokenizer,
 };
 use far_tensor::Device;
 use rayon::prelude::*;
@@ -358,8 +358,7 @@ impl Maker<'_> {
         let settings = self.config.detector;
         let report = counter("updates of the detector", settings.steps, progress);
         let seed = self.config.training.seed;
-        let detector =
-            AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
+        let detector = AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
         detector.save(&path)?;
         Ok(Some(AgentDetector::load(&path, self.cpu)?))
     }

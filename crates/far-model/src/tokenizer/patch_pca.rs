@@ -375,7 +375,8 @@ mod tests {
     #[test]
     fn groups_of_patches_change_the_order_and_nothing_else() {
         let [small, large] = [1, 2].map(|group| {
-            let config = PatchPcaConfig { resolution: [8, 8], patch: 2, channels: 3, frames: 9, group };
+            let config =
+                PatchPcaConfig { resolution: [8, 8], patch: 2, channels: 3, frames: 9, group };
             let mut pca = PatchPca::empty(config).unwrap();
             let mut patches = vec![0.0; 40 * config.values()];
             Random::stream(1, "patches", 0).fill_uniform(&mut patches, 0.0, 1.0);
