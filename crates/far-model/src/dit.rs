@@ -235,6 +235,18 @@ impl Block {
         grouping: Grouping<'_>,
     ) -> Result<Tensor> {
         let modulation = self.modulate(tape, parameters, condition)?;
+        self.pass(tape, parameters, x, modulation, grouping)
+    }
+
+    /// The same with the shifts, scales and gates, [G, 6, D].
+    pub(crate) fn pass(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: &Tensor,
+        modulation: Tensor,
+        grouping: Grouping<'_>,
+    ) -> Result<Tensor> {
         let entered = self.enter(tape, parameters, x, modulation)?;
         let attended = self.attend(tape, &entered, grouping)?;
         self.leave(tape, parameters, &entered, &attended)

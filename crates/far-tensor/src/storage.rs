@@ -94,7 +94,7 @@ impl Storage {
     /// A copy on a GPU, from the most precise one there is.
     fn made_on(&self, cuda: &Cuda, element: Element) -> Result<CudaBuffer> {
         if let Some(single) = self.single.get().filter(|single| single.belongs_to(&cuda.pool)) {
-            return cuda.converted(single, element);
+            return cuda.keep_converted(single, element);
         }
         match (self.host.get(), self.half.get()) {
             (Some(host), _) => {
@@ -105,7 +105,7 @@ impl Storage {
                     cuda.converted(&uploaded, element)
                 }
             }
-            (None, Some(half)) if half.belongs_to(&cuda.pool) => cuda.converted(half, element),
+            (None, Some(half)) if half.belongs_to(&cuda.pool) => cuda.keep_converted(half, element),
             _ => Err(Error::other_device()),
         }
     }

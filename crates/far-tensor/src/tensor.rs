@@ -89,6 +89,17 @@ impl Tensor {
         Ok(buffer.pointer() + (self.offset * element.size()) as u64)
     }
 
+    /// Overwrites the elements on a GPU with those of a tensor of the same shape; nobody may have
+    /// looked at them on the host.
+    ///
+    /// # Errors
+    /// If the GPU has no room or has failed.
+    pub(crate) fn copy_from(&self, cuda: &Cuda, source: &Self) -> Result<()> {
+        let element = self.element(cuda);
+        let bytes = self.shape.elements() * element.size();
+        cuda.copy(self.pointer(cuda, element)?, source.pointer(cuda, element)?, bytes)
+    }
+
     /// Brings the elements to the device now rather than when they are first needed there.
     ///
     /// # Errors
@@ -130,6 +141,11 @@ impl Tensor {
             });
         }
         Ok(Self { shape, ..self.clone() })
+    }
+
+    /// Elements from `start` on as data, under a shape; clones share them.
+    pub(crate) fn part(&self, start: usize, shape: Shape) -> Self {
+        Self::new(shape, self.storage.clone(), self.offset + start, Origin::Constant)
     }
 
     /// The same values as data: no gradient flows back through the result (stop-gradient).
