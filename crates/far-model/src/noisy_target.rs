@@ -85,8 +85,11 @@ impl DitNetwork {
         let ToldTargets { latents, modulations, joined, draws: places } = *told;
         let x = self.embed(tape, parameters, latents)?;
         let grouping = Grouping { groups: x.shape().extents()[0], key_mask: None };
-        let x = self.blocks[0].pass(tape, parameters, &x, modulations[0].clone(), grouping)?;
-        let entered = self.blocks[1].enter(tape, parameters, &x, modulations[1].clone())?;
+        let [first, second] = [&self.blocks[0], &self.blocks[1]];
+        let entered = first.enter(tape, parameters, &x, modulations[0].clone())?;
+        let attended = first.attend(tape, &entered, grouping)?;
+        let both = (&entered, &attended);
+        let entered = first.leave_into(tape, parameters, both, second, modulations[1].clone())?;
         // From here on every draw of every prediction goes its own way.
         let entered = entered.map(|part| places.spread(tape, part))?;
 
@@ -216,12 +219,13 @@ impl Passage<'_> {
                 let keys = repeat(tape, &keys[(index - first) / 2], self.count, draws)?;
                 block.read(tape, &entered, &keys, self.grouping.key_mask)?
             };
-            let x = block.leave(tape, self.parameters, &entered, &attended)?;
             index += 1;
-            if index == self.network.blocks.len() {
-                return Ok(x);
-            }
-            entered = self.enter(tape, index, &x)?;
+            let Some(next) = self.network.blocks.get(index) else {
+                return block.leave(tape, self.parameters, &entered, &attended);
+            };
+            let modulation = self.modulation(tape, index)?;
+            let both = (&entered, &attended);
+            entered = block.leave_into(tape, self.parameters, both, next, modulation)?;
         }
     }
 

@@ -110,6 +110,17 @@ impl Storage {
         }
     }
 
+    /// Where the numbers are on a GPU, if they are nowhere else.
+    pub(crate) fn only_on(&mut self, cuda: &Cuda, element: Element) -> Option<u64> {
+        let (place, other) = match element {
+            Element::F32 => (&self.single, &self.half),
+            Element::Bf16 => (&self.half, &self.single),
+        };
+        let elsewhere = self.host.get().is_some() || other.get().is_some();
+        let buffer = place.get().filter(|buffer| !elsewhere && buffer.belongs_to(&cuda.pool))?;
+        Some(buffer.pointer())
+    }
+
     /// The numbers on a GPU to change, in single precision and, if asked, a place for all of them in
     /// half precision beside it, which the caller fills; the host's copy is forgotten.
     ///

@@ -100,6 +100,13 @@ impl Tensor {
         cuda.copy(self.pointer(cuda, element)?, source.pointer(cuda, element)?, bytes)
     }
 
+    /// The address of the elements on a GPU, if they are nowhere else and nobody else has them: they
+    /// may be overwritten.
+    pub(crate) fn owned_pointer(&mut self, cuda: &Cuda, element: Element) -> Option<u64> {
+        let place = Arc::get_mut(&mut self.storage)?.only_on(cuda, element)?;
+        Some(place + (self.offset * element.size()) as u64)
+    }
+
     /// Brings the elements to the device now rather than when they are first needed there.
     ///
     /// # Errors
