@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use far_eval::{BothEndsView, CounterfactualView, ReportRun, report_page};
+use far_eval::{BothEndsView, CounterfactualView, Kept, ReportRun, report_page};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
