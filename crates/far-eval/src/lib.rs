@@ -49,6 +49,7 @@ pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Trut
 pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
+pub use probe::Sight;
 pub use probe::{BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{

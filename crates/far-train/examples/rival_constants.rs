@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         arms: &arms,
         plan: &EvaluationPlan { steps: Some(0), ..config.evaluation_plan() },
         lpips: None,
+        sight: None,
         device: "cpu",
     };
     let (results, _) = evaluation.run(&mut |_| {})?;

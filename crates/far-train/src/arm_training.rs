@@ -183,6 +183,7 @@ impl TrainingLoop for ArmTraining<'_> {
             arms: &arms,
             plan: &self.workshop.config().evaluation_plan_in_training(),
             lpips: None,
+            sight: None,
             device: &self.workshop.device().to_string(),
         };
         let (results, _) = evaluation.run(&mut |_| {})?;

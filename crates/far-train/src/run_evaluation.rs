@@ -4,7 +4,9 @@ use crate::{
     ArmTraining, CueRegistry, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop,
     Workshop,
 };
-use far_eval::{Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Results, Shown};
+use far_eval::{
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Results, Shown, Sight,
+};
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
 use far_tensor::Device;
@@ -88,6 +90,7 @@ impl RunEvaluation {
         &self,
         device: &Device,
         lpips: Option<&Distance<'_>>,
+        sight: Option<&dyn Sight>,
         listener: Listener<'_>,
     ) -> Result<(Results, Shown)> {
         let mut workshops = Vec::with_capacity(self.runs.len());
@@ -136,6 +139,7 @@ impl RunEvaluation {
             arms: &arms,
             plan: &self.plan,
             lpips,
+            sight,
             device: &device.to_string(),
         };
         let (mut results, shown) = evaluation.run(listener.progress)?;

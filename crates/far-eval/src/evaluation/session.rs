@@ -7,7 +7,7 @@ use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::one_step::one_step_psnr;
 use crate::prediction::{Ask, Predictor};
-use crate::probe::{ChangedStates, CounterfactualPair};
+use crate::probe::{ChangedStates, CounterfactualPair, CueTrust};
 use crate::recall_quality::RecallJudgment;
 use crate::rollout::Rollout;
 use crate::tally::Tally;
@@ -45,6 +45,7 @@ pub(super) struct Session<'a, 'p> {
     pub predictors: Vec<Predictor<'a>>,
     pub quality: FrameQuality<'a>,
     pub tally: Tally,
+    pub cue_trust: CueTrust,
     pub shown: Shown,
     pub pace: Pace<'p>,
 }
@@ -73,6 +74,13 @@ impl Session<'_, '_> {
         let mut recalls: Vec<Vec<Recall>> = recalled.collect::<Result<_>>()?;
         let judgments = self.judge(&asks, &recalls)?;
         for (place, range) in places.iter().enumerate() {
+            for (arm, recalls) in self.evaluation.arms.iter().zip(&recalls) {
+                for (ask, recall) in
+                    asks[range.clone()].iter().zip(recalls.iter().skip(range.start))
+                {
+                    self.cue_trust.note(arm.id(), place, ask.clip, ask.question, recall);
+                }
+            }
             self.tally_gains(group.first + place, &judgments, &recalls, range.clone());
         }
         let cost = Cost::new(plan);
@@ -170,6 +178,9 @@ impl Session<'_, '_> {
                 self.pace.advance(memories.map(|count| cost.rollout_frame(arm, count)).sum());
             })?;
             for (place, (clip, rollout)) in group.clips.iter().zip(&rollouts).enumerate() {
+                for (question, recall) in clip.steps(plan.steps).into_iter().zip(&rollout.recalls) {
+                    self.cue_trust.note(arm.id(), place, clip, question, recall);
+                }
                 let latents: Vec<&[f32]> = rollout.frames().collect();
                 let pictures = self.quality.pictures(&latents).unwrap_or_default();
                 let mut values = self.quality.compare(&pictures, &truths[place])?;
@@ -226,5 +237,11 @@ impl Session<'_, '_> {
             self.shown.counterfactuals.append(&mut views);
         }
         Ok(())
+    }
+
+    /// How far cues were trusted in a group of clips.
+    pub fn trust(&mut self, group: &Group) {
+        let Self { evaluation, tally, cue_trust, .. } = self;
+        cue_trust.tally(evaluation.sight, group.first, &group.clips, tally);
     }
 }

@@ -8,9 +8,15 @@ mod counterfactual;
 mod counterfactual_view;
 mod crop;
 mod state_accuracy;
+#[cfg(test)]
+mod tests;
 
 pub use both_ends_view::{BothEndsView, CorridorEnd, EndAnswer};
 pub(crate) use counterfactual::CounterfactualPair;
 pub use counterfactual_view::{CounterfactualAnswer, CounterfactualView};
 pub(crate) use crop::CropDistance;
 pub(crate) use state_accuracy::ChangedStates;
+mod cue_trust;
+
+pub(crate) use cue_trust::CueTrust;
+pub use cue_trust::Sight;

@@ -63,13 +63,17 @@ fn reference(config: &AudioConfig, window: &[[f32; 2]]) -> Vec<f32> {
         }
         let share = 1.0 / (config.pool[0] * config.pool[1]) as f64;
         let floor = f64::from(FLOOR);
-        let [left, right, real, imaginary] =
-            [left, right, real, imaginary].map(|sum| sum * share);
+        let [left, right, real, imaginary] = [left, right, real, imaginary].map(|sum| sum * share);
         let length = real.hypot(imaginary) + floor * floor;
         let gain = f64::from(config.gain);
         let level = (left + floor).ln() - (right + floor).ln();
-        let values =
-            [(gain * left).ln_1p(), (gain * right).ln_1p(), level, real / length, imaginary / length];
+        let values = [
+            (gain * left).ln_1p(),
+            (gain * right).ln_1p(),
+            level,
+            real / length,
+            imaginary / length,
+        ];
         for (channel, value) in values.into_iter().take(channels).enumerate() {
             image[(channel * rows + row) * columns + column] = value as f32;
         }

@@ -29,6 +29,7 @@ pub fn common(
         arms: &arms,
         plan: &plan,
         lpips: None,
+        sight: None,
         device: &workshop.device().to_string(),
     };
     judge_and_write(&evaluation, Some(seconds), run)

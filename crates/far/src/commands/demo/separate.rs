@@ -58,6 +58,7 @@ pub fn run(
         arms: &judged,
         plan: &workshop.config().evaluation_plan(),
         lpips: None,
+        sight: None,
         device: &device.to_string(),
     };
     judgment::judge_and_write(&evaluation, None, &folder)
