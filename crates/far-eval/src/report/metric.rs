@@ -66,7 +66,7 @@ impl MetricTable {
 }
 
 /// Key, name, unit, digits, larger is better, note; in the order in which they are shown.
-const KNOWN: [(&str, &str, &str, usize, bool, &str); 12] = [
+const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
     (
         "recall_quality",
         "Recall quality",
@@ -74,30 +74,6 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 12] = [
         2,
         true,
         "utility of what was recalled: 0 is chance, 1 is the oracle",
-    ),
-    (
-        "state_surface",
-        "State, surfaces",
-        "",
-        2,
-        true,
-        "share of changed surfaces that the rollout shows as they are, not as they were",
-    ),
-    (
-        "state_container",
-        "State, containers",
-        "",
-        2,
-        true,
-        "share of changed insides of containers that the rollout shows as they are",
-    ),
-    (
-        "counterfactual",
-        "Counterfactual",
-        "",
-        2,
-        true,
-        "share of pairs of histories that predictions from the same present tell apart",
     ),
     ("psnr", "PSNR", "dB", 2, true, "rollout against the truth after the tokenizer"),
     ("psnr_closure", "Closure PSNR", "dB", 2, true, "the last 5 % of the way back"),
