@@ -55,7 +55,7 @@ pub use probe::Sight;
 pub use probe::{BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
-    Better, Cell, Headline, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
+    Better, Cell, Headline, Kept, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
     Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};

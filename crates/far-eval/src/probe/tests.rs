@@ -88,6 +88,7 @@ fn evaluate(dataset: &EncodedDataset, judge: &Copier, plan: &EvaluationPlan) -> 
         arms: &arms,
         plan,
         lpips: None,
+        sight: None,
         device: "cpu",
     };
     let mut last = (0, 1);
