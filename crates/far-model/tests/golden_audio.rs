@@ -34,7 +34,6 @@ fn spectrograms_are_scipys() {
     ];
     for (name, config, samples) in cases {
         let expected = fixture.tensor(name);
-        assert_eq!(expected.shape(), [5, config.rows(), config.columns()], "{name}");
         let found = AudioFeature::new(config).unwrap().image(&samples);
         assert_near(name, &found, expected.values(), 1e-4);
     }
