@@ -9,9 +9,9 @@ use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
-use crate::probe::{CueTrust, Sight};
+use crate::probe::{CounterfactualPair, CueTrust, Sight};
 use crate::tally::{Draws, Tally};
-use crate::{Error, EvaluationPlan, Replay, Result, Results};
+use crate::{Error, EvaluationPlan, Result, Results, Shown};
 use far_data::EvaluationClip;
 use far_model::{EncodedDataset, WorldModel};
 use session::{Group, Pace, Session};
@@ -57,19 +57,20 @@ impl Evaluation<'_> {
     /// # Errors
     /// If the plan or the arms make no sense, there is no clip, or a network or a policy refuses
     /// its input.
-    pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Vec<Replay>)> {
+    pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Shown)> {
         self.plan.check()?;
         let clips = self.clips()?;
+        let pairs = self.pairs()?;
         let mut session = Session {
             evaluation: self,
             predictors: self.predictors()?,
             quality: FrameQuality::new(self.dataset, self.lpips),
-            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len())
+            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len().max(pairs.len()))
                 .with_tiers(self.tiers(&clips)?),
             cue_trust: CueTrust::default(),
-            replays: Vec::new(),
+            shown: Shown::default(),
             pace: Pace {
-                state: Progress { done: 0, total: self.total(&clips)? },
+                state: Progress { done: 0, total: self.total(&clips, &pairs)? },
                 listener: progress,
             },
         };
@@ -81,10 +82,11 @@ impl Evaluation<'_> {
             if self.plan.steps != Some(0) {
                 session.roll(&group)?;
             }
-            session.probe(&group);
+            session.weigh(&group);
         }
-        let Session { tally, replays, .. } = session;
-        Ok((self.results(clips.len(), &tally), replays))
+        session.probe(&pairs)?;
+        let Session { tally, shown, .. } = session;
+        Ok((self.results(clips.len(), &tally), shown))
     }
 
     fn predictors(&self) -> Result<Vec<Predictor<'_>>> {
@@ -121,7 +123,16 @@ impl Evaluation<'_> {
         clips.iter().map(|id| Ok(dataset.summary(*id)?.facts.tier)).collect()
     }
 
-    fn total(&self, episodes: &[u32]) -> Result<u64> {
+    /// Pairs of episodes that the counterfactual probe asks of, where frames are generated at all.
+    fn pairs(&self) -> Result<Vec<[u32; 2]>> {
+        if self.plan.steps == Some(0) {
+            return Ok(Vec::new());
+        }
+        let most = self.plan.clips.unwrap_or(usize::MAX);
+        CounterfactualPair::find(self.dataset.dataset(), self.episodes, most)
+    }
+
+    fn total(&self, episodes: &[u32], pairs: &[[u32; 2]]) -> Result<u64> {
         let (dataset, cost) = (self.dataset.dataset(), Cost::new(self.plan));
         let mut total = 0;
         for (number, id) in episodes.iter().enumerate() {
@@ -131,6 +142,10 @@ impl Evaluation<'_> {
                 total += cost.clip(self.arms, &clip, questions);
                 total += if number < self.plan.replays { cost.replay(&clip) } else { 0 };
             }
+        }
+        for [id, _] in pairs {
+            let clip = EvaluationClip::new(dataset, *id, &self.plan.walk)?;
+            total += cost.pair(self.arms, clip.map_or(0, |clip| clip.memory.len()));
         }
         Ok(total)
     }

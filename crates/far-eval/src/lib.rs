@@ -33,6 +33,7 @@ mod replay;
 mod report;
 mod results;
 mod rollout;
+mod spectrogram;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -49,11 +50,12 @@ pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Predictor};
 pub use probe::Sight;
+pub use probe::{BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
-    Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
-    TrainingLog, Verdict, markdown, report_page, summary,
+    Better, Cell, Headline, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
+    Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
 };
-pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
+pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;
 pub use utility::{Draw, UtilityMeter};

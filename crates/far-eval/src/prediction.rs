@@ -124,6 +124,31 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// If the world model refuses a context or generates something that is not a number.
     pub fn generate(&self, asks: &[Ask<'_>], recalls: &[Recall]) -> Result<Vec<f32>> {
+        self.generate_from(asks, recalls, &self.noise(asks))
+    }
+
+    /// The noise that each future is made from, one after another.
+    pub fn noise(&self, asks: &[Ask<'_>]) -> Vec<f32> {
+        let elements = self.model.shape().elements();
+        let mut noise = vec![0.0; asks.len() * elements];
+        for (ask, noise) in asks.iter().zip(noise.chunks_mut(elements)) {
+            let Question { current, goal } = ask.question;
+            let purpose = format!("noise from frame {current}");
+            ask.clip.stream(self.plan.seed, &purpose, goal).fill_normal(noise);
+        }
+        noise
+    }
+
+    /// As [`Predictor::generate`] from this noise.
+    ///
+    /// # Errors
+    /// As [`Predictor::generate`].
+    pub fn generate_from(
+        &self,
+        asks: &[Ask<'_>],
+        recalls: &[Recall],
+        noise: &[f32],
+    ) -> Result<Vec<f32>> {
         let pairs = || asks.iter().zip(recalls);
         match self.arm.choice() {
             Choice::Control(Control::Copy) => Ok(gather(pairs().map(|(ask, recall)| {
@@ -136,9 +161,7 @@ impl<'a> Predictor<'a> {
             }
             _ => {
                 let mut contexts = self.model.batch(self.plan.slots);
-                let elements = self.model.shape().elements();
-                let mut noise = vec![0.0; asks.len() * elements];
-                for ((ask, recall), noise) in pairs().zip(noise.chunks_mut(elements)) {
+                for (ask, recall) in pairs() {
                     let (episode, Question { current, goal }) = (ask.clip.episode(), ask.question);
                     let memories = recall.ids().map(|id| episode.remembered(id.index()));
                     contexts.push(
@@ -146,10 +169,8 @@ impl<'a> Predictor<'a> {
                         ask.latent,
                         memories,
                     )?;
-                    let purpose = format!("noise from frame {current}");
-                    ask.clip.stream(self.plan.seed, &purpose, goal).fill_normal(noise);
                 }
-                let futures = self.model.sample(&contexts, &noise, &self.plan.sampler)?;
+                let futures = self.model.sample(&contexts, noise, &self.plan.sampler)?;
                 self.check(asks, &futures)?;
                 Ok(futures)
             }

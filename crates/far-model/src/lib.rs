@@ -4,6 +4,7 @@ mod architecture;
 mod audio_feature;
 mod candidate;
 mod candidate_distillation;
+mod column_feature;
 mod context;
 mod context_state;
 mod convolution_stack;
@@ -50,6 +51,7 @@ mod world_model;
 pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
+pub use column_feature::ColumnFeature;
 pub use context::{
     ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
     Remembered,

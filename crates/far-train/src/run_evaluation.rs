@@ -1,8 +1,11 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
+use crate::{
+    ArmTraining, CueRegistry, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop,
+    Workshop,
+};
 use far_eval::{
-    Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Replay, Results, Sight,
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Results, Shown, Sight,
 };
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
@@ -29,6 +32,8 @@ pub struct RunEvaluation {
     pub rules: Vec<String>,
     /// What every arm gets alike.
     pub plan: EvaluationPlan,
+    /// Features of cues that are neither built in nor columns of the dataset.
+    pub features: Vec<Arc<dyn CueFeature>>,
 }
 
 /// Who hears how far it is.
@@ -54,7 +59,17 @@ impl RunEvaluation {
         let plan = runs[judge].config.evaluation_plan();
         let names = (0..runs.len()).map(|number| name(&runs, number)).collect();
         let common = runs.len() == 1;
-        Self { names, judge, judge_is_arm: true, common, rules: Vec::new(), plan, runs }
+        let (rules, features) = (Vec::new(), Vec::new());
+        Self { names, judge, judge_is_arm: true, common, rules, plan, features, runs }
+    }
+
+    /// The same for runs whose cues are neither built in nor columns of the dataset.
+    pub fn with_features(
+        mut self,
+        features: impl IntoIterator<Item = Arc<dyn CueFeature>>,
+    ) -> Self {
+        self.features.extend(features);
+        self
     }
 
     /// The same, with the plan and the world model of this run as the common one.
@@ -77,11 +92,13 @@ impl RunEvaluation {
         lpips: Option<&Distance<'_>>,
         sight: Option<&dyn Sight>,
         listener: Listener<'_>,
-    ) -> Result<(Results, Vec<Replay>)> {
+    ) -> Result<(Results, Shown)> {
         let mut workshops = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
-            workshops.push(Workshop::open_to_judge(config, folder, device, listener.stage)?);
+            let built_in = CueRegistry::of(config)?;
+            let cues = self.features.iter().cloned().fold(built_in, CueRegistry::with);
+            workshops.push(Workshop::open_to_judge(config, &cues, folder, device, listener.stage)?);
         }
         let data = self.joined(&workshops)?;
         let mut arms = Vec::new();
@@ -125,9 +142,9 @@ impl RunEvaluation {
             sight,
             device: &device.to_string(),
         };
-        let (mut results, replays) = evaluation.run(listener.progress)?;
+        let (mut results, shown) = evaluation.run(listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
-        Ok((results, replays))
+        Ok((results, shown))
     }
 
     /// One dataset with the features and encoders of all runs.
@@ -152,7 +169,7 @@ impl RunEvaluation {
                 match features.iter().find(|known| known.cue() == feature.cue()) {
                     None => features.push(feature.clone()),
                     Some(known) if known.recipe() == feature.recipe() => {}
-                    Some(_) => return Err(differ(&format!("feature of `{}`", feature.cue()))),
+                    Some(_) => return Err(differ(&format!("cue `{}`", feature.cue()))),
                 }
             }
             for encoder in data.encoders() {

@@ -3,7 +3,17 @@
 //! Each asks only of clips that can be asked: a corpus without the signal it needs has no such
 //! metric in its results.
 
+mod both_ends_view;
+mod counterfactual;
+mod counterfactual_view;
+mod crop;
 mod cue_trust;
+mod state_accuracy;
 
+pub use both_ends_view::{BothEndsView, CorridorEnd, EndAnswer};
+pub(crate) use counterfactual::CounterfactualPair;
+pub use counterfactual_view::{CounterfactualAnswer, CounterfactualView};
+pub(crate) use crop::CropDistance;
 pub(crate) use cue_trust::CueTrust;
 pub use cue_trust::Sight;
+pub(crate) use state_accuracy::ChangedStates;

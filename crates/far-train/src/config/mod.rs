@@ -7,6 +7,7 @@
 mod arm;
 mod comparison;
 mod compute;
+mod cue_column;
 mod data;
 mod documentation;
 mod encoder;
@@ -20,6 +21,7 @@ mod training;
 pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm};
 pub use comparison::ComparisonConfig;
 pub use compute::ComputeConfig;
+pub use cue_column::CueColumn;
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
@@ -27,11 +29,14 @@ pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
-pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
+pub use training::{
+    ChangeMaskConfig, ChangeMaskSource, MaskBeyond, MaskReading, TrainingContext, TrainingSettings,
+};
 
 use crate::{Error, Result};
 use far_model::{AudioConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
 /// oracle's recall quality in small worlds.
@@ -72,6 +77,9 @@ pub struct TrainConfig {
     pub comparison: ComparisonConfig,
     /// Where the world model runs.
     pub compute: ComputeConfig,
+    /// Key cues that are columns of numbers in the dataset, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cues: BTreeMap<String, CueColumn>,
 }
 
 impl TrainConfig {
@@ -95,6 +103,7 @@ impl TrainConfig {
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.training.check(self.data.batch)?;
+        cue_column::check(&self.cues)?;
         self.evaluation.check()
     }
 

@@ -121,16 +121,14 @@ pub fn evaluate(
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let (results, replays) = found?;
+    let (results, shown) = found?;
     std::fs::create_dir_all(out).map_err(|source| far_train::Error::File {
         action: "create",
         path: out.to_path_buf(),
         source,
     })?;
     results.write(out)?;
-    for replay in replays {
-        replay.write(out)?;
-    }
+    shown.write(out)?;
     Ok(results)
 }
 

@@ -47,12 +47,10 @@ pub fn judge_and_write(
         bar.set_position(state.done);
     });
     bar.finish_and_clear();
-    let (mut results, replays) = judged?;
+    let (mut results, shown) = judged?;
     results.train_seconds = seconds;
     results.write(run)?;
-    for replay in &replays {
-        replay.write(run)?;
-    }
+    shown.write(run)?;
     Ok(results)
 }
 
