@@ -40,7 +40,8 @@ impl Tally {
 
     /// The same, that takes note of rollouts by the clips' tiers as well if there are several.
     pub fn with_tiers(mut self, tiers: Vec<Option<u32>>) -> Self {
-        let several = tiers.iter().flatten().any(|tier| Some(*tier) != tiers.iter().flatten().min().copied());
+        let several =
+            tiers.iter().flatten().any(|tier| Some(*tier) != tiers.iter().flatten().min().copied());
         self.tiers = if several { tiers } else { Vec::new() };
         self
     }
@@ -241,7 +242,10 @@ mod tests {
         assert_eq!(arms["a"]["psnr_tier_5"].mean, 1.0);
         assert_eq!(arms["a"]["psnr_tier_15"].mean, 1.0);
         assert_eq!(paired["a"]["b"]["psnr_tier_5"].mean, 0.0);
-        assert_eq!((paired["a"]["b"]["psnr_tier_5"].lo, paired["a"]["b"]["psnr_tier_5"].hi), (-1.0, 1.0));
+        assert_eq!(
+            (paired["a"]["b"]["psnr_tier_5"].lo, paired["a"]["b"]["psnr_tier_5"].hi),
+            (-1.0, 1.0)
+        );
         for tiers in [vec![None; 4], vec![Some(5); 4], vec![Some(5), None, None, None]] {
             assert!(roll(tiers).0["a"].keys().all(|metric| !metric.contains("tier")));
         }

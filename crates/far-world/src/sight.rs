@@ -24,9 +24,9 @@ impl Sight {
     /// If the world refuses what the description says.
     pub fn of_episode(description: &DatasetDescription, episode: u32) -> Result<Option<Self>> {
         let generator = &description.generator;
-        let known = worlds().iter().find(|world| {
-            world.name() == generator.name && world.version() == generator.version
-        });
+        let known = worlds()
+            .iter()
+            .find(|world| world.name() == generator.name && world.version() == generator.version);
         let Some(world) = known else { return Ok(None) };
         let (variant, size) = (description.variant.as_str(), description.resolution[0]);
         let recording = Recording::new(*world, Some(variant), generator.seed, size)?;

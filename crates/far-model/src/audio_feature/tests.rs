@@ -63,15 +63,21 @@ fn reference(config: &AudioConfig, window: &[[f32; 2]]) -> Vec<f32> {
         }
         let share = 1.0 / (config.pool[0] * config.pool[1]) as f64;
         let floor = f64::from(FLOOR);
-        let [left, right, real, imaginary] =
-            [left, right, real, imaginary].map(|sum| sum * share);
+        let [left, right, real, imaginary] = [left, right, real, imaginary].map(|sum| sum * share);
         let length = real.hypot(imaginary) + floor * floor;
         let gain = f64::from(config.gain);
         let level = (left + floor).ln() - (right + floor).ln();
-        let values =
-            [(gain * left).ln_1p(), (gain * right).ln_1p(), level, real / length, imaginary / length];
-        for (channel, value) in values.into_iter().take(channels).enumerate() {
-            image[(channel * rows + row) * columns + column] = value as f32;
+        let values = [
+            (gain * left).ln_1p(),
+            (gain * right).ln_1p(),
+            level,
+            real / length,
+            imaginary / length,
+        ];
+        let both = [(gain * 0.5 * (left + right)).ln_1p()];
+        let kept = if channels == 1 { &both[..] } else { &values[..channels] };
+        for (channel, value) in kept.iter().enumerate() {
+            image[(channel * rows + row) * columns + column] = *value as f32;
         }
     }
     image
@@ -92,10 +98,9 @@ proptest! {
         hop in 1usize..40,
         pool in [1usize..6, 1usize..6],
         reflect: bool,
-        two: bool,
+        channels in prop::sample::select(vec![AudioChannels::Five, AudioChannels::Two, AudioChannels::One]),
     ) {
         let padding = if reflect { AudioPadding::Reflect } else { AudioPadding::Zeros };
-        let channels = if two { AudioChannels::Two } else { AudioChannels::Five };
         let config = AudioConfig { window, hop, pool, padding, channels, gain: 7.0, ..small() };
         let samples = noise(heard, seed);
         let last = &samples[heard.saturating_sub(config.samples())..];
