@@ -96,6 +96,7 @@ impl BothEnds {
             current: self.current,
             present: recorded.picture(self.current)?,
             ends: [end(0)?, end(1)?],
+            memories: BTreeMap::new(),
             arms: BTreeMap::new(),
         })
     }

@@ -48,7 +48,8 @@ impl Session<'_, '_> {
             let noise = predictor.noise(&asks, |ask| ask.question.current);
             let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let verdicts = detector.fires(&imagined.latents)?;
-            self.show_ends(number, &imagined.latents, &verdicts, &mut views);
+            let generated = (imagined.latents.as_slice(), verdicts.as_slice());
+            self.show_ends(number, &asks, &recalls, generated, &mut views)?;
             let control = predictor.arm().is(Control::Tokenizer);
             for (place, (clip, ends)) in asked.iter().enumerate() {
                 let episode = group.clips[*clip].episode().id();
@@ -71,23 +72,35 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Keeps what an arm generated for looking at.
+    /// Keeps what an arm recalled and generated for looking at.
     fn show_ends(
         &self,
         number: usize,
-        latents: &[f32],
-        verdicts: &[bool],
+        asks: &[Ask<'_>],
+        recalls: &[Recall],
+        (latents, verdicts): (&[f32], &[bool]),
         views: &mut [BothEndsView],
-    ) {
+    ) -> Result<()> {
         let elements = latents.len() / verdicts.len();
         let frames: Vec<&[f32]> = latents.chunks(elements).take(2 * views.len()).collect();
-        let mut pictures = self.quality.pictures(&frames).unwrap_or_default().into_iter();
-        for (view, fires) in views.iter_mut().zip(verdicts.chunks(2)) {
-            let (Some(first), Some(second)) = (pictures.next(), pictures.next()) else { return };
-            let answers = [(first, fires[0]), (second, fires[1])];
-            let answers = answers.map(|(picture, fires)| EndAnswer { picture, fires });
-            view.arms.insert(self.evaluation.arms[number].id().to_owned(), answers);
+        let Some(pictures) = self.quality.pictures(&frames) else { return Ok(()) };
+        let mut answers = Vec::with_capacity(pictures.len());
+        for (place, picture) in pictures.into_iter().enumerate() {
+            let recall = recalls.get(place).into_iter();
+            let recalled: Vec<usize> = recall.flat_map(Recall::ids).map(|id| id.index()).collect();
+            let memories = &mut views[place / 2].memories;
+            let known = |frame: &&usize| !memories.contains_key(*frame);
+            let new: Vec<usize> = recalled.iter().filter(known).copied().collect();
+            let shown = self.quality.memories(asks[place].clip, &new)?;
+            memories.extend(new.into_iter().zip(shown));
+            answers.push(EndAnswer { picture, fires: verdicts[place], recalled });
         }
+        let mut answers = answers.into_iter();
+        for view in views {
+            let (Some(first), Some(second)) = (answers.next(), answers.next()) else { break };
+            view.arms.insert(self.evaluation.arms[number].id().to_owned(), [first, second]);
+        }
+        Ok(())
     }
 
     /// Whether an arm was right, and in both histories where the other one was asked before.
