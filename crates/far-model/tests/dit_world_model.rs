@@ -93,8 +93,7 @@ fn what_is_told_decides_where_nothing_else_does() {
     let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, 1, TOLD);
     for signals in [[1.0, 0.0], [0.0, 1.0]] {
         let query = PredictionQuery { signals: signals.to_vec(), ..query(0.0) };
-        let remembered =
-            Remembered { time: 1.0, pose: pose(1.0), latent: &latent(7), state: &[] };
+        let remembered = Remembered { time: 1.0, pose: pose(1.0), latent: &latent(7), state: &[] };
         batch.push(&query, &latent(5), [remembered]).unwrap();
     }
     let futures = [latent(20), latent(21)].concat();
