@@ -18,6 +18,7 @@ mod cache;
 mod contact_sheet;
 mod contrastive;
 mod coverage;
+mod crossing;
 mod dataset;
 mod dataset_writer;
 mod description;
@@ -35,6 +36,7 @@ mod frame_schema;
 mod index;
 mod inspection;
 mod mask;
+mod numeric_column;
 mod overlap;
 mod picture;
 mod png_file;
@@ -51,9 +53,10 @@ pub use audio::Audio;
 pub use cache::{CachedTensor, CachedTensors, Precision, TensorCache};
 pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
 pub use contrastive::{
-    ContrastiveConfig, ContrastiveExample, ContrastiveFrames, ContrastiveSampler,
+    ContrastiveConfig, ContrastiveExample, ContrastiveFrames, ContrastiveRule, ContrastiveSampler,
 };
 pub use coverage::Coverage;
+pub use crossing::last_crossing;
 pub use dataset::Dataset;
 pub use dataset_writer::DatasetWriter;
 pub use description::{
@@ -68,6 +71,7 @@ pub use example::{Anchor, ExampleQuery, Future, MemoryPool, TrainingExample};
 pub use frame::{AgentState, Change, ChangeKind, Frame, FrameImage, Phase, VisibleStates};
 pub use inspection::Inspection;
 pub use mask::Mask;
+pub use numeric_column::NumericColumn;
 pub use overlap::{OverlapRule, View};
 pub use picture::Picture;
 pub use pool::{evaluation_pool, training_pool};

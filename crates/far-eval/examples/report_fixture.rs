@@ -73,6 +73,7 @@ fn replay(episode: &Episode, seed: u64) -> Result<Replay, Box<dyn Error>> {
         decoded: truth.iter().map(|picture| mixed(picture, picture, 0.0, 6, None)).collect(),
         truth,
         memories: BTreeMap::new(),
+        sounds: BTreeMap::new(),
         arms: BTreeMap::new(),
     };
     for (index, (name, noise, cues)) in ARMS.iter().enumerate() {

@@ -6,9 +6,10 @@ use crate::frame_quality::{FrameQuality, FrameValues, Truth};
 use crate::prediction::Ask;
 use crate::recall_quality::PoolUtility;
 use crate::results::{RecalledFrame, Replay, ReplayStep};
+use crate::spectrogram::heard;
 use crate::utility::UtilityMeter;
 use crate::{EvaluationPlan, Result, Rollout};
-use far_data::Picture;
+use far_data::{Dataset, Picture};
 use far_memory::Recall;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +30,28 @@ impl Replay {
             truth: truths.iter().map(recorded).collect(),
             decoded: truths.iter().map(|truth| truth.decoded.clone()).collect(),
             memories: BTreeMap::new(),
+            sounds: BTreeMap::new(),
             arms: BTreeMap::new(),
         }
+    }
+
+    /// The frame that a step starts from: the first of the return is given.
+    pub fn present(&self, step: usize) -> usize {
+        step.checked_sub(1).map_or(self.boundary, |before| self.frames[before])
+    }
+
+    /// Adds what was heard at the present of each step and at every memory so far, if the dataset
+    /// has sound.
+    ///
+    /// # Errors
+    /// If the sound cannot be read.
+    pub(crate) fn hear(&mut self, dataset: &Dataset) -> Result<()> {
+        let presents = (0..self.frames.len()).map(|step| self.present(step));
+        let frames: BTreeSet<usize> = presents.chain(self.memories.keys().copied()).collect();
+        let frames: Vec<usize> = frames.into_iter().collect();
+        let pictures = heard(dataset, self.episode, &frames)?.unwrap_or_default();
+        self.sounds = frames.into_iter().zip(pictures).collect();
+        Ok(())
     }
 
     /// Adds an arm's rollout, except the control `tokenizer`, which [`Replay::decoded`] already is.

@@ -1,6 +1,6 @@
 //! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
 
-use crate::{CounterfactualView, Interval, Result};
+use crate::{BothEndsView, CounterfactualView, Interval, Result};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// | `psnr_closure`, `ssim_closure`, `lpips_closure` | of the last 5 % of the return, at least one frame |
 /// | `one_step_psnr` | of predictions from real frames |
 /// | `recall_quality` | 1 is the oracle, 0 is chance |
-/// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed |
+/// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed, with `_recalled` whether memories that show them were recalled |
 /// | `counterfactual` | share of pairs of histories that predictions tell apart |
 pub type ArmResults = BTreeMap<String, Interval>;
 
@@ -63,6 +63,8 @@ pub struct Shown {
     pub replays: Vec<Replay>,
     /// Pairs of the counterfactual probe.
     pub counterfactuals: Vec<CounterfactualView>,
+    /// Trajectories of the both-ends probe.
+    pub both_ends: Vec<BothEndsView>,
 }
 
 impl Shown {
@@ -76,6 +78,9 @@ impl Shown {
         }
         for pair in &self.counterfactuals {
             pair.write(run)?;
+        }
+        for trajectory in &self.both_ends {
+            trajectory.write(run)?;
         }
         Ok(())
     }
@@ -98,6 +103,9 @@ pub struct Replay {
     pub decoded: Vec<Picture>,
     /// Every memory frame that any arm recalled.
     pub memories: BTreeMap<usize, Picture>,
+    /// What was heard in the second before the present of each step and before each memory, by
+    /// frame: a spectrogram, left ear above, right ear below. Empty without sound.
+    pub sounds: BTreeMap<usize, Picture>,
     /// What each arm did; the control `tokenizer` is `decoded`.
     pub arms: BTreeMap<String, Vec<ReplayStep>>,
 }

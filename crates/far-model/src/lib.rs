@@ -1,8 +1,11 @@
 //! The networks of `far`.
 
+mod agent_detector;
 mod architecture;
+mod audio_feature;
 mod candidate;
 mod candidate_distillation;
+mod column_feature;
 mod context;
 mod context_state;
 mod convolution_stack;
@@ -34,6 +37,7 @@ mod query_vit;
 mod retriever_batch;
 mod retriever_health;
 mod shared_row;
+mod state_predictor;
 #[cfg(test)]
 mod testing;
 mod token_dit;
@@ -46,8 +50,11 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
+pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
+pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
+pub use column_feature::ColumnFeature;
 pub use context::{
     ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
     Remembered,
@@ -72,6 +79,7 @@ pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use retriever_batch::RetrieverBatch;
 pub use retriever_health::{PoolHealth, RetrieverHealth};
+pub use state_predictor::StatePredictorConfig;
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,

@@ -8,12 +8,12 @@ use crate::Result;
 use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
 use crate::cue_registry::CueRegistry;
-use crate::requirement::check_dataset;
+use crate::requirement::check_dataset_with;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE, LongLiveEncoder,
-    Tokenizer,
+    AgentDetector, ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE,
+    LongLiveEncoder, Tokenizer,
 };
 use far_tensor::Device;
 use rayon::prelude::*;
@@ -24,11 +24,12 @@ use std::sync::Arc;
 /// What is made before the first step, in the run's folder.
 pub(crate) fn is_artifact(name: &str) -> bool {
     let encoder = name.starts_with(ENCODER) && name.ends_with(TENSORS);
-    name == TOKENIZER || name == LONGLIVE || encoder
+    [TOKENIZER, LONGLIVE, DETECTOR].contains(&name) || encoder
 }
 
 const TOKENIZER: &str = "tokenizer.safetensors";
 const LONGLIVE: &str = "longlive.safetensors";
+const DETECTOR: &str = "detector.safetensors";
 /// Encoders are called by their cues: `encoder-audio.safetensors`.
 const ENCODER: &str = "encoder-";
 const TENSORS: &str = ".safetensors";
@@ -57,11 +58,12 @@ pub struct Workshop {
     scale: ConditionScale,
     device: Device,
     judged: Vec<u32>,
+    detector: Option<AgentDetector>,
 }
 
 impl Workshop {
     /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
-    /// model will run on `device`; everything that is made here runs on the CPU.
+    /// model will run on `device`, and what learns here learns there; what has learned runs on the CPU.
     ///
     /// # Errors
     /// If the dataset lacks something, a latent is not finite, or the disk refuses.
@@ -74,18 +76,19 @@ impl Workshop {
         Self::open_for(config, &[], folder, device, progress)
     }
 
-    /// The same for a run that was trained: only episodes that evaluations look at are read.
+    /// The same for a run that was trained, with these cues: only episodes that evaluations look
+    /// at are read.
     ///
     /// # Errors
     /// As [`Workshop::open`].
     pub fn open_to_judge(
         config: &TrainConfig,
+        cues: &CueRegistry,
         folder: &Path,
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        let cues = CueRegistry::of(config);
-        Self::open_episodes(config, &[], &cues, folder, device, Needed::Judged, progress)
+        Self::open_episodes(config, &[], cues, folder, device, Needed::Judged, progress)
     }
 
     /// The same with the encoders of other arms as well, so that they can be compared with the
@@ -100,7 +103,7 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_with(config, others, &CueRegistry::of(config), folder, device, progress)
+        Self::open_with(config, others, &CueRegistry::of(config)?, folder, device, progress)
     }
 
     /// The same with cues that are not built in.
@@ -128,7 +131,7 @@ impl Workshop {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data.folder)?);
-        check_dataset(config, &dataset)?;
+        check_dataset_with(config, cues, &dataset)?;
         let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
         let learned = dataset.select(rule, Split::Train)?;
         let judged = dataset.select(rule, config.evaluation.split)?;
@@ -136,11 +139,11 @@ impl Workshop {
         let arm = config.arm.arm()?;
         let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
         let encoders = NeededEncoders::of(&arms);
-        let description = dataset.description();
-        let features = encoders.cues.iter().map(|cue| cues.feature(cue, description));
+        let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();
-        let maker = Maker { config, folder, device: &cpu, dataset: &dataset, learned: &learned };
+        let cpu = &cpu;
+        let maker = Maker { config, folder, device, cpu, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer(progress)?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
@@ -152,13 +155,14 @@ impl Workshop {
             Needed::Judged => judged.clone(),
         };
         encode(&data, &all, "episodes encoded", progress)?;
+        let detector = maker.detector(&data, progress)?;
         let encoders = maker.encoders(&encoders, &data, progress)?;
         let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
         }
         let (config, device) = (config.clone(), device.clone());
-        Ok(Self { config, arm, data, scale, device, judged })
+        Ok(Self { config, arm, data, scale, device, judged, detector })
     }
 
     /// The configuration.
@@ -189,6 +193,11 @@ impl Workshop {
     /// The episodes that evaluations take clips from.
     pub fn judged_episodes(&self) -> &[u32] {
         &self.judged
+    }
+
+    /// What tells whether a generated frame shows the second agent; `None` where none is told of.
+    pub fn detector(&self) -> Option<&AgentDetector> {
+        self.detector.as_ref()
     }
 
     /// Numbers of a key of a cue, 0 without an encoder of it.
@@ -251,7 +260,10 @@ impl NeededEncoders {
 struct Maker<'a> {
     config: &'a TrainConfig,
     folder: &'a Path,
+    /// What tokenizers and encoders learn on.
     device: &'a Device,
+    /// What they run on once they have: beside the world model, which has the device.
+    cpu: &'a Device,
     dataset: &'a Dataset,
     learned: &'a [u32],
 }
@@ -266,14 +278,14 @@ impl Maker<'_> {
     fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
         let (path, exists) = self.artifact(TOKENIZER);
-        if exists && let Some(fitted) = settings.load(&path, self.device)? {
+        if exists && let Some(fitted) = settings.load(&path, self.cpu)? {
             return Ok(fitted);
         }
         let report = counter("updates of the tokenizer", settings.updates(), progress);
         let seed = self.config.training.seed;
         let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
         fitted.save(&path)?;
-        Ok(fitted)
+        Ok(settings.load(&path, self.cpu)?.unwrap_or(fitted))
     }
 
     fn encoders(
@@ -302,7 +314,7 @@ impl Maker<'_> {
         let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
         let given = encoder.path.clone().or(exists.then_some(own.clone()));
         if let Some(path) = given {
-            let encoder = KeyEncoder::load(&path, self.device)?;
+            let encoder = KeyEncoder::load(&path, self.cpu)?;
             encoder.check_input(&data.input_recipe(cue))?;
             return Ok(Arc::new(encoder));
         }
@@ -315,15 +327,40 @@ impl Maker<'_> {
             encoder.training(seed),
             self.device,
         )?;
+        if let Some(from) = &encoder.pretraining.from {
+            contrastive.begin_with(&KeyEncoder::load(from, self.cpu)?)?;
+        }
         let steps = encoder.pretraining.steps;
         let mut report = counter("updates of the encoder", steps, progress);
         while contrastive.done() < steps {
             contrastive.step()?;
             report();
         }
-        let encoder = contrastive.encoder()?;
-        encoder.save(&own)?;
-        Ok(Arc::new(encoder))
+        contrastive.encoder()?.save(&own)?;
+        Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
+    }
+
+    /// The detector of a second agent, where the world model is told of one.
+    fn detector(
+        &self,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Option<AgentDetector>> {
+        if !self.config.told.agent {
+            return Ok(None);
+        }
+        let (path, exists) = self.artifact(DETECTOR);
+        if exists {
+            let detector = AgentDetector::load(&path, self.cpu)?;
+            detector.check_input(&data.tokenizer().recipe())?;
+            return Ok(Some(detector));
+        }
+        let settings = self.config.detector;
+        let report = counter("updates of the detector", settings.steps, progress);
+        let seed = self.config.training.seed;
+        let detector = AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
+        detector.save(&path)?;
+        Ok(Some(AgentDetector::load(&path, self.cpu)?))
     }
 
     fn longlive(
@@ -333,7 +370,7 @@ impl Maker<'_> {
     ) -> Result<Arc<dyn CueEncoder>> {
         let (path, exists) = self.artifact(LONGLIVE);
         if exists {
-            return Ok(Arc::new(LongLiveEncoder::load(&path, self.device)?));
+            return Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?));
         }
         let settings = &self.config.longlive;
         let mut report = counter("updates of the autoencoder", settings.steps, progress);
@@ -341,7 +378,7 @@ impl Maker<'_> {
         let encoder =
             LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
         encoder.save(&path)?;
-        Ok(Arc::new(encoder))
+        Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?))
     }
 }
 

@@ -1,5 +1,7 @@
 //! One evaluation under way.
 
+mod ends;
+
 use super::{Evaluation, Progress};
 use crate::arm::{Choice, Control};
 use crate::cost::Cost;
@@ -7,13 +9,14 @@ use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::one_step::one_step_psnr;
 use crate::prediction::{Ask, Predictor};
-use crate::probe::{ChangedStates, CounterfactualPair};
+use crate::probe::{ChangedStates, CounterfactualPair, CueTrust};
 use crate::recall_quality::RecallJudgment;
 use crate::rollout::Rollout;
 use crate::tally::Tally;
 use crate::utility::UtilityMeter;
 use crate::{Replay, Result, Shown};
 use far_memory::Recall;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Clips that are judged together.
@@ -45,6 +48,9 @@ pub(super) struct Session<'a, 'p> {
     pub predictors: Vec<Predictor<'a>>,
     pub quality: FrameQuality<'a>,
     pub tally: Tally,
+    pub cue_trust: CueTrust,
+    /// Answers about both ends by arm and episode, for pairs of episodes.
+    pub answers: BTreeMap<(usize, u32), bool>,
     pub shown: Shown,
     pub pace: Pace<'p>,
 }
@@ -73,6 +79,13 @@ impl Session<'_, '_> {
         let mut recalls: Vec<Vec<Recall>> = recalled.collect::<Result<_>>()?;
         let judgments = self.judge(&asks, &recalls)?;
         for (place, range) in places.iter().enumerate() {
+            for (arm, recalls) in self.evaluation.arms.iter().zip(&recalls) {
+                for (ask, recall) in
+                    asks[range.clone()].iter().zip(recalls.iter().skip(range.start))
+                {
+                    self.cue_trust.note(arm.id(), place, ask.clip, ask.question, recall);
+                }
+            }
             self.tally_gains(group.first + place, &judgments, &recalls, range.clone());
         }
         let cost = Cost::new(plan);
@@ -170,11 +183,15 @@ impl Session<'_, '_> {
                 self.pace.advance(memories.map(|count| cost.rollout_frame(arm, count)).sum());
             })?;
             for (place, (clip, rollout)) in group.clips.iter().zip(&rollouts).enumerate() {
+                for (question, recall) in clip.steps(plan.steps).into_iter().zip(&rollout.recalls) {
+                    self.cue_trust.note(arm.id(), place, clip, question, recall);
+                }
                 let latents: Vec<&[f32]> = rollout.frames().collect();
                 let pictures = self.quality.pictures(&latents).unwrap_or_default();
                 let mut values = self.quality.compare(&pictures, &truths[place])?;
                 let (row, distance) = (group.first + place, self.quality.crop_distance());
-                changed[place].tally(&mut self.tally, arm.id(), row, &pictures, distance)?;
+                let shown = (&pictures[..], &rollout.recalls[..]);
+                changed[place].tally(&mut self.tally, arm.id(), row, shown, distance)?;
                 if let Some(replay) = replays.get_mut(place) {
                     replay.add(arm, clip, &self.quality, rollout, pictures, &values)?;
                 }
@@ -189,13 +206,14 @@ impl Session<'_, '_> {
         for (replay, clip) in replays.iter_mut().zip(&group.clips) {
             let passes = cost.utilities(clip.memory().len());
             replay.measure(clip, &meter, plan, || self.pace.advance(passes))?;
+            replay.hear(self.evaluation.dataset.dataset())?;
         }
         self.shown.replays.append(&mut replays);
         Ok(())
     }
 
     /// Asks every arm of the pairs of the counterfactual probe.
-    pub fn probe(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
+    pub fn compare_histories(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
         let Evaluation { plan, arms, dataset, .. } = *self.evaluation;
         let cost = Cost::new(plan);
         let metric = self.quality.crop_distance().metric("counterfactual");
@@ -225,5 +243,11 @@ impl Session<'_, '_> {
             self.shown.counterfactuals.append(&mut views);
         }
         Ok(())
+    }
+
+    /// How far cues were trusted in a group of clips.
+    pub fn trust(&mut self, group: &Group) {
+        let Self { evaluation, tally, cue_trust, .. } = self;
+        cue_trust.tally(evaluation.probes.sight, group.first, &group.clips, tally);
     }
 }

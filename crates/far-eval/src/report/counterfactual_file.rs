@@ -1,8 +1,8 @@
 //! Counterfactual pairs on disk: one JSON file each under `probes/`, pictures as base64 PNG.
 
 use super::picture_pack::PicturePack;
-use super::replay_file::{Pictures, StoredPicture, store_picture};
 use super::run_file;
+use super::stored_picture::{Pictures, StoredPicture};
 use crate::{CounterfactualAnswer, CounterfactualView, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,11 +45,8 @@ impl CounterfactualView {
     /// # Errors
     /// If the folder or the file cannot be written.
     pub fn write(&self, run: &Path) -> Result<PathBuf> {
-        let folder = run.join(FOLDER);
-        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        let path = folder.join(format!("{PREFIX}{:06}.json", self.episodes[0]));
-        run_file::write(&path, &self.to_json())?;
-        Ok(path)
+        let name = format!("{PREFIX}{:06}.json", self.episodes[0]);
+        run_file::write_into(&run.join(FOLDER), &name, &self.to_json())
     }
 
     /// All pairs of a run's folder, by the names of their files; none if there are none.
@@ -96,7 +93,7 @@ impl CounterfactualView {
                     (name.clone(), StoredAnswer { predictions, recalled, right })
                 })
                 .collect(),
-            pictures: pack.pictures().iter().map(|picture| store_picture(picture)).collect(),
+            pictures: StoredPicture::all(&pack),
         };
         serde_json::to_string(&stored).expect("a pair has only text keys")
     }
@@ -175,26 +172,8 @@ fn check(view: &CounterfactualView) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::fixture::counterfactual as view;
     use far_data::Picture;
-
-    fn view() -> CounterfactualView {
-        let picture = |shade: u8| Picture::filled(8, 6, [shade, 0, 9]);
-        let answer = CounterfactualAnswer {
-            predictions: [picture(3), picture(4)],
-            recalled: [vec![7, 2], vec![]],
-            right: [true, false],
-        };
-        CounterfactualView {
-            episodes: [8, 9],
-            current: 40,
-            goal: 45,
-            crop: [1, 0, 5, 4],
-            present: picture(0),
-            truths: [picture(1), picture(2)],
-            memories: [[(2, picture(5)), (7, picture(0))].into(), BTreeMap::new()],
-            arms: [("far-multi".to_owned(), answer)].into(),
-        }
-    }
 
     #[test]
     fn pairs_come_back_as_they_were() {

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 pub struct RetrieverSettings {
     /// World-model steps per retriever step, N_lazy. Paper: 20; dyn 7.
     pub interval: u64,
+    /// Steps from `start` on after each of which the retriever learns: until recall is good, the world
+    /// model learns to read from poor contexts.
+    pub eager: u64,
     /// Learning rate. Paper: 1e-4, which needs about twice the updates of 1e-3.
     pub learning_rate: f32,
     /// The gate's learning rate as a multiple of the retriever's: at 1 the gate hardly moves.
@@ -55,10 +58,19 @@ pub struct RetrieverSettings {
 impl RetrieverSettings {
     /// Retriever updates in a run of so many steps.
     ///
-    /// Step n (from 1) of the world model is followed by one when n > start and n is a multiple of
-    /// the interval.
+    /// Step n (from 1) of the world model is followed by one when [`RetrieverSettings::is_due`].
     pub fn updates(&self, steps: u64) -> u64 {
-        (steps / self.interval.max(1)).saturating_sub(self.start / self.interval.max(1))
+        let calm = self.start.saturating_add(self.eager);
+        let eager = calm.min(steps).saturating_sub(self.start);
+        let interval = self.interval.max(1);
+        eager + (steps / interval).saturating_sub(calm / interval)
+    }
+
+    /// Whether the retriever learns after step n (from 1) of the world model: n > start, and either
+    /// n ≤ start + eager or n is a multiple of the interval.
+    pub fn is_due(&self, number: u64) -> bool {
+        let eager = number <= self.start.saturating_add(self.eager);
+        number > self.start && (eager || number.is_multiple_of(self.interval))
     }
 
     /// What the retriever of a learned arm consists of, for keys of so many numbers and strides in
@@ -124,5 +136,22 @@ impl RetrieverSettings {
             return Err(Error::setting("retriever.anchored_only", reason));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::TrainConfig;
+
+    #[test]
+    fn as_many_updates_are_promised_as_steps_are_due() {
+        let base = TrainConfig::default().retriever;
+        for (start, eager, interval) in [(0, 0, 5), (7, 0, 3), (0, 10, 4), (5, 6, 3), (90, 20, 7)] {
+            let settings = super::RetrieverSettings { start, eager, interval, ..base.clone() };
+            for steps in [1, 5, 11, 60, 100] {
+                let due = (1..=steps).filter(|number| settings.is_due(*number)).count() as u64;
+                assert_eq!(settings.updates(steps), due, "{start} {eager} {interval} {steps}");
+            }
+        }
     }
 }

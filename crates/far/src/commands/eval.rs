@@ -4,8 +4,9 @@ use super::arm_table;
 use super::compute::ComputeArguments;
 use super::train::{explain, preparation};
 use crate::progress;
+use crate::world_sight::WorldSight;
 use clap::Args;
-use far_data::Picture;
+use far_data::{Dataset, Picture};
 use far_eval::{Progress, Results, summary};
 use far_model::Lpips;
 use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun};
@@ -114,7 +115,9 @@ pub fn evaluate(
     };
     let listener = Listener { stage: &mut preparation(), progress: &mut show };
     let distance = distance.as_ref().map(|distance| distance as &far_eval::Distance<'_>);
-    let found = evaluation.run(&compute.open()?, distance, listener);
+    let data = Dataset::open(&evaluation.runs[evaluation.judge].config.data.folder)?;
+    let sight = WorldSight::new(data.description().clone());
+    let found = evaluation.run(&compute.open()?, distance, Some(&sight), listener);
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }

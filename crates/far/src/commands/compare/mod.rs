@@ -17,7 +17,6 @@ use crate::interrupt;
 use clap::Args;
 use crew::{Crew, Job};
 use far_eval::Results;
-use far_tensor::Device;
 use far_train::{
     Contender, Existing, RunEvaluation, RunFolder, SavedRun, Session, TrainConfig, Workshop,
 };
@@ -195,8 +194,8 @@ impl<'a> Comparison<'a> {
         drop(RunFolder::open(&judge.folder, &judge.config, existing, session)?);
         let arms = self.entries.iter().map(|entry| entry.config.arm.arm());
         let arms = arms.collect::<far_train::Result<Vec<_>>>()?;
-        let (cpu, mut progress) = (Device::cpu(), preparation());
-        Workshop::open_for(&judge.config, &arms, &judge.folder, &cpu, &mut progress)?;
+        let (device, mut progress) = (judge.config.compute.open()?, preparation());
+        Workshop::open_for(&judge.config, &arms, &judge.folder, &device, &mut progress)?;
         Ok(())
     }
 
