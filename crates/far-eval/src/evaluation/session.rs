@@ -188,7 +188,8 @@ impl Session<'_, '_> {
                 let pictures = self.quality.pictures(&latents).unwrap_or_default();
                 let mut values = self.quality.compare(&pictures, &truths[place])?;
                 let (row, distance) = (group.first + place, self.quality.crop_distance());
-                changed[place].tally(&mut self.tally, arm.id(), row, &pictures, distance)?;
+                let shown = (&pictures[..], &rollout.recalls[..]);
+                changed[place].tally(&mut self.tally, arm.id(), row, shown, distance)?;
                 if let Some(replay) = replays.get_mut(place) {
                     replay.add(arm, clip, &self.quality, rollout, pictures, &values)?;
                 }
