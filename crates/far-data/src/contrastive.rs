@@ -2,12 +2,17 @@
 
 use far_memory::{Pose, wrap_angle};
 use rand::seq::index::sample;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::stream::stream;
 use crate::{
-    DataError, Dataset, ExampleQuery, Result, SamplingConfig, Split, SplitRule, TrainingSampler,
+    DataError, Dataset, Episode, ExampleQuery, Result, SamplingConfig, Split, SplitRule,
+    TrainingExample, TrainingSampler, last_crossing,
 };
+
+/// Episodes drawn in the place of one without a crossing before giving up.
+const ATTEMPTS: u32 = 64;
 
 /// Which frames an episode's positives and negatives are drawn from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +24,17 @@ pub enum ContrastiveFrames {
     Episode,
     /// Explore frames: what can be recalled. Where none is near the goal, the nearest stands in.
     Memory,
+}
+
+/// What makes a frame a positive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContrastiveRule {
+    /// It was taken near the goal.
+    #[default]
+    Place,
+    /// It shows the second agent in its last crossing before the present. Paper: dyn.
+    Agent,
 }
 
 /// How pretraining examples are drawn.
@@ -37,6 +53,8 @@ pub struct ContrastiveConfig {
     pub horizon: u32,
     /// Which frames positives and negatives are drawn from.
     pub frames: ContrastiveFrames,
+    /// What makes a frame a positive.
+    pub rule: ContrastiveRule,
     /// Most positives per query (8).
     pub positives: u32,
     /// Most negatives per query (24).
@@ -57,6 +75,7 @@ impl Default for ContrastiveConfig {
             batch: 64,
             horizon: 128,
             frames: ContrastiveFrames::default(),
+            rule: ContrastiveRule::default(),
             positives: 8,
             negatives: 24,
             radius: 1.0,
@@ -86,7 +105,8 @@ impl ContrastiveConfig {
 pub struct ContrastiveExample {
     /// The present and the goal.
     pub query: ExampleQuery,
-    /// Frames near the goal other than the current one, ascending, at least one.
+    /// Frames near the goal other than the current one, or of the agent's last crossing, ascending,
+    /// at least one.
     pub positives: Vec<u32>,
     /// Other frames of the same episode, ascending: an encoder that only tells episodes apart
     /// gains nothing.
@@ -124,7 +144,10 @@ impl<'a> ContrastiveSampler<'a> {
 
     /// All examples of a step, in order.
     pub fn batch(&self, step: u64) -> Result<Vec<ContrastiveExample>> {
-        let examples = self.queries.batch(step)?;
+        let examples = match self.config.rule {
+            ContrastiveRule::Place => self.queries.batch(step)?,
+            ContrastiveRule::Agent => self.crossed(step)?,
+        };
         let drawn = examples.into_iter().enumerate().map(|(number, example)| {
             let episode = self.dataset.episode(example.query.episode)?;
             let (query, memory) = (example.query, example.memory.frames);
@@ -132,17 +155,13 @@ impl<'a> ContrastiveSampler<'a> {
                 ContrastiveFrames::Episode => (0..episode.len() as u32).collect(),
                 ContrastiveFrames::Memory => memory,
             };
-            let pose = |frame: u32| &episode.poses()[frame as usize];
-            let (mut near, far): (Vec<u32>, Vec<u32>) = frames
-                .iter()
-                .partition(|&&frame| self.config.is_positive(pose(frame), &query.goal));
-            // What is seen now tells nothing of what an action leads to.
-            near.retain(|frame| *frame != query.current);
-            if near.is_empty() {
-                // Memory holds nothing near the goal: the nearest there is must do.
-                let distance = |frame: &u32| pose(*frame).distance(&query.goal);
-                near.extend(frames.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
-            }
+            let (near, far) = match self.config.rule {
+                ContrastiveRule::Place => self.by_place(&episode, &query, &frames),
+                ContrastiveRule::Agent => {
+                    let shown = shown(&episode, &query);
+                    frames.iter().partition(|&&frame| shown.contains(&(frame as usize)))
+                }
+            };
             let choose = |frames: &[u32], most: u32, purpose| {
                 let mut random = stream(self.config.seed, purpose, step, number as u64);
                 let amount = frames.len().min(most as usize);
@@ -158,4 +177,48 @@ impl<'a> ContrastiveSampler<'a> {
         });
         drawn.collect()
     }
+
+    /// Frames near the goal and the others.
+    fn by_place(
+        &self,
+        episode: &Episode,
+        query: &ExampleQuery,
+        frames: &[u32],
+    ) -> (Vec<u32>, Vec<u32>) {
+        let pose = |frame: u32| &episode.poses()[frame as usize];
+        let (mut near, far): (Vec<u32>, Vec<u32>) =
+            frames.iter().partition(|&&frame| self.config.is_positive(pose(frame), &query.goal));
+        // What is seen now tells nothing of what an action leads to.
+        near.retain(|frame| *frame != query.current);
+        if near.is_empty() {
+            // Memory holds nothing near the goal: the nearest there is must do.
+            let distance = |frame: &u32| pose(*frame).distance(&query.goal);
+            near.extend(frames.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
+        }
+        (near, far)
+    }
+
+    /// The examples of a step whose episodes show a crossing; one that does not is drawn again.
+    fn crossed(&self, step: u64) -> Result<Vec<TrainingExample>> {
+        let batch = self.config.batch;
+        let draw = |number: u32| {
+            for attempt in 0..ATTEMPTS {
+                let place = number + attempt * batch;
+                for example in self.queries.observation(step, place)? {
+                    let episode = self.dataset.episode(example.query.episode)?;
+                    if !shown(&episode, &example.query).is_empty() {
+                        return Ok(example);
+                    }
+                }
+            }
+            let reason = format!("{ATTEMPTS} episodes drawn at random show no second agent");
+            Err(DataError::Setting { setting: "rule", reason })
+        };
+        (0..batch).into_par_iter().map(draw).collect()
+    }
+}
+
+/// The frames that show the second agent's last crossing before the present and can be remembered.
+fn shown(episode: &Episode, query: &ExampleQuery) -> Vec<usize> {
+    last_crossing(episode, episode.boundary().min(query.current as usize))
 }

@@ -18,6 +18,7 @@ mod cache;
 mod contact_sheet;
 mod contrastive;
 mod coverage;
+mod crossing;
 mod dataset;
 mod dataset_writer;
 mod description;
@@ -52,9 +53,10 @@ pub use audio::Audio;
 pub use cache::{CachedTensor, CachedTensors, Precision, TensorCache};
 pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
 pub use contrastive::{
-    ContrastiveConfig, ContrastiveExample, ContrastiveFrames, ContrastiveSampler,
+    ContrastiveConfig, ContrastiveExample, ContrastiveFrames, ContrastiveRule, ContrastiveSampler,
 };
 pub use coverage::Coverage;
+pub use crossing::last_crossing;
 pub use dataset::Dataset;
 pub use dataset_writer::DatasetWriter;
 pub use description::{

@@ -202,3 +202,60 @@ fn contrastive_positives_are_near_the_goal_and_negatives_are_not() {
         assert!(drawn == FRAMES || drawn == FRAMES - 1);
     }
 }
+
+/// Two episodes of 60 explore and 20 return frames; `seen` says in which the second agent is in view.
+fn watched(folder: &std::path::Path, seen: impl Fn(u32, usize) -> bool) -> Dataset {
+    let mut description = DatasetDescription::new("corridor", 10.0, [4, 4], [90.0, 90.0]);
+    description.images = ImageEncoding::None;
+    description.signals.push(Signal::Agent);
+    let writer = DatasetWriter::create(folder, description).expect("a new folder");
+    for id in 0..2 {
+        let facts = EpisodeFacts::new("hall", Split::Train, 0);
+        let mut episode = writer.episode(id, facts).expect("a new episode");
+        for index in 0..80 {
+            let phase = if index < 60 { Phase::Explore } else { Phase::Return };
+            let pose = far_memory::Pose::from_yaw_pitch([index as f32, 0.0, 1.5], 0.0, 0.0);
+            let mut frame = Frame::new(index as f64 / 10.0, pose, phase, FrameImage::Absent);
+            if seen(id, index) {
+                frame.agent = AgentState { visible: true, position: [0.0, 2.0] };
+                frame.silhouette = Some(Mask::from_fn(4, 4, |x, _| x == 0));
+            }
+            episode.push(frame).expect("a frame");
+        }
+        episode.finish().expect("whole");
+    }
+    writer.finish().expect("an index");
+    Dataset::open(folder).expect("opens")
+}
+
+#[test]
+fn with_the_agent_rule_positives_show_its_last_crossing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [crossed, empty] = ["crossed", "empty"].map(|name| folder.path().join(name));
+    // Episode 0 has two crossings and a reveal, episode 1 shows nobody.
+    let dataset =
+        watched(&crossed, |id, frame| id == 0 && matches!(frame, 10..14 | 40..46 | 75..80));
+    let config = ContrastiveConfig {
+        batch: 12,
+        horizon: 10,
+        frames: ContrastiveFrames::Memory,
+        rule: ContrastiveRule::Agent,
+        positives: 4,
+        negatives: 100,
+        ..Default::default()
+    };
+    let sampler = ContrastiveSampler::new(&dataset, config.clone()).expect("settings fit");
+    for example in (0..4).flat_map(|step| sampler.batch(step).expect("drawn")) {
+        assert_eq!(example.query.episode, 0, "nobody can be found where nobody is");
+        assert_eq!(example.positives.len(), 4);
+        assert!(example.positives.iter().all(|frame| (40..46).contains(frame)));
+        let negatives: Vec<u32> = (0..60).filter(|frame| !(40..46).contains(frame)).collect();
+        assert_eq!(example.negatives, negatives, "earlier crossings among them");
+    }
+    let again = ContrastiveSampler::new(&dataset, config.clone()).expect("settings fit");
+    assert_eq!(again.batch(3).expect("drawn"), sampler.batch(3).expect("drawn"));
+    let nobody = watched(&empty, |_, _| false);
+    let nobody = ContrastiveSampler::new(&nobody, config).expect("settings fit");
+    let message = nobody.batch(0).expect_err("nobody").to_string();
+    assert!(message.contains("show no second agent"), "{message}");
+}

@@ -10,7 +10,7 @@
 //! ```
 
 use far_data::{Dataset, Episode, Picture};
-use far_eval::{Curve, Interval, RecalledFrame, Replay, ReplayStep, Results};
+use far_eval::{Curve, Interval, Kept, RecalledFrame, Replay, ReplayStep, Results};
 use far_tensor::Random;
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -9,13 +9,13 @@ use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
-use crate::probe::{CounterfactualPair, CueTrust, Sight};
+use crate::probe::{CounterfactualPair, CueTrust, Probes};
 use crate::tally::{Draws, Tally};
 use crate::{Error, EvaluationPlan, Result, Results, Shown};
 use far_data::EvaluationClip;
 use far_model::{EncodedDataset, WorldModel};
 use session::{Group, Pace, Session};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far an evaluation is, in forward passes of a world model (see [`Cost`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub struct Evaluation<'a> {
     pub plan: &'a EvaluationPlan,
     /// LPIPS, if its weights are at hand.
     pub lpips: Option<&'a Distance<'a>>,
-    /// Where walls stand, if anybody knows.
-    pub sight: Option<&'a dyn Sight>,
+    /// What probes need besides.
+    pub probes: Probes<'a>,
     /// What the world models run on, for the results.
     pub device: &'a str,
 }
@@ -68,6 +68,7 @@ impl Evaluation<'_> {
             tally: Tally::new(self.arms.iter().map(Arm::id), clips.len().max(pairs.len()))
                 .with_tiers(self.tiers(&clips)?),
             cue_trust: CueTrust::default(),
+            answers: BTreeMap::new(),
             shown: Shown::default(),
             pace: Pace {
                 state: Progress { done: 0, total: self.total(&clips, &pairs)? },
@@ -82,9 +83,10 @@ impl Evaluation<'_> {
             if self.plan.steps != Some(0) {
                 session.roll(&group)?;
             }
-            session.weigh(&group);
+            session.trust(&group);
+            session.look_at_ends(&group)?;
         }
-        session.probe(&pairs)?;
+        session.compare_histories(&pairs)?;
         let Session { tally, shown, .. } = session;
         Ok((self.results(clips.len(), &tally), shown))
     }
@@ -117,12 +119,6 @@ impl Evaluation<'_> {
         Ok((0..kept).map(|place| ids[place * ids.len() / kept]).collect())
     }
 
-    /// How far the return of each clip leads, as the dataset sorts them.
-    fn tiers(&self, clips: &[u32]) -> Result<Vec<Option<u32>>> {
-        let dataset = self.dataset.dataset();
-        clips.iter().map(|id| Ok(dataset.summary(*id)?.facts.tier)).collect()
-    }
-
     /// Pairs of episodes that the counterfactual probe asks of, where frames are generated at all.
     fn pairs(&self) -> Result<Vec<[u32; 2]>> {
         if self.plan.steps == Some(0) {
@@ -130,6 +126,12 @@ impl Evaluation<'_> {
         }
         let most = self.plan.clips.unwrap_or(usize::MAX);
         CounterfactualPair::find(self.dataset.dataset(), self.episodes, most)
+    }
+
+    /// How far the return of each clip leads, as the dataset sorts them.
+    fn tiers(&self, clips: &[u32]) -> Result<Vec<Option<u32>>> {
+        let dataset = self.dataset.dataset();
+        clips.iter().map(|id| Ok(dataset.summary(*id)?.facts.tier)).collect()
     }
 
     fn total(&self, episodes: &[u32], pairs: &[[u32; 2]]) -> Result<u64> {

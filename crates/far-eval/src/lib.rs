@@ -34,6 +34,7 @@ mod report;
 mod results;
 mod rollout;
 mod spectrogram;
+mod state_thread;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -48,12 +49,13 @@ pub use evaluation::{Evaluation, Progress};
 pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
 pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
-pub use prediction::{Ask, Predictor};
+pub use prediction::{Ask, Imagined, Predictor};
+pub use probe::Probes;
 pub use probe::Sight;
 pub use probe::{BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
-    Better, Cell, Headline, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
+    Better, Cell, Headline, Kept, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
     Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};

@@ -84,7 +84,7 @@ impl EvaluationPlan {
 }
 
 /// How the utility of memories is measured at evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UtilityConfig {
     /// Perturbations S of the future, from as many equal parts of `timesteps` (paper: 4).
@@ -98,11 +98,20 @@ pub struct UtilityConfig {
     pub chunk: usize,
     /// Memories measured together: decides memory and speed, not what is asked.
     pub batch: usize,
+    /// How much of a model's auxiliary loss counts beside the mean squared error, as in training.
+    pub auxiliary: f32,
 }
 
 impl Default for UtilityConfig {
     fn default() -> Self {
-        Self { draws: 4, timesteps: [0, 1000], candidates: 60, chunk: 10, batch: 64 }
+        Self {
+            draws: 4,
+            timesteps: [0, 1000],
+            candidates: 60,
+            chunk: 10,
+            batch: 64,
+            auxiliary: 1.0,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::encoded_clip::{EncodedClip, Question};
 use crate::utility::UtilityMeter;
 use crate::{Error, EvaluationPlan, Result};
 use far_memory::{Recall, RecallPolicy, RecallQuery, Scratch};
-use far_model::{CueEncoder, Present, WorldModel, embed_queries};
+use far_model::{CueEncoder, PredictionQuery, Present, WorldModel, embed_queries};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -20,6 +20,21 @@ pub struct Ask<'a> {
     pub question: Question,
     /// The latent of the present.
     pub latent: &'a [f32],
+}
+
+impl<'a> Ask<'a> {
+    /// The second agent in the present as it was recorded; empty when none is told of.
+    pub fn recorded_state(&self) -> &'a [f32] {
+        self.clip.episode().state(self.question.current)
+    }
+}
+
+/// Frames that were generated.
+pub struct Imagined {
+    /// Their latents, one after another.
+    pub latents: Vec<f32>,
+    /// What was predicted of a second agent in each, one after another; empty when none is told of.
+    pub states: Vec<f32>,
 }
 
 /// Recalls and generates for one arm.
@@ -124,55 +139,62 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// If the world model refuses a context or generates something that is not a number.
     pub fn generate(&self, asks: &[Ask<'_>], recalls: &[Recall]) -> Result<Vec<f32>> {
-        self.generate_from(asks, recalls, &self.noise(asks))
+        let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
+        let noise = self.noise(asks, |ask| ask.question.goal);
+        Ok(self.imagine(asks, recalls, &states, &noise)?.latents)
     }
 
-    /// The noise that each future is made from, one after another.
-    pub fn noise(&self, asks: &[Ask<'_>]) -> Vec<f32> {
+    /// The noise that each future is made from, one after another: that of the frame which `noise_of`
+    /// names. Questions of a clip with the same present and the same such frame meet the same noise.
+    pub fn noise(&self, asks: &[Ask<'_>], noise_of: impl Fn(&Ask<'_>) -> usize) -> Vec<f32> {
         let elements = self.model.shape().elements();
         let mut noise = vec![0.0; asks.len() * elements];
         for (ask, noise) in asks.iter().zip(noise.chunks_mut(elements)) {
-            let Question { current, goal } = ask.question;
-            let purpose = format!("noise from frame {current}");
-            ask.clip.stream(self.plan.seed, &purpose, goal).fill_normal(noise);
+            let purpose = format!("noise from frame {}", ask.question.current);
+            ask.clip.stream(self.plan.seed, &purpose, noise_of(ask)).fill_normal(noise);
         }
         noise
     }
 
-    /// As [`Predictor::generate`] from this noise.
+    /// As [`Predictor::generate`] from this noise, with what is believed of a second agent in each
+    /// present.
     ///
     /// # Errors
     /// As [`Predictor::generate`].
-    pub fn generate_from(
+    pub fn imagine(
         &self,
         asks: &[Ask<'_>],
         recalls: &[Recall],
+        states: &[Vec<f32>],
         noise: &[f32],
-    ) -> Result<Vec<f32>> {
+    ) -> Result<Imagined> {
         let pairs = || asks.iter().zip(recalls);
+        let seen = |latents| Imagined { latents, states: Vec::new() };
         match self.arm.choice() {
-            Choice::Control(Control::Copy) => Ok(gather(pairs().map(|(ask, recall)| {
+            Choice::Control(Control::Copy) => Ok(seen(gather(pairs().map(|(ask, recall)| {
                 let first = recall.ids().next();
                 first.map_or(ask.latent, |id| ask.clip.episode().latent(id.index()))
-            }))),
+            })))),
             Choice::Control(Control::Tokenizer) => {
                 let goals = asks.iter();
-                Ok(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal))))
+                Ok(seen(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal)))))
             }
             _ => {
-                let mut contexts = self.model.batch(self.plan.slots);
-                for (ask, recall) in pairs() {
+                let frames = asks.first().map_or(1, |ask| ask.clip.episode().frames_per_memory());
+                let mut contexts = self.model.batch(self.plan.slots * frames);
+                for ((ask, recall), state) in pairs().zip(states) {
                     let (episode, Question { current, goal }) = (ask.clip.episode(), ask.question);
-                    let memories = recall.ids().map(|id| episode.remembered(id.index()));
-                    contexts.push(
-                        &episode.prediction_query(current, goal),
-                        ask.latent,
-                        memories,
-                    )?;
+                    let shown = episode.shown(recall.ids().map(|id| id.index()));
+                    let query = PredictionQuery {
+                        state: state.clone(),
+                        ..episode.prediction_query(current, goal)
+                    };
+                    contexts.push(&query, ask.latent, shown)?;
                 }
-                let futures = self.model.sample(&contexts, noise, &self.plan.sampler)?;
-                self.check(asks, &futures)?;
-                Ok(futures)
+                let latents = self.model.sample(&contexts, noise, &self.plan.sampler)?;
+                self.check(asks, &latents)?;
+                let states = self.model.predicted_states(&contexts)?.unwrap_or_default();
+                Ok(Imagined { latents, states })
             }
         }
     }

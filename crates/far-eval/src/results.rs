@@ -1,6 +1,6 @@
 //! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
 
-use crate::{BothEndsView, CounterfactualView, Interval, Result};
+use crate::{BothEndsView, CounterfactualView, Interval, Kept, Result};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,11 +2,13 @@
 //!
 //! The first frame of the return is given. Every step asks for the next frame at the stride, recalls
 //! anew with a query made from the generated present, re-centers all poses, and puts what was
-//! generated in the place of the present alone: the memory stays real and fixed.
+//! generated in the place of the present alone: the memory stays real and fixed. What was predicted of a
+//! second agent goes the same way, so that later steps know where it was a little earlier.
 
 use crate::Result;
 use crate::encoded_clip::EncodedClip;
 use crate::prediction::{Ask, Predictor};
+use crate::state_thread::StateThread;
 use far_memory::Recall;
 
 /// The return of one clip as one arm generated it.
@@ -40,6 +42,7 @@ impl Rollout {
         let ways: Vec<_> = clips.iter().map(|clip| clip.steps(most)).collect();
         let mut present: Vec<Vec<f32>> =
             clips.iter().map(|clip| clip.episode().latent(clip.frames()[0]).to_vec()).collect();
+        let mut threads: Vec<StateThread<'_>> = clips.iter().map(StateThread::new).collect();
         for step in 0..ways.iter().map(Vec::len).max().unwrap_or(0) {
             let active: Vec<usize> =
                 (0..clips.len()).filter(|clip| step < ways[*clip].len()).collect();
@@ -52,10 +55,22 @@ impl Rollout {
                 })
                 .collect();
             let recalls = predictor.recall(&asks)?;
-            let generated = predictor.generate(&asks, &recalls)?;
-            let elements = generated.len() / active.len();
+            let states: Vec<Vec<f32>> = asks
+                .iter()
+                .zip(&active)
+                .map(|(ask, &clip)| threads[clip].state(ask.question.current))
+                .collect();
+            let noise = predictor.noise(&asks, |ask| ask.question.goal);
+            let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
+            let numbers = imagined.states.len() / active.len();
+            if numbers > 0 {
+                let predicted = active.iter().zip(imagined.states.chunks(numbers));
+                predicted
+                    .for_each(|(&clip, state)| threads[clip].push(ways[clip][step].goal, state));
+            }
+            let elements = imagined.latents.len() / active.len();
             for ((&clip, recall), latent) in
-                active.iter().zip(recalls).zip(generated.chunks(elements))
+                active.iter().zip(recalls).zip(imagined.latents.chunks(elements))
             {
                 present[clip].copy_from_slice(latent);
                 rollouts[clip].latents.extend_from_slice(latent);

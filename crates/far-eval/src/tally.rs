@@ -59,6 +59,13 @@ impl Tally {
         self.divide(metric, clip, of);
     }
 
+    /// What was set of a metric in a clip, and what it is divided by.
+    #[cfg(test)]
+    pub fn sums(&self, arm: &str, metric: &str, clip: usize) -> (f64, f64) {
+        let value = self.values[arm][metric][clip].expect("a value");
+        (value, self.divisors[metric][clip])
+    }
+
     fn divide(&mut self, metric: &str, clip: usize, by: f64) {
         let divisors = self.divisors.entry(metric.to_owned());
         divisors.or_insert_with(|| vec![0.0; self.clips])[clip] = by;

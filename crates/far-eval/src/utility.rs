@@ -41,7 +41,8 @@ impl<'a> UtilityMeter<'a> {
     /// U of each candidate frame: −(1/S) Σ_s ‖f − y‖² over the E elements of the true future, with
     /// the candidate as the only memory of the context. In nats, by the printed formula with weight
     /// 1; only differences mean something. All candidates of a question meet the same
-    /// perturbations, which come from the clip and the question alone.
+    /// perturbations, which come from the clip and the question alone. What else the model is taught,
+    /// such as a second agent's state, counts by the plan's weight, as in training.
     ///
     /// # Errors
     /// If the world model refuses a context or a loss is not finite.
@@ -58,7 +59,10 @@ impl<'a> UtilityMeter<'a> {
         let perturbations = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
         // The printed formula, whatever scale training credits memories by.
         let estimator = UtilityEstimator {
-            config: far_model::UtilityConfig::default(),
+            config: far_model::UtilityConfig {
+                auxiliary: config.auxiliary,
+                ..far_model::UtilityConfig::default()
+            },
             schedule: self.model.schedule(),
             prediction: self.model.prediction(),
             elements,
@@ -67,11 +71,13 @@ impl<'a> UtilityMeter<'a> {
         let query = episode.training_query(question.current, question.goal);
         let mut utilities = Vec::with_capacity(candidates.len());
         for part in candidates.chunks(config.batch.max(1)) {
-            let mut contexts = self.model.batch(1);
+            let mut contexts = self.model.batch(episode.frames_per_memory());
             for frame in part {
-                contexts.push(&query, ask.latent, [episode.remembered(*frame)])?;
+                contexts.push(&query, ask.latent, episode.shown([*frame]))?;
             }
             let losses = self.model.losses(&contexts, future, &perturbations, None)?;
+            let auxiliary = self.model.auxiliary_losses(&contexts)?;
+            let losses = estimator.with_auxiliary(&losses, auxiliary.as_deref())?;
             utilities.extend(estimator.utilities(&losses, &perturbations.timesteps)?);
         }
         Ok(utilities)

@@ -7,11 +7,26 @@ use serde_json::Value;
 /// The note of a setting: JSON on one line.
 pub(crate) fn architecture(setting: &DitSetting) -> String {
     let DitSetting { config, shape, told: ContextTold { signals, states }, scale } = setting;
-    let [config, shape, scale] =
-        [serde_json::to_string(config), serde_json::to_string(shape), serde_json::to_string(scale)]
-            .map(|text| text.expect("settings are plain data"));
-    let told = format!("\"signals\":{signals},\"states\":{states}");
-    format!("{{\"config\":{config},\"shape\":{shape},\"scale\":{scale},{told}}}")
+    let value = |value: serde_json::Result<Value>| value.expect("settings are plain data");
+    let mut config = value(serde_json::to_value(config));
+    if *states == 0
+        && let Value::Object(settings) = &mut config
+    {
+        // Without states there is no predictor; its settings decide nothing.
+        settings.remove("state_predictor");
+    }
+    let [shape, scale] = [serde_json::to_value(shape), serde_json::to_value(scale)].map(value);
+    let (signals, states) = (*signals, *states);
+    serde_json::json!({
+        "config": config, "shape": shape, "scale": scale, "signals": signals, "states": states,
+    })
+    .to_string()
+}
+
+/// Whether two notes say the same, in whatever order.
+pub(crate) fn is_same(found: &str, own: &str) -> bool {
+    let parsed = |note: &str| serde_json::from_str::<Value>(note).ok();
+    parsed(found).is_some_and(|found| Some(found) == parsed(own))
 }
 
 /// The first thing in which the note of a checkpoint differs from that of the model, in words.

@@ -137,6 +137,13 @@ pub struct ContextTold {
     pub states: usize,
 }
 
+impl ContextTold {
+    /// Where the state of a context frame lies among all.
+    fn state(&self, frame: usize) -> std::ops::Range<usize> {
+        frame * self.states..(frame + 1) * self.states
+    }
+}
+
 impl ContextBatch {
     /// No prediction yet.
     pub fn new(shape: LatentShape, scale: ConditionScale, slots: usize, told: ContextTold) -> Self {
@@ -219,18 +226,30 @@ impl ContextBatch {
         });
     }
 
-    /// Latent and condition of a context frame, counted over all predictions: [B, 1 + K].
-    pub(crate) fn frame(&self, frame: usize) -> (&[f32], &FrameCondition) {
+    /// Latent, condition and state of a context frame, counted over all predictions: [B, 1 + K].
+    pub(crate) fn frame(&self, frame: usize) -> (&[f32], &FrameCondition, &[f32]) {
         let (elements, frames) = (self.shape.elements(), 1 + self.slots);
         let condition = frame / frames * (frames + 1) + 1 + frame % frames;
-        (&self.latents[frame * elements..(frame + 1) * elements], &self.conditions[condition])
+        let latent = &self.latents[frame * elements..(frame + 1) * elements];
+        (latent, &self.conditions[condition], &self.states[self.told.state(frame)])
     }
 
-    /// What a target is told: its condition, the time to it and further signals.
-    pub(crate) fn goal(&self, example: usize) -> (&FrameCondition, f32, &[f32]) {
-        let count = self.told.signals;
-        let signals = &self.signal_values[example * count..(example + 1) * count];
-        (&self.conditions[example * (2 + self.slots)], self.strides[example], signals)
+    /// What a target is told: its condition, the time to it, further signals, and the state there.
+    pub(crate) fn goal(&self, example: usize) -> (&FrameCondition, f32, &[f32], &[f32]) {
+        let ContextTold { signals, states } = self.told;
+        let signals = &self.signal_values[example * signals..(example + 1) * signals];
+        let state = &self.goal_states[example * (states / 2)..(example + 1) * (states / 2)];
+        (&self.conditions[example * (2 + self.slots)], self.strides[example], signals, state)
+    }
+
+    /// The same with all states at the goals given, [B, states / 2].
+    pub(crate) fn with_goal_states(&self, goal_states: Vec<f32>) -> Self {
+        Self { goal_states, ..self.clone() }
+    }
+
+    /// How many numbers there are beyond latents, poses and times.
+    pub fn told(&self) -> ContextTold {
+        self.told
     }
 
     /// Predictions B.

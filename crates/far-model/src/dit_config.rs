@@ -1,6 +1,7 @@
 //! The settings of the world model's network.
 
 use crate::Error;
+use crate::state_predictor::StatePredictorConfig;
 use far_tensor::Prediction;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,8 @@ pub struct DitConfig {
     pub goal_relative: bool,
     /// Whether queries and keys are normalized per head, as in VGGT.
     pub query_key_norm: bool,
+    /// The predictor of a second agent's state; only where one is told of.
+    pub state_predictor: StatePredictorConfig,
 }
 
 impl Default for DitConfig {
@@ -73,6 +76,7 @@ impl Default for DitConfig {
             bound_weight: 1.0,
             goal_relative: true,
             query_key_norm: true,
+            state_predictor: StatePredictorConfig::default(),
         }
     }
 }
@@ -97,6 +101,6 @@ impl DitConfig {
         if !(self.bound_weight >= 0.0 && self.bound_weight.is_finite()) {
             return wrong("world_model.bound_weight", "it must be zero or more");
         }
-        Ok(())
+        self.state_predictor.check()
     }
 }

@@ -4,9 +4,13 @@ use crate::dit_network::DitNetwork;
 use crate::dit_world_model::DitSetting;
 use crate::noisy_target::NoisyTargets;
 use crate::shared_row::Places;
+use crate::state_predictor::decided;
 use crate::{ContextBatch, DdimConfig, DdimStep, Error, Perturbations, Result};
-use far_tensor::{Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Tape, Tensor};
+use far_tensor::{
+    Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,
+};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Noisy frames that pass the network together when nothing is learned, on a device that works on
@@ -78,8 +82,26 @@ impl DitDiffusion {
         Ok(())
     }
 
-    /// The training loss of some predictions.
+    /// The training loss of some predictions: that of the frame and, where one is told of, that of
+    /// the second agent's state.
     pub(crate) fn loss(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        batch: &TrainingBatch<'_>,
+        range: Range<usize>,
+    ) -> far_tensor::Result<Tensor> {
+        let frame = self.frame_loss(tape, parameters, batch, range.clone())?;
+        match &self.network.predictor {
+            None => Ok(frame),
+            Some(predictor) => {
+                let state = predictor.loss(tape, parameters, batch.contexts, range)?;
+                tape.add(&frame, &state)
+            }
+        }
+    }
+
+    fn frame_loss(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
@@ -131,8 +153,9 @@ impl DitDiffusion {
         parameters: &Parameters,
         batch: &TrainingBatch<'_>,
     ) -> Result<Vec<f32>> {
-        let TrainingBatch { contexts, perturbations, .. } = *batch;
-        let draws = perturbations.draws.max(1);
+        let contexts = &*self.completed(parameters, batch.contexts)?;
+        let batch = &TrainingBatch { contexts, ..*batch };
+        let draws = batch.perturbations.draws.max(1);
         let together = self.together(contexts, draws, TOGETHER);
         self.by_parts(contexts.examples(), together, |range| {
             self.part_losses(parameters, batch, draws, range)
@@ -204,23 +227,96 @@ impl DitDiffusion {
         let elements = self.setting.shape.elements();
         Error::check_length("the noise", noise.len(), contexts.examples() * elements)?;
         let steps = DdimStep::all(sampler, &self.schedule)?;
+        let contexts = &*self.completed(parameters, contexts)?;
         let together = self.together(contexts, 1, TOGETHER / 2);
         self.by_parts(contexts.examples(), together, |range| {
             let rows = range.start * elements..range.end * elements;
-            let mut x = Tensor::from_slice(&noise[rows], self.sizes(range.len()))?;
-            let mut tape = Tape::inference(&self.device);
-            let state =
-                self.network.read_context(&mut tape, parameters, contexts, range.clone())?;
-            for step in &steps {
-                let told = vec![step.timestep as f32; range.len()];
-                let noisy = NoisyTargets::apart(&x, &told);
-                let output = self.network.target(&mut tape, parameters, &state, &noisy)?;
-                let output = self.predicted(&mut tape, output)?;
-                let [of_x, of_prediction] = step.coefficients(self.prediction());
-                x = tape.weighted_sum(&x, of_x, &output, of_prediction)?;
-            }
-            Ok(x.values().to_vec())
+            let x = Tensor::from_slice(&noise[rows], self.sizes(range.len()))?;
+            self.denoise(parameters, contexts, range, x, &steps)
         })
+    }
+
+    /// What is predicted of the second agent at the goals, [B, states / 2]: the logit of presence,
+    /// and the position. `None` where nothing is told of one.
+    fn states(&self, parameters: &Parameters, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+        let Some(predictor) = &self.network.predictor else { return Ok(None) };
+        let together = self.together(contexts, 1, TOGETHER);
+        let predicted = self.by_parts(contexts.examples(), together, |range| {
+            let mut tape = Tape::inference(&self.device);
+            let found = predictor.forward(&mut tape, parameters, contexts, range)?;
+            Ok(found.values().to_vec())
+        });
+        predicted.map(Some)
+    }
+
+    /// See [`crate::WorldModel::predicted_states`].
+    pub(crate) fn predicted_states(
+        &self,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+    ) -> Result<Option<Vec<f32>>> {
+        let numbers = self.setting.told.states / 2;
+        let predicted = self.states(parameters, contexts)?;
+        Ok(predicted.map(|rows| rows.chunks_exact(numbers).flat_map(decided).collect()))
+    }
+
+    /// See [`crate::WorldModel::auxiliary_losses`].
+    pub(crate) fn auxiliary_losses(
+        &self,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+    ) -> Result<Option<Vec<f32>>> {
+        let numbers = self.setting.told.states / 2;
+        Error::check_finite("the states at the goals", contexts.goal_states())?;
+        let (predicted, predictor) = (self.states(parameters, contexts)?, &self.network.predictor);
+        Ok(predicted.zip(predictor.as_ref()).map(|(predicted, predictor)| {
+            let truths = contexts.goal_states().chunks_exact(numbers);
+            let pairs = predicted.chunks_exact(numbers).zip(truths);
+            pairs.map(|(predicted, truth)| predictor.error(predicted, truth)).collect()
+        }))
+    }
+
+    /// The contexts with what is predicted of the second agent where they do not say it.
+    fn completed<'a>(
+        &self,
+        parameters: &Parameters,
+        contexts: &'a ContextBatch,
+    ) -> Result<Cow<'a, ContextBatch>> {
+        let known = contexts.goal_states();
+        if known.iter().all(|value| !value.is_nan()) {
+            return Ok(Cow::Borrowed(contexts));
+        }
+        let predicted = self.predicted_states(parameters, contexts)?.unwrap_or_default();
+        let pairs = known.iter().zip(predicted);
+        let whole = pairs.map(|(known, own)| if known.is_nan() { own } else { *known }).collect();
+        Ok(Cow::Owned(contexts.with_goal_states(whole)))
+    }
+
+    /// Some predictions, from the noise `x`.
+    fn denoise(
+        &self,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        range: Range<usize>,
+        mut x: Tensor,
+        steps: &[DdimStep],
+    ) -> Result<Vec<f32>> {
+        let mut tape = Tape::inference(&self.device);
+        let state = self.network.read_context(&mut tape, parameters, contexts, range)?;
+        let timesteps: Vec<f32> = steps.iter().map(|step| step.timestep as f32).collect();
+        let table = self.network.modulation_table(&mut tape, parameters, &state, &timesteps)?;
+        // All steps are the same work on other numbers.
+        let mut predict = Repeated::new(&self.device, |tape, inputs| {
+            let [x, row] = inputs else { unreachable!("two are given") };
+            let output = table.target(tape, parameters, &state, x, row)?;
+            self.predicted(tape, output)
+        });
+        for (index, step) in steps.iter().enumerate() {
+            let predicted = predict.run(&[&x, &table.row(&mut tape, index)?])?;
+            let [of_x, of_prediction] = step.coefficients(self.prediction());
+            x = tape.weighted_sum(&x, of_x, &predicted, of_prediction)?;
+        }
+        Ok(x.values().to_vec())
     }
 
     /// How many contexts pass the network together, with so many draws of noise each, where a device
@@ -272,6 +368,11 @@ impl<'a> TrainingBatch<'a> {
                 format!("contexts of {:?}, not of {:?}", contexts.shape(), core.setting.shape);
             return Err(Error::Setting { setting: "tokenizer", reason });
         }
+        if contexts.told() != core.setting.told {
+            let reason =
+                format!("contexts are told {:?}, not {:?}", contexts.told(), core.setting.told);
+            return Err(Error::Setting { setting: "told", reason });
+        }
         let (count, examples) = (contexts.examples(), futures.len() / elements);
         Error::check_length("the futures", futures.len(), examples * elements)?;
         let shared = count.checked_div(examples).unwrap_or(0);
@@ -294,15 +395,13 @@ pub(crate) fn ranges(count: usize, most: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ContextTold;
-    use crate::testing::{ELEMENTS, SHAPE, assert_near, contexts, normal, shaken};
+    use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, normal, shaken};
     use crate::{ConditionScale, ContextAttention, DitConfig};
 
     fn core(attention: ContextAttention) -> (DitDiffusion, Parameters) {
         let config = DitConfig { depth: 4, width: 8, heads: 2, attention, ..DitConfig::default() };
         let scale = ConditionScale { length: 2.0, time: 6.4 };
-        let setting =
-            DitSetting { config, shape: SHAPE, scale, told: ContextTold { signals: 1, states: 0 } };
+        let setting = DitSetting { config, shape: SHAPE, scale, told: TOLD };
         let (core, parameters) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
         (core, shaken(&parameters, 3))
     }

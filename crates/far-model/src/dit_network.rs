@@ -11,10 +11,11 @@
 //! * Only the target leaves the network. In the last block over all frames a context is read but
 //!   does not read, and behind it the target goes alone.
 
-use crate::LatentShape;
 use crate::dit::{Block, BlockConfig, Entered, Grouping, Linear};
 use crate::dit_config::DitConfig;
 use crate::frame_embedding::FrameEmbedding;
+use crate::state_predictor::StatePredictor;
+use crate::{ContextTold, LatentShape};
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
 
 /// The network; its parameters live in the arena it was built into.
@@ -27,6 +28,8 @@ pub(crate) struct DitNetwork {
     pub(crate) blocks: Vec<Block>,
     pub(crate) final_modulation: Linear,
     pub(crate) output: Linear,
+    /// Where states are told, what they are predicted by.
+    pub(crate) predictor: Option<StatePredictor>,
 }
 
 impl DitNetwork {
@@ -35,7 +38,7 @@ impl DitNetwork {
         builder: &mut ArenaBuilder,
         config: DitConfig,
         shape: LatentShape,
-        signals: usize,
+        told: ContextTold,
     ) -> crate::Result<Self> {
         config.check()?;
         let DitConfig { width, heads, .. } = config;
@@ -44,7 +47,7 @@ impl DitNetwork {
         let zero = Initialization::Zero;
         let input =
             Linear::new(builder, "x_embedder.proj", [token, width], Initialization::Xavier, zero);
-        let embedding = FrameEmbedding::new(builder, width, signals, config.goal_relative);
+        let embedding = FrameEmbedding::new(builder, width, told, config.goal_relative);
         let block =
             BlockConfig { query_key_norm: config.query_key_norm, ..BlockConfig::new(width, heads) };
         let blocks = (0..config.depth)
@@ -54,8 +57,20 @@ impl DitNetwork {
         let final_modulation = Linear::new(builder, modulation, [width, 2 * width], zero, zero);
         let outputs = if config.learned_variance { 2 * token } else { token };
         let output = Linear::new(builder, "final_layer.linear", [width, outputs], zero, zero);
+        let predictor = (told.states > 0)
+            .then(|| StatePredictor::new(builder, config.state_predictor, told.states));
         let positions = position_table(rows, columns, width)?;
-        Ok(Self { config, shape, positions, embedding, input, blocks, final_modulation, output })
+        Ok(Self {
+            config,
+            shape,
+            positions,
+            embedding,
+            input,
+            blocks,
+            final_modulation,
+            output,
+            predictor,
+        })
     }
 
     /// The last block over all frames; there is one.
@@ -105,10 +120,13 @@ impl DitNetwork {
                 seen(tape, &entered)?;
                 block.attend(tape, &entered, grouping)?
             };
-            let x = block.leave(tape, parameters, &entered, &attended)?;
             index += 1;
-            let Some(modulation) = modulations.get(index - 2) else { return Ok(x) };
-            entered = self.blocks[index].enter(tape, parameters, &x, modulation.clone())?;
+            let Some(modulation) = modulations.get(index - 2) else {
+                return block.leave(tape, parameters, &entered, &attended);
+            };
+            let (next, modulation) = (&self.blocks[index], modulation.clone());
+            let both = (&entered, &attended);
+            entered = block.leave_into(tape, parameters, both, next, modulation)?;
         }
     }
 }

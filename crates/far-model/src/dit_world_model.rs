@@ -1,6 +1,6 @@
 //! The diffusion transformer as a world model: one that learns and one that has learned.
 
-use crate::architecture::{architecture, difference};
+use crate::architecture::{architecture, difference, is_same};
 use crate::dit_config::DitConfig;
 use crate::dit_diffusion::{DitDiffusion, TrainingBatch, ranges};
 use crate::dit_network::DitNetwork;
@@ -50,7 +50,7 @@ impl DitSetting {
             return Err(Error::Setting { setting: "tokenizer", reason });
         }
         let mut builder = ArenaBuilder::new("world model");
-        let network = DitNetwork::new(&mut builder, config, shape, told.signals)?;
+        let network = DitNetwork::new(&mut builder, config, shape, told)?;
         Ok((builder, network))
     }
 }
@@ -161,6 +161,14 @@ macro_rules! world_model {
             ) -> Result<Vec<f32>> {
                 $self.core.sample($parameters, contexts, noise, sampler)
             }
+
+            fn predicted_states(&$self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+                $self.core.predicted_states($parameters, contexts)
+            }
+
+            fn auxiliary_losses(&$self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+                $self.core.auxiliary_losses($parameters, contexts)
+            }
         }
     };
 }
@@ -180,6 +188,7 @@ impl TrainableWorldModel for DitWorldModel {
         let core = &self.core;
         let batch = TrainingBatch::new(core, contexts, futures, perturbations, weights)?;
         let examples = contexts.examples();
+        Error::check_finite("the states at the goals", contexts.goal_states())?;
         Error::check_length(
             "the diffusion times of a step",
             perturbations.timesteps.len(),
@@ -208,7 +217,7 @@ impl TrainableWorldModel for DitWorldModel {
     fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         let own = architecture(&self.core.setting);
         if let Some(other) = checkpoint.notes().get(ARCHITECTURE)
-            && *other != own
+            && !is_same(other, &own)
         {
             let difference = difference(other, &own);
             let reason = format!("the checkpoint has another architecture: {difference}");

@@ -93,6 +93,41 @@ impl EncodedEpisode {
         }
     }
 
+    /// Frames of the context that a memory takes: one, or two where the picture a little earlier is
+    /// shown too.
+    pub fn frames_per_memory(&self) -> usize {
+        if self.told.earlier_pictures { 2 } else { 1 }
+    }
+
+    /// What the world model reads of these memories: each frame and, where that is told, the one
+    /// [`EncodedEpisode::state_lag`] before it.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn shown(
+        &self,
+        memories: impl IntoIterator<Item = usize>,
+    ) -> impl Iterator<Item = Remembered<'_>> {
+        let frames = memories.into_iter().flat_map(move |frame| {
+            let earlier = frame.checked_sub(self.told.lag).filter(|_| self.told.earlier_pictures);
+            [Some(frame), earlier].into_iter().flatten()
+        });
+        frames.map(|frame| self.remembered(frame))
+    }
+
+    /// Where a second agent was in a frame and a little earlier; empty when none is told of.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn state(&self, frame: usize) -> &[f32] {
+        self.told.state(frame)
+    }
+
+    /// How many frames earlier the second half of a state was.
+    pub fn state_lag(&self) -> usize {
+        self.told.lag
+    }
+
     /// The question of how frame `goal` looks, asked at frame `current`, for the world model. It
     /// knows nothing that is not known at `current`, but for what the action is told to be.
     ///

@@ -1,11 +1,13 @@
 //! What the world model is told of each frame besides its latent: c_f, which modulates every block.
 //!
 //! c_f = diffusion time + pose + time since + role; the target's also has the stride and, where the
-//! corpus has them, further signals. Context frames are clean: their diffusion time is 0.
+//! corpus has them, further signals. Context frames are clean: their diffusion time is 0. Where a second
+//! agent is told of, context frames have its state then and a little earlier, the target that at the
+//! goal.
 
-use crate::POSE_FEATURES;
 use crate::context::{ContextBatch, FrameCondition};
 use crate::dit::Linear;
+use crate::{ContextTold, POSE_FEATURES};
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
 };
@@ -66,6 +68,8 @@ pub(crate) struct FrameEmbedding {
     stride: Embedder,
     roles: ParameterId,
     signals: Option<Linear>,
+    /// Of the states of context frames, and of those at the goals.
+    states: Option<[Linear; 2]>,
     from_goal: bool,
 }
 
@@ -74,9 +78,10 @@ impl FrameEmbedding {
     pub(crate) fn new(
         builder: &mut ArenaBuilder,
         width: usize,
-        signals: usize,
+        told: ContextTold,
         from_goal: bool,
     ) -> Self {
+        let ContextTold { signals, states } = told;
         let poses = if from_goal { 2 * POSE_FEATURES } else { POSE_FEATURES };
         let small = Initialization::Normal(0.02);
         // A dozen numbers of the order of 1 would drown beside hundreds of waves: poses begin as loud
@@ -91,6 +96,13 @@ impl FrameEmbedding {
             signals: (signals > 0).then(|| {
                 let sizes = [signals, width];
                 Linear::new(builder, "signal_embedder", sizes, small, Initialization::Zero)
+            }),
+            states: (states > 0).then(|| {
+                [("state_embedder", states), ("goal_state_embedder", states / 2)].map(
+                    |(name, inputs)| {
+                        Linear::new(builder, name, [inputs, width], loud, Initialization::Zero)
+                    },
+                )
             }),
             from_goal,
         }
@@ -115,7 +127,11 @@ impl FrameEmbedding {
         let clean = self.diffusion.waves(tape, parameters, &[0.0])?;
         let clean = tape.gather_rows(&clean, vec![0; frames.len()])?;
         let sum = tape.add(&place, &role)?;
-        let sum = tape.add(&sum, &clean)?;
+        let mut sum = tape.add(&sum, &clean)?;
+        if let Some([states, _]) = self.states {
+            let rows = frames.iter().map(|frame| contexts.frame(*frame).2);
+            sum = tell(tape, parameters, &sum, states, rows)?;
+        }
         tape.activate(&sum, Activation::Silu)
     }
 
@@ -136,11 +152,10 @@ impl FrameEmbedding {
         let role = tape.gather_rows(&roles, vec![Role::Target as usize; range.len()])?;
         sum = tape.add(&sum, &role)?;
         if let Some(signals) = self.signals {
-            let values: Vec<f32> = goals.flat_map(|goal| goal.2).copied().collect();
-            let width = values.len() / range.len().max(1);
-            let values = Tensor::from_slice(&values, [range.len(), width])?;
-            let told = signals.forward(tape, parameters, &values)?;
-            sum = tape.add(&sum, &told)?;
+            sum = tell(tape, parameters, &sum, signals, goals.clone().map(|goal| goal.2))?;
+        }
+        if let Some([_, states]) = self.states {
+            sum = tell(tape, parameters, &sum, states, goals.map(|goal| goal.3))?;
         }
         Ok(sum)
     }
@@ -180,4 +195,19 @@ impl FrameEmbedding {
         let time = self.time.waves(tape, parameters, &times)?;
         tape.add(&pose, &time)
     }
+}
+
+/// Conditions [n, D] with what one row of numbers each tells besides.
+fn tell<'a>(
+    tape: &mut Tape,
+    parameters: &Parameters,
+    conditions: &Tensor,
+    embedder: Linear,
+    rows: impl Iterator<Item = &'a [f32]>,
+) -> Result<Tensor> {
+    let values: Vec<f32> = rows.flatten().copied().collect();
+    let count = conditions.shape().rows();
+    let values = Tensor::from_slice(&values, [count, values.len() / count.max(1)])?;
+    let told = embedder.forward(tape, parameters, &values)?;
+    tape.add(conditions, &told)
 }

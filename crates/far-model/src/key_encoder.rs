@@ -96,6 +96,11 @@ impl KeyEncoder {
         Self { description, network, parameters, recipe, device: device.clone() }
     }
 
+    /// All weights, as [`KeyEncoder::new`] takes them.
+    pub fn values(&self) -> &[f32] {
+        self.parameters.values()
+    }
+
     /// Everything but the weights.
     pub fn description(&self) -> &EncoderDescription {
         &self.description

@@ -5,6 +5,7 @@
 //! (patch row, patch column, channel). Everything in the project holds frames as tokens; the other
 //! layout exists at the border, in files that other programs wrote.
 
+use far_data::Mask;
 use serde::{Deserialize, Serialize};
 
 /// The size of a latent frame and of the patches it is cut into.
@@ -62,6 +63,23 @@ impl LatentShape {
                 (channel * height + row) * width + column
             })
         })
+    }
+
+    /// The share of each of the H × W cells that the mask covers. A pixel counts for the cell that its
+    /// center lies in.
+    pub fn cover(&self, mask: &Mask) -> Vec<f32> {
+        let Self { height, width, .. } = *self;
+        let mut cells = vec![[0.0f32; 2]; height * width];
+        for (index, set) in mask.pixels.iter().enumerate() {
+            let (x, y) = (index % mask.width as usize, index / mask.width as usize);
+            let column = (2 * x + 1) * width / (2 * mask.width as usize);
+            let row = (2 * y + 1) * height / (2 * mask.height as usize);
+            let [covered, all] = &mut cells[row * width + column];
+            *covered += f32::from(u8::from(*set));
+            *all += 1.0;
+        }
+        // A latent finer than the picture has cells without a pixel; they are not covered.
+        cells.into_iter().map(|[covered, all]| covered / all.max(1.0)).collect()
     }
 
     /// Tokens [T, p²·C] from an image [C, H, W].

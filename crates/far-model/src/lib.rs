@@ -1,5 +1,6 @@
 //! The networks of `far`.
 
+mod agent_detector;
 mod architecture;
 mod audio_feature;
 mod candidate;
@@ -28,6 +29,7 @@ mod longlive_encoder;
 mod longlive_network;
 mod metadata_scorer;
 mod metric;
+mod modulation_table;
 mod noisy_target;
 mod parameter_count;
 mod posterior;
@@ -36,6 +38,7 @@ mod query_vit;
 mod retriever_batch;
 mod retriever_health;
 mod shared_row;
+mod state_predictor;
 #[cfg(test)]
 mod testing;
 mod token_dit;
@@ -48,6 +51,7 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
+pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
 pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
@@ -76,6 +80,7 @@ pub use posterior::{DistillationTarget, posterior_divergence};
 pub use query_vit::{QueryVit, QueryVitConfig};
 pub use retriever_batch::RetrieverBatch;
 pub use retriever_health::{PoolHealth, RetrieverHealth};
+pub use state_predictor::StatePredictorConfig;
 pub use token_dit::{TokenDit, TokenDitConfig};
 pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,

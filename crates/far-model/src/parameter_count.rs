@@ -5,7 +5,7 @@ use far_tensor::Shape;
 use std::fmt;
 
 /// Parts by the beginnings of their parameters' names: first those of a DiT, then what is added to it.
-const PARTS: [(&str, &str, bool); 9] = [
+const PARTS: [(&str, &str, bool); 12] = [
     ("blocks.", "blocks", true),
     ("x_embedder.", "patch embedder", true),
     ("t_embedder.", "timestep embedder", true),
@@ -15,6 +15,9 @@ const PARTS: [(&str, &str, bool); 9] = [
     ("stride_embedder.", "stride embedder", false),
     ("signal_embedder.", "signal embedder", false),
     ("role_embedding", "role vectors", false),
+    ("state_embedder.", "state embedder", false),
+    ("goal_state_embedder.", "goal state embedder", false),
+    ("state_predictor.", "state predictor", false),
 ];
 /// Per-head norms of queries and keys lie inside the blocks, but no DiT has them.
 const NORM: &str = "query-key norm";

@@ -6,6 +6,7 @@ use far_tensor::{Parameters, Random};
 
 pub(crate) const SHAPE: LatentShape = LatentShape { channels: 2, height: 4, width: 2, patch: 2 };
 pub(crate) const ELEMENTS: usize = 16;
+pub(crate) const TOLD: ContextTold = ContextTold { signals: 1, states: 6 };
 
 /// Seeded normal values.
 pub(crate) fn normal(count: usize, purpose: &str, seed: u64) -> Vec<f32> {
@@ -25,9 +26,8 @@ pub(crate) fn shaken(parameters: &Parameters, seed: u64) -> Parameters {
 /// their present in common, as candidates have.
 pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatch {
     let pose = |x: f32| Pose::from_yaw_pitch([x, 0.5 * x, 1.6], 0.3 * x, 0.1);
-    let told = ContextTold { signals: 1, states: 0 };
     let mut batch =
-        ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, slots, told);
+        ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, slots, TOLD);
     for (example, count) in filled.iter().enumerate() {
         let pair = (example / 2) as u64;
         let query = PredictionQuery {
@@ -36,17 +36,20 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
             goal: pose(pair as f32 + 1.0),
             stride: 0.4 + pair as f32,
             signals: vec![0.5 * pair as f32],
-            state: Vec::new(),
-            goal_state: None,
+            state: normal(TOLD.states, &format!("state {pair}"), seed),
+            goal_state: Some(vec![(pair % 2) as f32, 0.3, 0.1 * pair as f32]),
         };
         let latents: Vec<Vec<f32>> = (0..*count)
             .map(|slot| normal(ELEMENTS, &format!("memory {example} {slot}"), seed))
+            .collect();
+        let states: Vec<Vec<f32>> = (0..*count)
+            .map(|slot| normal(TOLD.states, &format!("state {example} {slot}"), seed))
             .collect();
         let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64 + 0.3 * example as f64,
             pose: pose(slot as f32 - 0.7 * example as f32),
             latent,
-            state: &[],
+            state: &states[slot],
         });
         batch.push(&query, &normal(ELEMENTS, &format!("present {pair}"), seed), memories).unwrap();
     }

@@ -17,6 +17,9 @@ pub struct ToldConfig {
     pub interactions: bool,
     /// The second agent's state in every frame of the context. Paper: AI2-THOR-dyn.
     pub agent: bool,
+    /// With `agent`: whether a recalled memory also shows the picture a little earlier (`agent_lag`
+    /// frames), as a second frame of the context. The paper has it both ways.
+    pub earlier_pictures: bool,
 }
 
 impl ToldConfig {
@@ -52,11 +55,17 @@ pub(crate) struct Told {
     doors: Vec<f32>,
     /// [frames, 6]; empty when agents are not told of.
     states: Vec<f32>,
+    /// Frames between the two halves of a state.
+    pub(crate) lag: usize,
+    /// Whether a memory shows the picture so many frames earlier too.
+    pub(crate) earlier_pictures: bool,
 }
 
 impl Told {
     pub(crate) fn of(config: ToldConfig, episode: &Episode) -> Self {
-        let mut told = Self::default();
+        let lag = episode.description().agent_lag as usize;
+        let earlier_pictures = config.agent && config.earlier_pictures;
+        let mut told = Self { lag, earlier_pictures, ..Self::default() };
         if config.interactions {
             told.labels = episode.description().labels.len();
             told.events = (0..episode.len()).map(|frame| episode.events(frame).to_vec()).collect();
@@ -112,7 +121,7 @@ mod tests {
             labels: 3,
             events: vec![vec![0], vec![1], vec![], vec![2, 1]],
             doors: vec![0.0, 0.2, 0.5, 1.0],
-            states: Vec::new(),
+            ..Told::default()
         };
         assert_eq!(told.signals(0, 2), [0.0, 1.0, 0.0, 0.5]);
         assert_eq!(told.signals(1, 3), [0.0, 1.0, 1.0, 1.0]);

@@ -12,6 +12,10 @@
 //! An error of the predicted noise is √share times the network's own error: share = 1 where it
 //! predicts noise, ᾱ where it predicts velocity. So w = 1 (eps), share/max(SNR, floor) (minsnr) or
 //! share/SNR (x0), with SNR = ᾱ/(1 − ᾱ).
+//!
+//! A model that is also taught something else, such as where a second agent is, has an auxiliary loss
+//! a_i per candidate. It counts as in training, beside the mean squared error: ℓ_is + κ·a_i. So its
+//! share in the credit is the share that it has in the loss, whatever the scale.
 
 use crate::{Error, Result, UtilityConfig, UtilityMode, UtilityWeight};
 use far_tensor::{NoiseSchedule, Prediction};
@@ -63,6 +67,20 @@ impl UtilityEstimator<'_> {
         }
         let temperature = f64::from(self.config.temperature);
         Ok(utilities.iter().map(|utility| (utility / temperature) as f32).collect())
+    }
+
+    /// Losses [A, S] with the auxiliary losses [A] of the same candidates, if there are any, counted
+    /// beside them at every level.
+    ///
+    /// # Errors
+    /// If there are not S losses per candidate.
+    pub fn with_auxiliary(&self, losses: &[f32], auxiliary: Option<&[f32]>) -> Result<Vec<f32>> {
+        let Some(auxiliary) = auxiliary else { return Ok(losses.to_vec()) };
+        let levels = losses.len() / auxiliary.len().max(1);
+        Error::check_length("the losses of candidates", losses.len(), levels * auxiliary.len())?;
+        let own = auxiliary.iter().flat_map(|value| std::iter::repeat_n(value, levels));
+        let kappa = self.config.auxiliary;
+        Ok(losses.iter().zip(own).map(|(loss, own)| loss + kappa * own).collect())
     }
 
     /// For each noise level the deviation over candidates of what it adds to their utility, in
@@ -229,6 +247,21 @@ mod tests {
                 assert!((floored / f64::max(ratio, 0.05) - 1.0).abs() < 0.03, "{floored}");
             }
         }
+    }
+
+    #[test]
+    fn an_auxiliary_loss_counts_beside_the_error_of_every_level() {
+        let schedule = schedule();
+        let config = UtilityConfig { auxiliary: 0.5, ..UtilityConfig::default() };
+        let prediction = Prediction::Noise;
+        let estimator = UtilityEstimator { config, schedule: &schedule, prediction, elements: 4 };
+        let losses = [1.0, 2.0, 0.5, 3.0];
+        let with = estimator.with_auxiliary(&losses, Some(&[2.0, 0.0])).unwrap();
+        assert_eq!(with, [2.0, 3.0, 0.5, 3.0]);
+        // −4·(1 + 2)/2 less 4·0.5·2, and −4·(0.5 + 3)/2.
+        assert_near(&estimator.utilities(&with, &[0, 1]).unwrap(), &[-10.0, -7.0]);
+        assert_eq!(estimator.with_auxiliary(&losses, None).unwrap(), losses);
+        assert!(estimator.with_auxiliary(&losses, Some(&[1.0; 3])).is_err());
     }
 
     #[test]

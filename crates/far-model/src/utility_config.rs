@@ -63,6 +63,9 @@ pub struct UtilityConfig {
     /// Nats added to the deviation that `zscore` divides by: about the deviation of a utility under
     /// other noise. Default: 1e-3.
     pub zscore_floor: f32,
+    /// κ: how much of a model's auxiliary loss, such as that of a second agent's state, counts beside
+    /// the mean squared error of every noise level. Default: 1, as in training.
+    pub auxiliary: f32,
 }
 
 impl Default for UtilityConfig {
@@ -77,6 +80,7 @@ impl Default for UtilityConfig {
             target: DistillationTarget::default(),
             snr_floor: 0.05,
             zscore_floor: 1e-3,
+            auxiliary: 1.0,
         }
     }
 }
@@ -102,6 +106,10 @@ impl UtilityConfig {
             numbers.into_iter().find(|(_, value)| !(*value > 0.0 && value.is_finite()))
         {
             return refuse(setting, format!("{value} is not positive"));
+        }
+        if !(self.auxiliary >= 0.0 && self.auxiliary.is_finite()) {
+            let reason = format!("{} is not zero or more", self.auxiliary);
+            return refuse("utility.auxiliary", reason);
         }
         if self.to > steps {
             return refuse("utility.to", format!("{} of {steps} noise levels", self.to));
@@ -141,6 +149,7 @@ mod tests {
         for (config, name) in [
             (UtilityConfig { temperature: 0.0, ..good }, "utility.temperature"),
             (UtilityConfig { snr_floor: f32::NAN, ..good }, "utility.snr_floor"),
+            (UtilityConfig { auxiliary: -1.0, ..good }, "utility.auxiliary"),
             (UtilityConfig { to: 1001, ..good }, "utility.to"),
             (UtilityConfig { levels: 0, ..good }, "utility.levels"),
             (UtilityConfig { from: 998, ..good }, "utility.levels"),

@@ -91,6 +91,27 @@ pub trait WorldModel: Send + Sync {
         noise: &[f32],
         sampler: &DdimConfig,
     ) -> Result<Vec<f32>>;
+
+    /// The state of a second agent at the goals as [`WorldModel::sample`] takes it where it is not
+    /// given, [B, states / 2]: present or not, and where; zeros for who is not there. `None` for a
+    /// model that is told of none.
+    ///
+    /// # Errors
+    /// If the sizes do not fit.
+    fn predicted_states(&self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+        let _ = contexts;
+        Ok(None)
+    }
+
+    /// What training minimizes beside the error of the frame, for each context: how wrong the
+    /// predicted state at its goal is, in nats. `None` for a model without such a term.
+    ///
+    /// # Errors
+    /// If the sizes do not fit or a state at a goal is not given.
+    fn auxiliary_losses(&self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+        let _ = contexts;
+        Ok(None)
+    }
 }
 
 /// A world model that learns.

@@ -40,7 +40,7 @@ pub(crate) fn change_weights(
 
 /// The weights of one future, as tokens.
 fn mask_weights(config: &ChangeMaskConfig, mask: Option<&Mask>, shape: LatentShape) -> Vec<f32> {
-    let cells = mask.map(|mask| cover(mask, shape)).unwrap_or_default();
+    let cells = mask.map(|mask| shape.cover(mask)).unwrap_or_default();
     let area = cells.iter().sum::<f32>() / cells.len().max(1) as f32;
     let counted = match config.beyond {
         MaskBeyond::Even if area > config.largest_area => 0.0,
@@ -57,23 +57,6 @@ fn mask_weights(config: &ChangeMaskConfig, mask: Option<&Mask>, shape: LatentSha
     let mean = 1.0 + factor * area;
     let weights: Vec<f32> = cells.iter().map(|cell| (1.0 + factor * cell) / mean).collect();
     shape.to_tokens(&weights.repeat(shape.channels))
-}
-
-/// The share of each of the H × W cells of a latent that the mask covers. A pixel counts for the
-/// cell that its center lies in.
-fn cover(mask: &Mask, shape: LatentShape) -> Vec<f32> {
-    let LatentShape { height, width, .. } = shape;
-    let mut cells = vec![[0.0f32; 2]; height * width];
-    for (index, set) in mask.pixels.iter().enumerate() {
-        let (x, y) = (index % mask.width as usize, index / mask.width as usize);
-        let column = (2 * x + 1) * width / (2 * mask.width as usize);
-        let row = (2 * y + 1) * height / (2 * mask.height as usize);
-        let [covered, all] = &mut cells[row * width + column];
-        *covered += f32::from(u8::from(*set));
-        *all += 1.0;
-    }
-    // A latent finer than the picture has cells without a pixel; they are not covered.
-    cells.into_iter().map(|[covered, all]| covered / all.max(1.0)).collect()
 }
 
 #[cfg(test)]

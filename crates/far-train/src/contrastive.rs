@@ -128,6 +128,21 @@ impl<'a> Contrastive<'a> {
         })
     }
 
+    /// Takes the weights of an encoder to begin with: of the same network, which reads the same.
+    ///
+    /// # Errors
+    /// If it is another network, or was taught with other inputs.
+    pub fn begin_with(&mut self, encoder: &KeyEncoder) -> Result<()> {
+        let (found, own) = (encoder.description(), &self.description);
+        if found.network != own.network || found.latent != own.latent {
+            let reason = format!("{:?} is not {:?}", found.network, own.network);
+            return Err(Error::setting("encoder.pretraining.from", reason));
+        }
+        encoder.check_input(&own.input)?;
+        self.trained.parameters = self.trained.parameters.with_values(encoder.values())?;
+        Ok(())
+    }
+
     /// The settings.
     pub fn config(&self) -> &ContrastiveTraining {
         &self.config

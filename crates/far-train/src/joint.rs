@@ -4,7 +4,7 @@
 use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepMaker};
-use crate::question::Question;
+use crate::question::{Question, frames_per_memory};
 use crate::{Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
 use far_model::{ContextBatch, EncodedDataset, TrainableWorldModel, UtilityConfig};
@@ -142,11 +142,11 @@ impl<'a> Joint<'a> {
             }
         };
         disturb(&mut recalled, &questions, retriever, training.seed, prepared.step)?;
-        let mut contexts = self.model.batch(training.slots);
+        let mut contexts = self.model.batch(training.slots * frames_per_memory(&questions));
         let mut futures = Vec::new();
         for (question, ids) in questions.iter().zip(&recalled) {
-            let memories = ids.iter().map(|id| question.episode.remembered(id.index()));
-            contexts.push(&question.prediction_query(), question.latent(), memories)?;
+            let shown = question.episode.shown(ids.iter().map(|id| id.index()));
+            contexts.push(&question.prediction_query(), question.latent(), shown)?;
             futures.extend_from_slice(question.future_latent());
         }
         Ok((contexts, futures))

@@ -1,6 +1,6 @@
 //! A retriever that learns from credit: the second half of Algorithm 1.
 
-use crate::question::{Question, recall};
+use crate::question::{Question, frames_per_memory, recall};
 use crate::{Result, RetrieverSettings};
 use far_memory::{Retriever, RetrieverConfig};
 use far_model::{
@@ -154,13 +154,14 @@ impl Credit<'_> {
         // Every future gets equally many contexts; shorter pools repeat "no memory at all".
         let most = pools.iter().map(|pools| pools.ids.len()).max().unwrap_or(0);
         let elements = self.model.shape().elements();
-        let mut contexts = self.model.batch(1);
+        let mut contexts = self.model.batch(frames_per_memory(questions));
         let mut futures = Vec::with_capacity(questions.len() * elements);
         for (question, pools) in questions.iter().zip(pools) {
             let query = question.prediction_query();
             for place in 0..most {
-                let memory = pools.ids.get(place).map(|id| question.episode.remembered(id.index()));
-                contexts.push(&query, question.latent(), memory)?;
+                let memory = pools.ids.get(place).map(|id| id.index());
+                let shown = question.episode.shown(memory);
+                contexts.push(&query, question.latent(), shown)?;
             }
             futures.extend_from_slice(question.future_latent());
         }
@@ -172,15 +173,18 @@ impl Credit<'_> {
             prediction: self.model.prediction(),
             elements,
         };
+        // What else the model is taught counts as it does in training, beside the error of frames.
+        let auxiliary = self.model.auxiliary_losses(&contexts)?;
+        let counted = estimator.with_auxiliary(&losses, auxiliary.as_deref())?;
         let levels = drawn.draws;
         let mut utilities = Vec::with_capacity(questions.len());
         let mut spread = vec![0.0; levels];
         for (place, pools) in pools.iter().enumerate() {
-            let losses = &losses[place * most * levels..][..pools.ids.len() * levels];
+            let own = place * most * levels..(place * most + pools.ids.len()) * levels;
             let timesteps = &drawn.timesteps[place * levels..(place + 1) * levels];
-            utilities.push(estimator.utilities(losses, timesteps)?);
+            utilities.push(estimator.utilities(&counted[own.clone()], timesteps)?);
             let share = 1.0 / questions.len() as f32;
-            let apart = estimator.spread(losses, timesteps)?;
+            let apart = estimator.spread(&losses[own], timesteps)?;
             spread.iter_mut().zip(apart).for_each(|(mean, own)| *mean += share * own);
         }
         Ok((utilities, spread))

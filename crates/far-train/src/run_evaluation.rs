@@ -5,7 +5,7 @@ use crate::{
     Workshop,
 };
 use far_eval::{
-    Arm, Control, Distance, Evaluation, EvaluationPlan, Progress, Results, Shown, Sight,
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Results, Shown, Sight,
 };
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
@@ -139,7 +139,7 @@ impl RunEvaluation {
             arms: &arms,
             plan: &self.plan,
             lpips,
-            sight,
+            probes: Probes { sight, detector: workshops[self.judge].detector() },
             device: &device.to_string(),
         };
         let (mut results, shown) = evaluation.run(listener.progress)?;

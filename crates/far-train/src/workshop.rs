@@ -12,8 +12,8 @@ use crate::requirement::check_dataset_with;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE, LongLiveEncoder,
-    Tokenizer,
+    AgentDetector, ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE,
+    LongLiveEncoder, Tokenizer,
 };
 use far_tensor::Device;
 use rayon::prelude::*;
@@ -24,11 +24,12 @@ use std::sync::Arc;
 /// What is made before the first step, in the run's folder.
 pub(crate) fn is_artifact(name: &str) -> bool {
     let encoder = name.starts_with(ENCODER) && name.ends_with(TENSORS);
-    name == TOKENIZER || name == LONGLIVE || encoder
+    [TOKENIZER, LONGLIVE, DETECTOR].contains(&name) || encoder
 }
 
 const TOKENIZER: &str = "tokenizer.safetensors";
 const LONGLIVE: &str = "longlive.safetensors";
+const DETECTOR: &str = "detector.safetensors";
 /// Encoders are called by their cues: `encoder-audio.safetensors`.
 const ENCODER: &str = "encoder-";
 const TENSORS: &str = ".safetensors";
@@ -57,6 +58,7 @@ pub struct Workshop {
     scale: ConditionScale,
     device: Device,
     judged: Vec<u32>,
+    detector: Option<AgentDetector>,
 }
 
 impl Workshop {
@@ -153,13 +155,14 @@ impl Workshop {
             Needed::Judged => judged.clone(),
         };
         encode(&data, &all, "episodes encoded", progress)?;
+        let detector = maker.detector(&data, progress)?;
         let encoders = maker.encoders(&encoders, &data, progress)?;
         let data = if encoders.is_empty() { data } else { data.with_encoders(encoders) };
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
         }
         let (config, device) = (config.clone(), device.clone());
-        Ok(Self { config, arm, data, scale, device, judged })
+        Ok(Self { config, arm, data, scale, device, judged, detector })
     }
 
     /// The configuration.
@@ -190,6 +193,11 @@ impl Workshop {
     /// The episodes that evaluations take clips from.
     pub fn judged_episodes(&self) -> &[u32] {
         &self.judged
+    }
+
+    /// What tells whether a generated frame shows the second agent; `None` where none is told of.
+    pub fn detector(&self) -> Option<&AgentDetector> {
+        self.detector.as_ref()
     }
 
     /// Numbers of a key of a cue, 0 without an encoder of it.
@@ -319,6 +327,9 @@ impl Maker<'_> {
             encoder.training(seed),
             self.device,
         )?;
+        if let Some(from) = &encoder.pretraining.from {
+            contrastive.begin_with(&KeyEncoder::load(from, self.cpu)?)?;
+        }
         let steps = encoder.pretraining.steps;
         let mut report = counter("updates of the encoder", steps, progress);
         while contrastive.done() < steps {
@@ -327,6 +338,29 @@ impl Maker<'_> {
         }
         contrastive.encoder()?.save(&own)?;
         Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
+    }
+
+    /// The detector of a second agent, where the world model is told of one.
+    fn detector(
+        &self,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Option<AgentDetector>> {
+        if !self.config.told.agent {
+            return Ok(None);
+        }
+        let (path, exists) = self.artifact(DETECTOR);
+        if exists {
+            let detector = AgentDetector::load(&path, self.cpu)?;
+            detector.check_input(&data.tokenizer().recipe())?;
+            return Ok(Some(detector));
+        }
+        let settings = self.config.detector;
+        let report = counter("updates of the detector", settings.steps, progress);
+        let seed = self.config.training.seed;
+        let detector = AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
+        detector.save(&path)?;
+        Ok(Some(AgentDetector::load(&path, self.cpu)?))
     }
 
     fn longlive(

@@ -17,7 +17,7 @@ use std::path::Path;
 fn a_cue_of_ones_own_is_trained_weighed_and_judged() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, run) = (folder.path().join("data"), folder.path().join("run"));
-    walk::write(&data).expect("a dataset");
+    walk::write(&data, 4).expect("a dataset");
     let (results, replays) = experiment::run(&data, &run, 6).expect("a run");
     assert!(results.arms["far-multi"]["psnr"].mean.is_finite());
     let weights = experiment::mean_weights(&replays, "far-multi");
@@ -37,7 +37,7 @@ fn a_cue_of_ones_own_is_trained_weighed_and_judged() {
 #[test]
 fn touch_is_what_was_felt_until_now() {
     let folder = tempfile::tempdir().expect("a folder");
-    walk::write(folder.path()).expect("a dataset");
+    walk::write(folder.path(), 4).expect("a dataset");
     let dataset = Dataset::open(folder.path()).expect("it opens");
     let episode = dataset.episode(0).expect("an episode");
     let rows = touch::Touch.rows(&episode).expect("rows");
@@ -50,7 +50,7 @@ fn touch_is_what_was_felt_until_now() {
 #[test]
 fn a_column_is_a_cue_by_one_line_of_a_configuration() {
     let folder = tempfile::tempdir().expect("a folder");
-    walk::write(folder.path()).expect("a dataset");
+    walk::write(folder.path(), 4).expect("a dataset");
     let dataset = Dataset::open(folder.path()).expect("it opens");
     let feature = |sets: &[&str], cue: &str| {
         let config = TrainConfig::resolve("quick", sets).expect("a configuration");

@@ -44,7 +44,8 @@ impl Sight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Apartment, Channels, Frame, Renderer, World, description};
+    use crate::apartment::Apartment;
+    use crate::{Channels, Frame, Renderer, World, description};
     use far_memory::{Camera, Pose};
 
     fn recording() -> Recording {

@@ -6,7 +6,7 @@
 //! cargo run --release -p far --example known_walls -- runs/apartment-v1/arms/far-meta cuda
 //! ```
 
-use far_eval::{Arm, Evaluation, Interval};
+use far_eval::{Arm, Evaluation, Interval, Probes};
 use far_memory::{
     Error as MemoryError, MemoryId, Pool, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot,
 };
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         arms: &arms,
         plan: &saved.config.evaluation_plan(),
         lpips: None,
-        sight: None,
+        probes: Probes::default(),
         device: &device.to_string(),
     };
     let (results, _) = evaluation.run(&mut |_| {})?;

@@ -39,8 +39,8 @@ fn rows(size: i32, numbers: impl IntoIterator<Item = f32>) -> ArrayRef {
 }
 
 /// Three walks east and back, looking east; a picture has one color. `touch` gives the numbers of a
-/// column `touch` for each frame, if there is to be one.
-fn write_dataset(folder: &Path, touch: Option<fn(u32) -> [f32; 2]>) {
+/// column `touch` for each episode and frame, if there is to be one.
+fn write_dataset(folder: &Path, touch: Option<fn(u32, u32) -> Vec<f32>>) {
     std::fs::create_dir_all(folder.join("episodes")).expect("a folder");
     let description = json!({
         "format": "far-dataset", "version": 1, "corpus": "mine", "fps": 10, "resolution": [8, 8],
@@ -66,7 +66,10 @@ fn write_dataset(folder: &Path, touch: Option<fn(u32) -> [f32; 2]>) {
             ("phase", Arc::new(StringArray::from_iter_values((0..FRAMES).map(phase)))),
             ("image", Arc::new(BinaryArray::from_iter_values(pictures))),
         ];
-        columns.extend(touch.map(|touch| ("touch", rows(2, (0..FRAMES).flat_map(touch)))));
+        columns.extend(touch.map(|touch| {
+            let numbers = (0..FRAMES).flat_map(|frame| touch(id, frame));
+            ("touch", rows(touch(id, 0).len() as i32, numbers))
+        }));
         write(&folder.join(format!("episodes/{id:06}.arrow")), columns);
     }
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -103,10 +106,13 @@ fn tables_with_the_required_columns_alone_are_trained_on() {
 #[test]
 fn a_column_of_numbers_is_a_cue_by_one_setting() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [data, broken, run] = ["data", "broken", "run"].map(|name| folder.path().join(name));
-    write_dataset(&data, Some(|frame| [frame.min(FRAMES - frame) as f32, 1.0]));
-    write_dataset(&broken, Some(|frame| [if frame == 7 { f32::NAN } else { 0.0 }, 1.0]));
-    let [data, broken, out] = [&data, &broken, &run].map(|path| path.to_str().expect("plain"));
+    let [data, broken, uneven, run] =
+        ["data", "broken", "uneven", "run"].map(|name| folder.path().join(name));
+    write_dataset(&data, Some(|_, frame| vec![frame.min(FRAMES - frame) as f32, 1.0]));
+    write_dataset(&broken, Some(|_, frame| vec![if frame == 7 { f32::NAN } else { 0.0 }, 1.0]));
+    write_dataset(&uneven, Some(|id, _| vec![1.0; 2 + id as usize / 2]));
+    let [data, broken, uneven, out] =
+        [&data, &broken, &uneven, &run].map(|path| path.to_str().expect("plain"));
     let sets = [
         "cues.touch={ column = \"touch\", scale = 20 }",
         "arm.cue=touch",
@@ -124,6 +130,7 @@ fn a_column_of_numbers_is_a_cue_by_one_setting() {
         (data, "cues.touch.column=force", "column `force` should be float32"),
         (data, "cues.touch.column=phase", "found string"),
         (broken, "cues.touch.column=touch", "found NaN in row 7"),
+        (uneven, "cues.touch.column=touch", "found fixed_size_list<float32, 3>"),
     ] {
         let refused = train(data, &["--set", own]);
         let message = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -1,5 +1,7 @@
 //! One evaluation under way.
 
+mod ends;
+
 use super::{Evaluation, Progress};
 use crate::arm::{Choice, Control};
 use crate::cost::Cost;
@@ -14,6 +16,7 @@ use crate::tally::Tally;
 use crate::utility::UtilityMeter;
 use crate::{Replay, Result, Shown};
 use far_memory::Recall;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Clips that are judged together.
@@ -46,6 +49,8 @@ pub(super) struct Session<'a, 'p> {
     pub quality: FrameQuality<'a>,
     pub tally: Tally,
     pub cue_trust: CueTrust,
+    /// Answers about both ends by arm and episode, for pairs of episodes.
+    pub answers: BTreeMap<(usize, u32), bool>,
     pub shown: Shown,
     pub pace: Pace<'p>,
 }
@@ -205,7 +210,7 @@ impl Session<'_, '_> {
     }
 
     /// Asks every arm of the pairs of the counterfactual probe.
-    pub fn probe(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
+    pub fn compare_histories(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
         let Evaluation { plan, arms, dataset, .. } = *self.evaluation;
         let cost = Cost::new(plan);
         let metric = self.quality.crop_distance().metric("counterfactual");
@@ -237,9 +242,9 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Tells the weights of cues apart by whether the goal could be seen.
-    pub fn weigh(&mut self, group: &Group) {
+    /// How far cues were trusted in a group of clips.
+    pub fn trust(&mut self, group: &Group) {
         let Self { evaluation, tally, cue_trust, .. } = self;
-        cue_trust.tally(evaluation.sight, group.first, &group.clips, tally);
+        cue_trust.tally(evaluation.probes.sight, group.first, &group.clips, tally);
     }
 }

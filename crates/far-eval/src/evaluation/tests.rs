@@ -1,7 +1,7 @@
 use super::*;
-use crate::UtilityConfig;
 use crate::arm::Control;
 use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
+use crate::{Probes, UtilityConfig};
 use far_data::{Episode, Picture};
 use far_model::{
     ConditionScale, ContextTold, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape,
@@ -25,9 +25,9 @@ fn evaluate(
     plan: &EvaluationPlan,
 ) -> Result<(Results, Shown)> {
     let episodes: Vec<u32> = dataset.dataset().ids().collect();
-    let (lpips, sight, device) = (None, None, "cpu");
+    let (lpips, probes, device) = (None, Probes::default(), "cpu");
     let evaluation =
-        Evaluation { dataset, episodes: &episodes, judge, arms, plan, lpips, sight, device };
+        Evaluation { dataset, episodes: &episodes, judge, arms, plan, lpips, probes, device };
     let mut seen = Progress { done: 0, total: 0 };
     let found = evaluation.run(&mut |progress| {
         assert!(progress.done >= seen.done && progress.done <= progress.total);
@@ -151,7 +151,7 @@ fn latents_that_nobody_can_decode_still_have_recall_quality() {
         arms: &arms,
         plan: &plan,
         lpips: None,
-        sight: None,
+        probes: Probes::default(),
         device: "cpu",
     };
     let (results, shown) = evaluation.run(&mut |_| ()).unwrap();

@@ -18,6 +18,8 @@ pub struct BothEndsView {
     pub present: Picture,
     /// The two ends.
     pub ends: [CorridorEnd; 2],
+    /// Every memory frame that any arm recalled.
+    pub memories: BTreeMap<usize, Picture>,
     /// What each arm generated, by end.
     pub arms: BTreeMap<String, [EndAnswer; 2]>,
 }
@@ -40,6 +42,8 @@ pub struct EndAnswer {
     pub picture: Picture,
     /// Whether the detector finds the agent in it.
     pub fires: bool,
+    /// The memory frames that were recalled for it, best first.
+    pub recalled: Vec<usize>,
 }
 
 impl BothEndsView {

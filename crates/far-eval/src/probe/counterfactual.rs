@@ -104,9 +104,11 @@ impl CounterfactualPair {
         let asks: Vec<Ask<'_>> = pairs.iter().flat_map(Self::asks).collect();
         let recalls = predictor.recall(&asks)?;
         // Both histories get the noise of the first, so that memory is all that differs.
-        let noise: Vec<f32> =
-            asks.chunks_exact(2).flat_map(|pair| predictor.noise(&[pair[0], pair[0]])).collect();
-        let latents = predictor.generate_from(&asks, &recalls, &noise)?;
+        let firsts: Vec<Ask<'_>> =
+            asks.chunks_exact(2).flat_map(|pair| [pair[0], pair[0]]).collect();
+        let noise = predictor.noise(&firsts, |ask| ask.question.goal);
+        let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
+        let latents = predictor.imagine(&asks, &recalls, &states, &noise)?.latents;
         let frames: Vec<&[f32]> = latents.chunks(latents.len() / asks.len().max(1)).collect();
         let mut pictures = quality.pictures(&frames).unwrap_or_default().into_iter();
         let mut recalls = recalls.into_iter();

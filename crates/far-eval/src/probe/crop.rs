@@ -97,7 +97,7 @@ impl<'a> CropDistance<'a> {
     /// Distances that part small, medium and large changes: about the terciles of what the changed
     /// states of recorded kitchens differ by.
     pub fn magnitudes(&self) -> [f64; 2] {
-        if self.lpips.is_some() { [0.12, 0.24] } else { [0.004, 0.010] }
+        if self.lpips.is_some() { [0.12, 0.24] } else { [0.009, 0.017] }
     }
 }
 

@@ -1,19 +1,14 @@
 //! Both-ends probes on disk: one JSON file each under `probes/`, pictures as base64 PNG.
 
+use super::kept::Kept;
 use super::picture_pack::PicturePack;
-use super::run_file;
 use super::stored_picture::{Pictures, StoredPicture};
-use crate::{BothEndsView, CorridorEnd, EndAnswer, Error, Result};
+use crate::{BothEndsView, CorridorEnd, EndAnswer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The version this crate reads and writes.
 const VERSION: u32 = 1;
-/// The folder in that of the results.
-const FOLDER: &str = "probes";
-/// What the names of the files begin with.
-const PREFIX: &str = "both-ends-";
 
 /// Pictures are named by their number among `pictures`.
 #[derive(Serialize, Deserialize)]
@@ -25,6 +20,7 @@ struct StoredView {
     pictures: Vec<StoredPicture>,
     present: usize,
     ends: [StoredEnd; 2],
+    memories: BTreeMap<usize, usize>,
     arms: BTreeMap<String, [StoredAnswer; 2]>,
 }
 
@@ -41,39 +37,18 @@ struct StoredEnd {
 struct StoredAnswer {
     picture: usize,
     fires: bool,
+    recalled: Vec<usize>,
 }
 
-impl BothEndsView {
-    /// Writes the trajectory into `probes/` of a run's folder and says where.
-    ///
-    /// # Errors
-    /// If the folder or the file cannot be written.
-    pub fn write(&self, run: &Path) -> Result<PathBuf> {
-        let name = format!("{PREFIX}{:06}.json", self.episode);
-        run_file::write_into(&run.join(FOLDER), &name, &self.to_json())
+impl Kept for BothEndsView {
+    const FOLDER: &'static str = "probes";
+    const PREFIX: &'static str = "both-ends-";
+
+    fn number(&self) -> u32 {
+        self.episode
     }
 
-    /// All trajectories of a run's folder, by the names of their files; none if there are none.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is not such a trajectory.
-    pub fn read_all(run: &Path) -> Result<Vec<Self>> {
-        let is_own = |name: &str| name.starts_with(PREFIX) && name.ends_with(".json");
-        let paths = run_file::list(&run.join(FOLDER), is_own)?;
-        paths.iter().map(|path| Self::read(path)).collect()
-    }
-
-    /// Reads one trajectory.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not such a trajectory.
-    pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
-        Self::from_json(&bytes).map_err(|reason| Error::malformed(path, reason))
-    }
-
-    /// The trajectory as the text of its file.
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
         let present = pack.add(&self.present);
         let ends = self.ends.each_ref().map(|end| StoredEnd {
@@ -81,10 +56,13 @@ impl BothEndsView {
             agent: end.agent,
             truth: pack.add(&end.truth),
         });
+        let memories = self.memories.iter();
+        let memories = memories.map(|(frame, picture)| (*frame, pack.add(picture))).collect();
         let arms = self.arms.iter().map(|(arm, answers)| {
             let answers = answers.each_ref().map(|answer| StoredAnswer {
                 picture: pack.add(&answer.picture),
                 fires: answer.fires,
+                recalled: answer.recalled.clone(),
             });
             (arm.clone(), answers)
         });
@@ -96,16 +74,13 @@ impl BothEndsView {
             pictures: StoredPicture::all(&pack),
             present,
             ends,
+            memories,
             arms,
         };
         serde_json::to_string(&stored).expect("a trajectory has only text keys")
     }
 
-    /// Understands the text of a trajectory's file.
-    ///
-    /// # Errors
-    /// Why it is none: not JSON, another version, or a picture that does not decode.
-    pub fn from_json(bytes: &[u8]) -> std::result::Result<Self, String> {
+    fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let stored: StoredView = serde_json::from_slice(bytes)
             .map_err(|error| format!("not a both-ends probe: {error}"))?;
         if stored.version != VERSION {
@@ -118,26 +93,38 @@ impl BothEndsView {
             let [first, second] = answers.map(|answer| answer.read(&pictures));
             Ok((arm, [first?, second?]))
         });
-        Ok(Self {
+        let memories = stored.memories.iter();
+        let memories = memories.map(|(frame, index)| Ok((*frame, pictures.take(*index)?)));
+        let view = Self {
             episode: stored.episode,
             current: stored.current,
             present: pictures.take(stored.present)?,
             ends: [first?, second?],
-            arms: arms.collect::<std::result::Result<_, String>>()?,
-        })
+            memories: memories.collect::<Result<_, String>>()?,
+            arms: arms.collect::<Result<_, String>>()?,
+        };
+        let mut recalled = view.arms.iter().flat_map(|(arm, answers)| {
+            answers.iter().flat_map(move |answer| answer.recalled.iter().map(move |at| (arm, at)))
+        });
+        let unknown = recalled.find(|(_, frame)| !view.memories.contains_key(frame));
+        match unknown {
+            Some((arm, frame)) => Err(format!("`{arm}` recalls frame {frame}, no memory")),
+            None => Ok(view),
+        }
     }
 }
 
 impl StoredEnd {
-    fn read(self, pictures: &Pictures) -> std::result::Result<CorridorEnd, String> {
+    fn read(self, pictures: &Pictures) -> Result<CorridorEnd, String> {
         let truth = pictures.take(self.truth)?;
         Ok(CorridorEnd { goal: self.goal, agent: self.agent, truth })
     }
 }
 
 impl StoredAnswer {
-    fn read(self, pictures: &Pictures) -> std::result::Result<EndAnswer, String> {
-        Ok(EndAnswer { picture: pictures.take(self.picture)?, fires: self.fires })
+    fn read(self, pictures: &Pictures) -> Result<EndAnswer, String> {
+        let picture = pictures.take(self.picture)?;
+        Ok(EndAnswer { picture, fires: self.fires, recalled: self.recalled })
     }
 }
 
@@ -171,5 +158,7 @@ mod tests {
         assert!(fails(&good.replacen("\"version\":1", "\"version\":2", 1)).contains("version 2"));
         assert!(fails(&good.replacen("\"present\":0", "\"present\":60", 1)).contains("60 of"));
         assert!(fails(&good.replacen("[8,6]", "[8,7]", 1)).contains("picture 0"));
+        let forgotten = BothEndsView { memories: BTreeMap::new(), ..both_ends() }.to_json();
+        assert!(fails(&forgotten).contains("`far-multi` recalls frame 3, no memory"));
     }
 }

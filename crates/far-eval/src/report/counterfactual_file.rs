@@ -1,19 +1,14 @@
 //! Counterfactual pairs on disk: one JSON file each under `probes/`, pictures as base64 PNG.
 
+use super::kept::Kept;
 use super::picture_pack::PicturePack;
-use super::run_file;
 use super::stored_picture::{Pictures, StoredPicture};
-use crate::{CounterfactualAnswer, CounterfactualView, Error, Result};
+use crate::{CounterfactualAnswer, CounterfactualView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The version this crate reads and writes.
 const VERSION: u32 = 1;
-/// The folder in that of the results.
-const FOLDER: &str = "probes";
-/// What the names of the files begin with.
-const PREFIX: &str = "counterfactual-";
 
 /// Pictures are named by their number among `pictures`.
 #[derive(Serialize, Deserialize)]
@@ -39,37 +34,15 @@ struct StoredAnswer {
     right: [bool; 2],
 }
 
-impl CounterfactualView {
-    /// Writes the pair into `probes/` of a run's folder and says where.
-    ///
-    /// # Errors
-    /// If the folder or the file cannot be written.
-    pub fn write(&self, run: &Path) -> Result<PathBuf> {
-        let name = format!("{PREFIX}{:06}.json", self.episodes[0]);
-        run_file::write_into(&run.join(FOLDER), &name, &self.to_json())
+impl Kept for CounterfactualView {
+    const FOLDER: &'static str = "probes";
+    const PREFIX: &'static str = "counterfactual-";
+
+    fn number(&self) -> u32 {
+        self.episodes[0]
     }
 
-    /// All pairs of a run's folder, by the names of their files; none if there are none.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is not such a pair.
-    pub fn read_all(run: &Path) -> Result<Vec<Self>> {
-        let is_pair = |name: &str| name.starts_with(PREFIX) && name.ends_with(".json");
-        let paths = run_file::list(&run.join(FOLDER), is_pair)?;
-        paths.iter().map(|path| Self::read(path)).collect()
-    }
-
-    /// Reads one pair.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not such a pair.
-    pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
-        Self::from_json(&bytes).map_err(|reason| Error::malformed(path, reason))
-    }
-
-    /// The pair as the text of its file.
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
         let mut add = |picture| pack.add(picture);
         let stored = StoredView {
@@ -98,12 +71,7 @@ impl CounterfactualView {
         serde_json::to_string(&stored).expect("a pair has only text keys")
     }
 
-    /// Understands the text of a pair's file.
-    ///
-    /// # Errors
-    /// Why it is none: not JSON, another version, a picture that does not decode, or parts that do not
-    /// fit together.
-    pub fn from_json(bytes: &[u8]) -> std::result::Result<Self, String> {
+    fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let stored: StoredView = serde_json::from_slice(bytes)
             .map_err(|error| format!("not a counterfactual pair: {error}"))?;
         if stored.version != VERSION {
@@ -111,12 +79,12 @@ impl CounterfactualView {
             return Err(format!("pair of version {found}, this program reads version {VERSION}"));
         }
         let pictures = Pictures::decode(&stored.pictures)?;
-        let two = |[a, b]: [usize; 2]| -> std::result::Result<_, String> {
+        let two = |[a, b]: [usize; 2]| -> Result<_, String> {
             Ok([pictures.take(a)?, pictures.take(b)?])
         };
         let side = |memories: &BTreeMap<usize, usize>| {
             let taken = memories.iter().map(|(frame, index)| Ok((*frame, pictures.take(*index)?)));
-            taken.collect::<std::result::Result<BTreeMap<_, _>, String>>()
+            taken.collect::<Result<BTreeMap<_, _>, String>>()
         };
         let mut arms = BTreeMap::new();
         for (name, StoredAnswer { predictions, recalled, right }) in stored.arms {
@@ -139,7 +107,7 @@ impl CounterfactualView {
 }
 
 /// Whether the parts fit together.
-fn check(view: &CounterfactualView) -> std::result::Result<(), String> {
+fn check(view: &CounterfactualView) -> Result<(), String> {
     let CounterfactualView { current, goal, crop: [left, top, right, bottom], .. } = *view;
     if current >= goal {
         return Err(format!("frame {goal} is predicted from frame {current}"));

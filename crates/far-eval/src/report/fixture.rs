@@ -54,7 +54,7 @@ fn picture(red: u8) -> Picture {
 /// A trajectory of which one arm generates both ends right, the other an agent too many.
 pub fn both_ends() -> BothEndsView {
     let end = |goal: usize, agent, red| CorridorEnd { goal, agent, truth: picture(red) };
-    let answer = |red: u8, fires| EndAnswer { picture: picture(red), fires };
+    let answer = |red: u8, fires| EndAnswer { picture: picture(red), fires, recalled: vec![3] };
     let arms = [
         ("far-multi".to_owned(), [answer(141, true), answer(142, false)]),
         ("worldmem".to_owned(), [answer(143, true), answer(144, true)]),
@@ -64,6 +64,7 @@ pub fn both_ends() -> BothEndsView {
         current: 40,
         present: picture(130),
         ends: [end(44, true, 131), end(52, false, 134)],
+        memories: [(3, picture(135))].into(),
         arms: BTreeMap::from(arms),
     }
 }

@@ -113,7 +113,7 @@ impl Headline {
 fn metrics(results: &Results) -> Vec<Metric> {
     let ids: BTreeSet<&String> = results.arms.values().flat_map(|arm| arm.keys()).collect();
     let mut metrics: Vec<Metric> = ids.into_iter().map(|id| Metric::of(id)).collect();
-    metrics.sort_by(|a, b| a.place().cmp(&b.place()));
+    metrics.sort_by_key(Metric::place);
     metrics
 }
 

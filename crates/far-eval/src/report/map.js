@@ -23,10 +23,10 @@ function relationText({ distance, turn, ago }) {
 /** Where a step starts: the first frame of the way back is given. */
 const presentFrame = (replay, step) => (step === 0 ? replay.boundary : replay.frames[step - 1]);
 
-/** The key cue that an arm weighs against poses and times; null when it weighs none. */
+/** The key cue that an arm weighs against poses and times; null when it weighs none, as rules do with fixed weights. */
 function keyCue(replay, name) {
-  const cues = (replay.arms[name] ?? []).flatMap((step) => (step.weights.length > 1 ? step.weights.map(([cue]) => cue) : []));
-  return cues.find((cue) => cue !== "meta") ?? null;
+  const cues = (replay.arms[name] ?? []).flatMap((step) => step.weights.map(([cue]) => cue));
+  return cues.includes("meta") ? cues.find((cue) => cue !== "meta") ?? null : null;
 }
 
 /** The weight of a cue at every step. */

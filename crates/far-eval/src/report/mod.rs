@@ -9,8 +9,9 @@ mod both_ends_file;
 mod browser_test;
 mod counterfactual_file;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod headline;
+mod kept;
 mod markdown;
 mod metric;
 mod page_data;
@@ -27,6 +28,7 @@ mod summary;
 mod training_log;
 
 pub use headline::{Cell, Headline, PairedCell, PairedRow, Row, Verdict};
+pub use kept::Kept;
 pub use markdown::markdown;
 pub use metric::{Better, Metric, MetricTable};
 pub use page_data::report_page;

@@ -208,7 +208,7 @@ fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
                 .collect(),
         })
         .collect();
-    groups.sort_by(|a, b| a.metric.place().cmp(&b.metric.place()));
+    groups.sort_by_key(|group| group.metric.place());
     groups
 }
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
         assert_eq!(data["runs"][0]["probes"][1]["probe"], "both_ends");
         assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
-        assert_eq!(data["pictures"].as_array().unwrap().len(), 34);
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 35);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         let arms = data["arms"].as_array().unwrap();
         assert_eq!(arms.len(), 6);
         assert_eq!(data["runs"].as_array().unwrap().len(), 2);
-        assert_eq!(data["pictures"].as_array().unwrap().len(), 34, "pictures are shared");
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 35, "pictures are shared");
     }
 
     #[test]

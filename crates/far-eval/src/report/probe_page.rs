@@ -2,6 +2,7 @@
 
 use super::picture_pack::PicturePack;
 use crate::{BothEndsView, CounterfactualView};
+use far_data::Picture;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -60,10 +61,7 @@ impl<'a> ProbePage<'a> {
                     "not nearer to its own truth"
                 }
                 .to_owned(),
-                recalled: answer.recalled[side]
-                    .iter()
-                    .filter_map(|frame| Some((*frame, pack.add(view.memories[side].get(frame)?))))
-                    .collect(),
+                recalled: recalled(&answer.recalled[side], &view.memories[side], pack),
             });
             arms.insert(arm.as_str(), answers);
         }
@@ -95,7 +93,7 @@ impl<'a> ProbePage<'a> {
                     picture: pack.add(&answer.picture),
                     right: view.is_right(end, answer),
                     note: format!("the detector finds {found}"),
-                    recalled: Vec::new(),
+                    recalled: recalled(&answer.recalled, &view.memories, pack),
                 }
             });
             arms.insert(arm.as_str(), [first, second]);
@@ -110,6 +108,15 @@ impl<'a> ProbePage<'a> {
             arms,
         }
     }
+}
+
+/// Recalled frames with the numbers of their pictures.
+fn recalled<'a>(
+    frames: &[usize],
+    memories: &'a BTreeMap<usize, Picture>,
+    pack: &mut PicturePack<'a>,
+) -> Vec<(usize, usize)> {
+    frames.iter().filter_map(|frame| Some((*frame, pack.add(memories.get(frame)?)))).collect()
 }
 
 #[cfg(test)]
@@ -136,7 +143,7 @@ mod tests {
         view.arms.get_mut("worldmem").unwrap()[0].picture = view.ends[1].truth.clone();
         let mut pack = PicturePack::default();
         let page = serde_json::to_value(ProbePage::of_ends(&view, &mut pack)).unwrap();
-        assert_eq!(pack.pictures().len(), 1 + 2 + 4 - 1);
+        assert_eq!(pack.pictures().len(), 1 + 2 + 4 + 1 - 1);
         assert_eq!(page["arms"]["worldmem"][0]["picture"], page["sides"][1]["truth"]);
         assert_eq!(page["sides"][0]["name"], "The agent is here");
         let verdicts = |arm: &str| [0, 1].map(|end| page["arms"][arm][end]["right"] == true);

@@ -4,14 +4,13 @@
 //! JSON has no NaN and no infinity: a PSNR or weight that is not finite is `null`, and NaN when
 //! it is read back.
 
+use super::kept::Kept;
 use super::picture_pack::PicturePack;
-use super::run_file;
 use super::stored_picture::{Pictures, StoredPicture};
-use crate::{Error, RecalledFrame, Replay, ReplayStep, Result};
+use crate::{RecalledFrame, Replay, ReplayStep};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The version this crate writes. Version 1 had no sounds and is read as such.
 const VERSION: u32 = 2;
@@ -42,36 +41,15 @@ struct StoredStep {
     weights: Vec<(String, Option<f32>)>,
 }
 
-impl Replay {
-    /// Writes the clip into `replays/` of a run's folder and says where.
-    ///
-    /// # Errors
-    /// If the folder or the file cannot be written.
-    pub fn write(&self, run: &Path) -> Result<PathBuf> {
-        let name = format!("{:06}.json", self.episode);
-        run_file::write_into(&run.join("replays"), &name, &self.to_json())
+impl Kept for Replay {
+    const FOLDER: &'static str = "replays";
+    const PREFIX: &'static str = "";
+
+    fn number(&self) -> u32 {
+        self.episode
     }
 
-    /// All clips of a run's folder, by the names of their files; none if there is no `replays/`.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is not a replay.
-    pub fn read_all(run: &Path) -> Result<Vec<Self>> {
-        let paths = run_file::list(&run.join("replays"), |name| name.ends_with(".json"))?;
-        paths.iter().map(|path| Self::read(path)).collect()
-    }
-
-    /// Reads one clip.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not a replay.
-    pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
-        Self::from_json(&bytes).map_err(|reason| Error::malformed(path, reason))
-    }
-
-    /// The clip as the text of its file.
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
         let mut add = |picture| pack.add(picture);
         let stored = StoredReplay {
@@ -97,12 +75,7 @@ impl Replay {
         serde_json::to_string(&stored).expect("a replay has only text keys")
     }
 
-    /// Understands the text of a replay's file.
-    ///
-    /// # Errors
-    /// Why it is not a replay: not JSON, another version, a picture that does not decode, or parts
-    /// that do not fit together.
-    pub fn from_json(bytes: &[u8]) -> std::result::Result<Self, String> {
+    fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let stored: StoredReplay =
             serde_json::from_slice(bytes).map_err(|error| format!("not a replay: {error}"))?;
         if !(1..=VERSION).contains(&stored.version) {
@@ -111,7 +84,7 @@ impl Replay {
         }
         let pictures = Pictures::decode(&stored.pictures)?;
         let picture = |index: usize| pictures.take(index);
-        let many = |indices: &[usize]| -> std::result::Result<Vec<Picture>, String> {
+        let many = |indices: &[usize]| -> Result<Vec<Picture>, String> {
             indices.iter().map(|index| picture(*index)).collect()
         };
         let mut arms = BTreeMap::new();
@@ -128,13 +101,13 @@ impl Replay {
                         .collect(),
                 })
             });
-            arms.insert(name, steps.collect::<std::result::Result<_, String>>()?);
+            arms.insert(name, steps.collect::<Result<_, String>>()?);
         }
         let by_frame = |indices: &BTreeMap<usize, usize>| {
             indices
                 .iter()
                 .map(|(frame, index)| Ok((*frame, picture(*index)?)))
-                .collect::<std::result::Result<BTreeMap<usize, Picture>, String>>()
+                .collect::<Result<BTreeMap<usize, Picture>, String>>()
         };
         let replay = Self {
             episode: stored.episode,
@@ -163,7 +136,7 @@ fn store_step(step: &ReplayStep, picture: usize) -> StoredStep {
 }
 
 /// Whether the parts of a replay fit together.
-fn check(replay: &Replay) -> std::result::Result<(), String> {
+fn check(replay: &Replay) -> Result<(), String> {
     let steps = replay.frames.len();
     for (part, length) in [("truth", replay.truth.len()), ("decoded", replay.decoded.len())] {
         if length != steps {

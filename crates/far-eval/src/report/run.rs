@@ -2,7 +2,7 @@
 
 use super::run_file;
 use super::training_log::TrainingLog;
-use crate::{BothEndsView, CounterfactualView, Replay, Result, Results};
+use crate::{BothEndsView, CounterfactualView, Kept, Replay, Result, Results};
 use std::path::Path;
 
 /// One run, read from its folder: `results.json` must be there; `replays/`, `probes/`,

@@ -12,14 +12,6 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::rename(&partial, path).map_err(Error::file("rename", &partial))
 }
 
-/// The same into a folder that is made if it is not there; says where.
-pub(super) fn write_into(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-    let path = folder.join(name);
-    write(&path, text)?;
-    Ok(path)
-}
-
 /// The text of a file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {

@@ -7,13 +7,13 @@ use crate::context::ContextBatch;
 use crate::dit_config::ContextAttention;
 use crate::noisy_target::NoisyTargets;
 use crate::shared_row::Places;
-use crate::testing::{ELEMENTS, SHAPE, assert_near, contexts, normal, shaken};
+use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, normal, shaken};
 use far_tensor::{Attention, Device, Modulation};
 use proptest::prelude::*;
 
 fn network(config: DitConfig, seed: u64) -> (DitNetwork, Parameters) {
     let mut builder = ArenaBuilder::new("network");
-    let network = DitNetwork::new(&mut builder, config, SHAPE, 1).unwrap();
+    let network = DitNetwork::new(&mut builder, config, SHAPE, TOLD).unwrap();
     let parameters = shaken(&builder.build(seed), seed);
     (network, parameters)
 }

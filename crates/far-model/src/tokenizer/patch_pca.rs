@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// The note that holds the settings in a file.
 const NOTE: &str = "patch-pca";
+/// Rows of a covariance that are summed together.
+const ROWS: usize = 16;
 
 /// The settings of a [`PatchPca`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,17 +33,19 @@ pub struct PatchPcaConfig {
     pub channels: usize,
     /// Training frames that it is fitted to, evenly spread.
     pub frames: usize,
+    /// Side, in patches, of the squares that a world model reads as one token.
+    pub group: usize,
 }
 
 impl Default for PatchPcaConfig {
     fn default() -> Self {
-        Self { resolution: [32, 32], patch: 8, channels: 16, frames: 2_000 }
+        Self { resolution: [32, 32], patch: 8, channels: 16, frames: 2_000, group: 1 }
     }
 }
 
 impl PatchPcaConfig {
     fn check(&self) -> Result<()> {
-        let Self { resolution: [width, height], patch, channels, frames } = *self;
+        let Self { resolution: [width, height], patch, channels, frames, group } = *self;
         let wrong = |reason: &str| {
             Err(Error::Setting { setting: "tokenizer", reason: format!("{reason} in {self:?}") })
         };
@@ -50,6 +54,9 @@ impl PatchPcaConfig {
         }
         if !width.is_multiple_of(patch) || !height.is_multiple_of(patch) {
             return wrong("the patch does not divide the resolution");
+        }
+        if !self.shape().is_valid() {
+            return wrong(&format!("squares of {group} do not fill the grid of patches"));
         }
         if channels == 0 || channels > self.values() {
             return wrong("there are not that many components");
@@ -67,7 +74,15 @@ impl PatchPcaConfig {
 
     fn shape(&self) -> LatentShape {
         let [width, height] = self.resolution.map(|side| side / self.patch);
-        LatentShape { channels: self.channels, height, width, patch: 1 }
+        LatentShape { channels: self.channels, height, width, patch: self.group }
+    }
+
+    /// Patches, counted row by row, in the order in which tokens have them.
+    fn order(&self) -> Vec<usize> {
+        let LatentShape { height, width, patch, .. } = self.shape();
+        let numbers: Vec<f32> = (0..height * width).map(|place| place as f32).collect();
+        let cells = LatentShape { channels: 1, height, width, patch };
+        cells.to_tokens(&numbers).into_iter().map(|place| place as usize).collect()
     }
 }
 
@@ -121,15 +136,22 @@ impl PatchPca {
             mean.iter_mut().zip(patch).for_each(|(sum, value)| *sum += f64::from(*value));
         }
         mean.iter_mut().for_each(|sum| *sum /= count);
-        // Row by row of the upper triangle: each row is one task, so the order of sums is fixed.
-        let rows: Vec<Vec<f64>> = (0..values)
+        // Some rows of the upper triangle are one task, so the order of sums is fixed, and the patches
+        // are read from memory once for all of them.
+        let rows: Vec<Vec<f64>> = (0..values.div_ceil(ROWS))
             .into_par_iter()
-            .map(|row| {
-                let mut sums = vec![0.0; values];
+            .flat_map_iter(|block| {
+                let own = block * ROWS..values.min((block + 1) * ROWS);
+                let mut sums = vec![vec![0.0; values]; own.len()];
+                let mut centered = vec![0.0; values];
                 for patch in patches.chunks_exact(values) {
-                    let own = f64::from(patch[row]) - mean[row];
-                    for column in row..values {
-                        sums[column] += own * (f64::from(patch[column]) - mean[column]);
+                    for ((centered, value), mean) in centered.iter_mut().zip(patch).zip(&mean) {
+                        *centered = f64::from(*value) - mean;
+                    }
+                    for (row, sums) in own.clone().zip(&mut sums) {
+                        let value = centered[row];
+                        let sums = sums[row..].iter_mut().zip(&centered[row..]);
+                        sums.for_each(|(sum, other)| *sum += value * other);
                     }
                 }
                 sums
@@ -196,7 +218,9 @@ impl PatchPca {
             [self.mean, self.basis, self.scale].map(|id| self.parameters.tensor(id));
         let values = self.config.values();
         let scale = 1.0 / scale.values()[0];
-        for patch in patches_of(picture, &self.config).chunks_exact(values) {
+        let patches = patches_of(picture, &self.config);
+        for place in self.config.order() {
+            let patch = &patches[place * values..(place + 1) * values];
             for component in basis.values().chunks_exact(values) {
                 let numbers = patch.iter().zip(mean.values()).zip(component);
                 let sum: f32 = numbers.map(|((value, mean), part)| (value - mean) * part).sum();
@@ -214,7 +238,14 @@ impl Tokenizer for PatchPca {
     fn recipe(&self) -> String {
         let bytes: Vec<u8> =
             self.parameters.values().iter().flat_map(|value| value.to_le_bytes()).collect();
-        format!("patch-pca {:?} {}", self.config, hash_bytes(&bytes))
+        let PatchPcaConfig { resolution, patch, channels, frames, group } = self.config;
+        // Latents made before there were groups are still good.
+        let group = if group == 1 { String::new() } else { format!(" group {group}") };
+        let hash = hash_bytes(&bytes);
+        format!(
+            "patch-pca PatchPcaConfig {{ resolution: {resolution:?}, patch: {patch}, channels: \
+             {channels}, frames: {frames} }}{group} {hash}"
+        )
     }
 
     fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
@@ -238,13 +269,13 @@ impl Tokenizer for PatchPca {
         let (values, scale) = (self.config.values(), scale.values()[0]);
         let mut picture = Picture::filled(width as u32, height as u32, [0; 3]);
         let columns = width / patch;
-        for (token, numbers) in latent.chunks_exact(channels).enumerate() {
+        for (place, numbers) in self.config.order().into_iter().zip(latent.chunks_exact(channels)) {
             let mut pixels = mean.values().to_vec();
             for (number, component) in numbers.iter().zip(basis.values().chunks_exact(values)) {
                 let number = number * scale;
                 pixels.iter_mut().zip(component).for_each(|(pixel, part)| *pixel += number * part);
             }
-            let corner = [token % columns * patch, token / columns * patch];
+            let corner = [place % columns * patch, place / columns * patch];
             for cell in 0..patch * patch {
                 let color = [0, 1, 2].map(|plane| {
                     let value = pixels[plane * patch * patch + cell];
@@ -282,7 +313,7 @@ mod tests {
     use far_tensor::Random;
 
     const CONFIG: PatchPcaConfig =
-        PatchPcaConfig { resolution: [8, 8], patch: 4, channels: 3, frames: 10 };
+        PatchPcaConfig { resolution: [8, 8], patch: 4, channels: 3, frames: 10, group: 1 };
 
     /// Patches made of three known patterns come back exactly, in the order of their strength.
     #[test]
@@ -346,5 +377,33 @@ mod tests {
         let read = PatchPca::load(&path).unwrap();
         assert_eq!(read.recipe(), pca.recipe());
         assert!(PatchPca::empty(PatchPcaConfig { patch: 3, ..CONFIG }).is_err());
+        assert!(PatchPca::empty(PatchPcaConfig { group: 3, ..CONFIG }).is_err());
+    }
+
+    /// Squares of patches are tokens: the same numbers in another order, and the same picture.
+    #[test]
+    fn groups_of_patches_change_the_order_and_nothing_else() {
+        let [small, large] = [1, 2].map(|group| {
+            let config =
+                PatchPcaConfig { resolution: [8, 8], patch: 2, channels: 3, frames: 9, group };
+            let mut pca = PatchPca::empty(config).unwrap();
+            let mut patches = vec![0.0; 40 * config.values()];
+            Random::stream(1, "patches", 0).fill_uniform(&mut patches, 0.0, 1.0);
+            pca.learn(&patches).unwrap();
+            pca
+        });
+        let mut picture = Picture::filled(8, 8, [0; 3]);
+        picture.pixels.iter_mut().enumerate().for_each(|(place, x)| *x = (7 * place % 251) as u8);
+        let latent = |pca: &PatchPca| {
+            let mut latent = Vec::new();
+            pca.encode_picture(&picture, &mut latent);
+            latent
+        };
+        let (plain, grouped) = (latent(&small), latent(&large));
+        assert_ne!(plain, grouped);
+        assert_eq!(small.shape().to_image(&plain), large.shape().to_image(&grouped));
+        assert_eq!(small.decode(&plain), large.decode(&grouped));
+        assert_ne!(small.recipe(), large.recipe());
+        assert_eq!((large.shape().tokens(), large.shape().token_width()), (4, 12));
     }
 }

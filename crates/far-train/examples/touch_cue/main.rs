@@ -17,10 +17,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("usage: touch_cue FOLDER [STEPS]");
         std::process::exit(2);
     };
-    let steps = arguments.next().map_or(Ok(300), |steps| steps.parse())?;
+    let steps = arguments.next().map_or(Ok(800), |steps| steps.parse())?;
     let (data, run) = (folder.join("data"), folder.join("run"));
     if !data.join("episodes.arrow").exists() {
-        walk::write(&data)?;
+        walk::write(&data, 24)?;
     }
     let (results, replays) = experiment::run(&data, &run, steps)?;
     for metric in ["recall_quality", "psnr"] {

@@ -13,16 +13,15 @@ const FRAMES: u32 = 40;
 /// Meters of a step.
 const STEP: f32 = 0.1;
 const SIDE: u32 = 16;
-const SPLITS: [Split; 5] =
-    [Split::Train, Split::Train, Split::Train, Split::Validation, Split::Test];
 
-/// Writes five walks, each over a floor of its own.
-pub fn write(folder: &Path) -> far_data::Result<()> {
+/// Writes so many walks, each over a floor of its own; every fourth is for testing.
+pub fn write(folder: &Path, walks: u32) -> far_data::Result<()> {
     let size = [SIDE, SIDE];
     let mut description = DatasetDescription::new("floor", FRAMES_PER_SECOND, size, [90.0, 90.0]);
     description.splits = vec![SplitRule::Episode];
     let writer = DatasetWriter::create(folder, description)?;
-    for (id, split) in (0..).zip(SPLITS) {
+    for id in 0..walks {
+        let split = if id % 4 == 3 { Split::Test } else { Split::Train };
         let facts = EpisodeFacts::new(format!("floor {id}"), split, u64::from(id));
         let mut episode = writer.episode(id, facts)?;
         let mut below = 0.0;
@@ -59,7 +58,7 @@ fn picture(id: u32, place: u32) -> Picture {
     for y in 0..SIDE {
         for x in 0..SIDE {
             let bright = (x + place) / 4 % 2 == 0;
-            let color = [6 * place as u8, 50 * (id as u8 % 5), if bright { 200 } else { 40 }];
+            let color = [6 * place as u8, (40 * id) as u8, if bright { 200 } else { 40 }];
             picture.set_pixel(x, y, color);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::DataConfig;
 use crate::{ContrastiveTraining, Result};
-use far_data::{ContrastiveConfig, ContrastiveFrames, Split};
+use far_data::{ContrastiveConfig, ContrastiveFrames, ContrastiveRule, Split};
 use far_model::{InfoNce, PositiveForm, QueryVitConfig};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -42,8 +42,9 @@ impl EncoderConfig {
 
     /// What it is shown: pairs of the training split, goals as far ahead as the world model's.
     pub fn sampling(&self, data: &DataConfig, seed: u64) -> ContrastiveConfig {
-        let PretrainingSettings { batch, frames, positives, negatives, radius, heading, .. } =
-            self.pretraining;
+        let PretrainingSettings {
+            batch, frames, rule, positives, negatives, radius, heading, ..
+        } = self.pretraining;
         ContrastiveConfig {
             seed,
             split_rule: data.split_rule,
@@ -51,6 +52,7 @@ impl EncoderConfig {
             batch,
             horizon: data.horizon,
             frames,
+            rule,
             positives,
             negatives,
             radius,
@@ -83,7 +85,7 @@ impl EncoderConfig {
 }
 
 /// Contrastive pretraining.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PretrainingSettings {
     /// Updates. Paper: 400,000; dyn 12,500.
@@ -94,6 +96,11 @@ pub struct PretrainingSettings {
     pub batch: u32,
     /// Which frames positives and negatives are drawn from.
     pub frames: ContrastiveFrames,
+    /// What makes a frame a positive: its place, or the second agent in it. Paper: dyn the latter.
+    pub rule: ContrastiveRule,
+    /// The file of an encoder to begin with, of the same network and the same inputs; absent: from
+    /// scratch.
+    pub from: Option<PathBuf>,
     /// Positive keys per query. Paper: 8.
     pub positives: u32,
     /// Negative keys per query. Paper: 24.

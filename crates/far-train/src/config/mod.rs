@@ -34,7 +34,9 @@ pub use training::{
 };
 
 use crate::{Error, Result};
-use far_model::{AudioConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
+use far_model::{
+    AgentDetectorConfig, AudioConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,6 +73,8 @@ pub struct TrainConfig {
     pub utility: UtilityConfig,
     /// Steps, rates and intervals.
     pub training: TrainingSettings,
+    /// The detector of a second agent in generated frames.
+    pub detector: AgentDetectorConfig,
     /// How the result is judged.
     pub evaluation: EvaluationSection,
     /// Which arms stand side by side.
@@ -102,6 +106,7 @@ impl TrainConfig {
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
+        self.detector.check()?;
         self.training.check(self.data.batch)?;
         cue_column::check(&self.cues)?;
         self.evaluation.check()

@@ -10,7 +10,7 @@ use toml::Table;
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 11] = [
+pub const PRESETS: [(&str, &str); 12] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
@@ -18,6 +18,7 @@ pub const PRESETS: [(&str, &str); 11] = [
     ("apartment-v1", include_str!("../../../../configs/apartment-v1.toml")),
     ("apartment-v2", include_str!("../../../../configs/apartment-v2.toml")),
     ("kitchen", include_str!("../../../../configs/kitchen.toml")),
+    ("corridor", include_str!("../../../../configs/corridor.toml")),
     ("paper-loopnav", include_str!("../../../../configs/paper-loopnav.toml")),
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
     ("paper-thor", include_str!("../../../../configs/paper-thor.toml")),

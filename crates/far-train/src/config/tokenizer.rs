@@ -97,18 +97,23 @@ impl TokenizerConfig {
     }
 
     fn check_patch_pca(&self) -> Result<()> {
-        let PatchPcaConfig { resolution: [width, height], patch, channels, frames } =
+        let PatchPcaConfig { resolution: [width, height], patch, channels, frames, group } =
             self.patch_pca;
         let counts = [
             ("tokenizer.patch_pca.resolution", width.min(height)),
             ("tokenizer.patch_pca.patch", patch),
             ("tokenizer.patch_pca.channels", channels),
             ("tokenizer.patch_pca.frames", frames),
+            ("tokenizer.patch_pca.group", group),
         ];
         counts.into_iter().try_for_each(|(key, count)| super::positive(key, count as u64))?;
         if !width.is_multiple_of(patch) || !height.is_multiple_of(patch) {
             let reason = format!("{patch} does not divide {width} × {height}");
             return Err(Error::setting("tokenizer.patch_pca.patch", reason));
+        }
+        if ![width, height].into_iter().all(|side| (side / patch).is_multiple_of(group)) {
+            let reason = format!("{group} does not divide {} × {}", width / patch, height / patch);
+            return Err(Error::setting("tokenizer.patch_pca.group", reason));
         }
         if channels > 3 * patch * patch {
             let reason = format!("a patch of {patch} × {patch} pixels has no {channels}");

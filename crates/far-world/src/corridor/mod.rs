@@ -92,7 +92,7 @@ impl World for Corridor {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn variants(&self) -> &'static [&'static str] {

@@ -5,8 +5,9 @@ use rand_chacha::ChaCha8Rng;
 
 use super::hall::{End, Hall};
 
-/// Meters per frame while walking.
-const STRIDE: f32 = 0.15;
+/// Meters per frame while strolling: the doorway shows a crossing for nearly twice the 1.5 s after which
+/// states are told again, so that a frame with the agent tells which way it goes (decision 110).
+const STRIDE: f32 = 0.07;
 /// Length of two steps in meters.
 const GAIT: f32 = 1.5;
 

@@ -133,8 +133,17 @@ pub fn evaluate(
 }
 
 /// The metrics that the table shows.
-const SHOWN: [&str; 6] =
-    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips"];
+const SHOWN: [&str; 9] = [
+    "recall_quality",
+    "state_surface",
+    "state_container",
+    "counterfactual",
+    "psnr",
+    "psnr_closure",
+    "one_step_psnr",
+    "ssim",
+    "lpips",
+];
 
 /// One line per arm, and what they say.
 pub fn print_table(results: &Results) {

@@ -7,7 +7,7 @@ use crate::progress;
 use anyhow::Context;
 use clap::Args;
 use far_data::{ContrastiveConfig, Split};
-use far_model::{CueEncoder, EncodedDataset};
+use far_model::{CueEncoder, EncodedDataset, KeyEncoder};
 use far_tensor::Device;
 use far_train::{Contrastive, CueRegistry, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
@@ -74,6 +74,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut contrastive =
         Contrastive::new(&encoded, cue, sampling.clone(), network, training, &device)
             .map_err(explain)?;
+    if let Some(from) = &config.encoder.pretraining.from {
+        let from = KeyEncoder::load(from, &cpu).map_err(|error| explain(error.into()))?;
+        contrastive.begin_with(&from).map_err(explain)?;
+    }
     if state.exists() {
         contrastive.resume(&state).map_err(explain)?;
         eprintln!("going on from update {}", contrastive.done());

@@ -2,7 +2,7 @@
 
 use super::ARMS;
 use crate::progress;
-use far_eval::{Arm, Control, Evaluation, Results};
+use far_eval::{Arm, Control, Evaluation, Probes, Results};
 use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, Result, Workshop};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn common(
         arms: &arms,
         plan: &plan,
         lpips: None,
-        sight: None,
+        probes: Probes::default(),
         device: &workshop.device().to_string(),
     };
     judge_and_write(&evaluation, Some(seconds), run)

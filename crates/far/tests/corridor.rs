@@ -1,0 +1,77 @@
+//! The corridor preset in the smallest: recorded, compared, probed at both ends.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const SETTINGS: [&str; 13] = [
+    "data.batch=8",
+    "compute.device=cpu",
+    "retriever={ eager = 0, metadata_width = 16, adapter_width = 8, extra_candidates = 0 }",
+    "world_model={ depth = 2, width = 16, heads = 2 }",
+    "world_model.state_predictor={ width = 16, heads = 2 }",
+    "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
+    "encoder.pretraining={ steps = 2, batch = 4 }",
+    "tokenizer.patch_pca={ resolution = [32, 32], frames = 100 }",
+    "detector.steps=20",
+    "training={ steps = 8, warm_up = 1, checkpoint_every = 8 }",
+    "evaluation={ clips = 8, questions = 1, utility_pool = 4, utility_levels = 1, replays = 1 }",
+    "evaluation.sampler.steps=2",
+    "evaluation.most_steps=3",
+];
+
+fn far(arguments: &[&str]) -> Output {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_far")).args(arguments).output().expect("far runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn compare(data: &Path, out: &Path, more: &[&str]) -> Value {
+    let [data, out] = [data, out].map(|path| path.to_str().expect("a plain path"));
+    let mut arguments = vec!["compare", "--config", "corridor", "--json", "--data", data];
+    arguments.extend(["--out", out, "--arm", "far-multi", "--arm", "temporal"]);
+    arguments.extend(SETTINGS.iter().flat_map(|set| ["--set", set]));
+    arguments.extend(more);
+    serde_json::from_slice(&far(&arguments).stdout).expect("JSON")
+}
+
+#[test]
+fn the_corridor_is_trained_and_probed_at_both_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, out, both] = ["data", "out", "both"].map(|name| folder.path().join(name));
+    let path = data.to_str().expect("a plain path");
+    let world = ["world", "record", "--world", "corridor", "--episodes", "24", "--size", "32"];
+    far(&[&world[..], &["--out", path]].concat());
+
+    let found = compare(&data, &out, &[]);
+    let arms = &found["arms"];
+    let share = |arm: &str, metric: &str| {
+        let mean = arms[arm][metric]["mean"].as_f64();
+        let mean = mean.unwrap_or_else(|| panic!("{arm} has no {metric}: {arms}"));
+        assert!((0.0..=1.0).contains(&mean), "{arm} {metric} {mean}");
+        mean
+    };
+    for arm in ["far-multi", "temporal", "oracle"] {
+        ["both_ends", "predicted_ends", "crossing_recalled"].map(|metric| share(arm, metric));
+    }
+    share("none", "both_ends");
+    // The latest memories never show a crossing: the agent has gone by then.
+    assert_eq!(share("temporal", "crossing_recalled"), 0.0);
+    // True frames are right as far as the detector is.
+    let right = share("tokenizer", "both_ends");
+    let recall = share("tokenizer", "detector_recall");
+    assert!(right <= recall + 1e-9);
+    assert!(share("tokenizer", "detector_false_positive") <= 1.0 - right + 1e-9);
+    let prepared = ["judge", "arms/far-multi", "arms/temporal"].map(|run| out.join(run));
+    for name in ["detector.safetensors", "tokenizer.safetensors"] {
+        let read = prepared.each_ref().map(|run| std::fs::read(run.join(name)).expect(name));
+        assert!(read.iter().all(|bytes| *bytes == read[0]), "{name} is made once for all");
+    }
+
+    // With two pictures per memory, and an agent cue that begins with another one's weights.
+    let from = out.join("judge/encoder-agent.safetensors");
+    let begun = format!("encoder.pretraining.from={:?}", from.to_str().expect("a plain path"));
+    let found = compare(&data, &both, &["--set", "told.earlier_pictures=true", "--set", &begun]);
+    assert!(found["arms"]["far-multi"]["both_ends"]["mean"].is_f64());
+}
