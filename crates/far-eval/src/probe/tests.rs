@@ -2,7 +2,7 @@
 //! into which something red is put in one of two episodes.
 
 use crate::testing::{ColorTokenizer, Copier, arms, plan};
-use crate::{Arm, Control, CounterfactualView, Evaluation, EvaluationPlan, Results, Shown};
+use crate::{Arm, Control, CounterfactualView, Evaluation, EvaluationPlan, Probes, Results, Shown};
 use far_data::{
     Change, ChangeKind, Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame,
     FrameImage, Mask, Pair, Phase, Picture, Signal, Split, VisibleStates,
@@ -88,7 +88,7 @@ fn evaluate(dataset: &EncodedDataset, judge: &Copier, plan: &EvaluationPlan) -> 
         arms: &arms,
         plan,
         lpips: None,
-        sight: None,
+        probes: Probes::default(),
         device: "cpu",
     };
     let mut last = (0, 1);

@@ -13,8 +13,8 @@ use super::{Group, Session};
 use crate::Result;
 use crate::arm::Control;
 use crate::prediction::{Ask, Imagined};
+use crate::probe::BothEndsView;
 use crate::probe::both_ends::{BothEnds, both_ends};
-use crate::probe::{BothEndsView, EndAnswer};
 use far_memory::Recall;
 
 impl Session<'_, '_> {
@@ -39,8 +39,8 @@ impl Session<'_, '_> {
         let most = self.evaluation.plan.replays.saturating_sub(self.shown.both_ends.len());
         let views = asked.iter().take(most);
         let views =
-            views.map(|(place, ends)| ends.view(dataset, group.clips[*place].episode().id()));
-        let mut views: Vec<BothEndsView> = views.collect::<Result<_>>()?;
+            views.map(|(place, ends)| BothEndsView::new(ends, &group.clips[*place], &self.quality));
+        let mut views: Vec<Option<BothEndsView>> = views.collect::<Result<_>>()?;
         for number in 0..self.predictors.len() {
             let predictor = &self.predictors[number];
             let recalls = predictor.recall(&asks)?;
@@ -48,7 +48,16 @@ impl Session<'_, '_> {
             let noise = predictor.noise(&asks, |ask| ask.question.current);
             let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let verdicts = detector.fires(&imagined.latents)?;
-            self.show_ends(number, &imagined.latents, &verdicts, &mut views);
+            let frames = imagined.latents.chunks(imagined.latents.len() / asks.len());
+            let frames: Vec<&[f32]> = frames.collect();
+            for (place, view) in views.iter_mut().enumerate() {
+                let Some(view) = view else { continue };
+                let own = 2 * place..2 * place + 2;
+                let clip = &group.clips[asked[place].0];
+                let answers = [own.start, own.start + 1].map(|at| (frames[at], verdicts[at]));
+                let recalls = recalls.get(own).unwrap_or_default();
+                view.add(predictor.arm().id(), clip, &self.quality, answers, recalls)?;
+            }
             let control = predictor.arm().is(Control::Tokenizer);
             for (place, (clip, ends)) in asked.iter().enumerate() {
                 let episode = group.clips[*clip].episode().id();
@@ -67,27 +76,8 @@ impl Session<'_, '_> {
                 }
             }
         }
-        self.shown.both_ends.append(&mut views);
+        self.shown.both_ends.extend(views.into_iter().flatten());
         Ok(())
-    }
-
-    /// Keeps what an arm generated for looking at.
-    fn show_ends(
-        &self,
-        number: usize,
-        latents: &[f32],
-        verdicts: &[bool],
-        views: &mut [BothEndsView],
-    ) {
-        let elements = latents.len() / verdicts.len();
-        let frames: Vec<&[f32]> = latents.chunks(elements).take(2 * views.len()).collect();
-        let mut pictures = self.quality.pictures(&frames).unwrap_or_default().into_iter();
-        for (view, fires) in views.iter_mut().zip(verdicts.chunks(2)) {
-            let (Some(first), Some(second)) = (pictures.next(), pictures.next()) else { return };
-            let answers = [(first, fires[0]), (second, fires[1])];
-            let answers = answers.map(|(picture, fires)| EndAnswer { picture, fires });
-            view.arms.insert(self.evaluation.arms[number].id().to_owned(), answers);
-        }
     }
 
     /// Whether an arm was right, and in both histories where the other one was asked before.
