@@ -29,6 +29,7 @@ mod longlive_encoder;
 mod longlive_network;
 mod metadata_scorer;
 mod metric;
+mod modulation_table;
 mod noisy_target;
 mod parameter_count;
 mod posterior;
