@@ -51,9 +51,9 @@ pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Trut
 pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Imagined, Predictor};
-pub use probe::Probes;
-pub use probe::Sight;
-pub use probe::{BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer};
+pub use probe::{
+    BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer, Probes, Sight,
+};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
     Better, Cell, Headline, Kept, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,

@@ -63,6 +63,17 @@ fn the_corridor_is_trained_and_probed_at_both_ends() {
     let recall = share("tokenizer", "detector_recall");
     assert!(right <= recall + 1e-9);
     assert!(share("tokenizer", "detector_false_positive") <= 1.0 - right + 1e-9);
+    // What was generated at both ends is kept, and shown with what the detector says.
+    let kept = std::fs::read_dir(out.join("probes")).expect("probes").next().expect("one");
+    let kept = std::fs::read_to_string(kept.expect("an entry").path()).expect("a probe");
+    let kept: Value = serde_json::from_str(&kept).expect("JSON");
+    for arm in ["far-multi", "temporal", "tokenizer"] {
+        assert!(kept["arms"][arm][1]["fires"].is_boolean(), "{arm} has no verdict");
+    }
+    assert_eq!(kept["arms"]["none"][0]["recalled"], serde_json::json!([]));
+    assert_ne!(kept["arms"]["temporal"][0]["recalled"], serde_json::json!([]));
+    let page = std::fs::read_to_string(out.join("report/index.html")).expect("a page");
+    assert!(page.contains("the detector finds"), "both ends are on the page");
     let prepared = ["judge", "arms/far-multi", "arms/temporal"].map(|run| out.join(run));
     for name in ["detector.safetensors", "tokenizer.safetensors"] {
         let read = prepared.each_ref().map(|run| std::fs::read(run.join(name)).expect(name));

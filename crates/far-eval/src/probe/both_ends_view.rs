@@ -1,6 +1,11 @@
 //! The both-ends probe for looking at.
 
+use super::both_ends::BothEnds;
+use crate::Result;
+use crate::encoded_clip::EncodedClip;
+use crate::frame_quality::{FrameQuality, Truth};
 use far_data::Picture;
+use far_memory::Recall;
 use std::collections::BTreeMap;
 
 /// One trajectory: from one present and one noise each arm generated both ends of the corridor, and
@@ -47,6 +52,69 @@ pub struct EndAnswer {
 }
 
 impl BothEndsView {
+    /// The trajectory of a clip before any arm was added; `None` if nobody can decode frames.
+    ///
+    /// # Errors
+    /// If a recorded frame cannot be read.
+    pub(crate) fn new(
+        ends: &BothEnds,
+        clip: &EncodedClip,
+        quality: &FrameQuality<'_>,
+    ) -> Result<Option<Self>> {
+        let [west, east] = ends.looks;
+        let truths = quality.truths(clip, &[ends.current, west, east])?;
+        let pictures = truths.into_iter().flatten();
+        let mut pictures = pictures.map(|Truth { raw, decoded }| raw.unwrap_or(decoded));
+        let (Some(present), Some(first), Some(second)) =
+            (pictures.next(), pictures.next(), pictures.next())
+        else {
+            return Ok(None);
+        };
+        let end = |place: usize, truth| CorridorEnd {
+            goal: ends.looks[place],
+            agent: ends.there == Some(place),
+            truth,
+        };
+        Ok(Some(Self {
+            episode: clip.episode().id(),
+            current: ends.current,
+            present,
+            ends: [end(0, first), end(1, second)],
+            memories: BTreeMap::new(),
+            arms: BTreeMap::new(),
+        }))
+    }
+
+    /// Adds what an arm generated for each end: the latent, whether the detector fires, and what was
+    /// recalled, which is nothing for arms without memory.
+    ///
+    /// # Errors
+    /// If the picture of a recalled frame cannot be read.
+    pub(crate) fn add(
+        &mut self,
+        arm: &str,
+        clip: &EncodedClip,
+        quality: &FrameQuality<'_>,
+        answers: [(&[f32], bool); 2],
+        recalls: &[Recall],
+    ) -> Result<()> {
+        let frames = |end: usize| recalls.get(end).into_iter().flat_map(Recall::ids);
+        let recalled = [0, 1].map(|end| frames(end).map(|id| id.index()).collect::<Vec<_>>());
+        let mut new = recalled.concat();
+        new.retain(|frame| !self.memories.contains_key(frame));
+        let shown = quality.memories(clip, &new)?;
+        self.memories.extend(new.into_iter().zip(shown));
+        let pictures = quality.pictures(&answers.map(|(latent, _)| latent)).unwrap_or_default();
+        let Ok([first, second]) = <[Picture; 2]>::try_from(pictures) else { return Ok(()) };
+        let [mine, other] = recalled;
+        let answers = [
+            EndAnswer { picture: first, fires: answers[0].1, recalled: mine },
+            EndAnswer { picture: second, fires: answers[1].1, recalled: other },
+        ];
+        self.arms.insert(arm.to_owned(), answers);
+        Ok(())
+    }
+
     /// Whether the detector says of one end what is true there.
     pub fn is_right(&self, end: usize, answer: &EndAnswer) -> bool {
         answer.fires == self.ends[end].agent

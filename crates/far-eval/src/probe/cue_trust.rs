@@ -37,7 +37,7 @@ pub(crate) struct CueTrust {
 
 impl CueTrust {
     /// Takes note of a recall: `place` is the clip's in its group. Arms of one cue have no weights to
-    /// learn, and controls none of their own.
+    /// learn, rules have fixed ones, and controls none of their own.
     pub fn note(
         &mut self,
         arm: &Arm,
@@ -47,7 +47,8 @@ impl CueTrust {
         recall: &Recall,
     ) {
         let cues = recall.cues();
-        if arm.as_policy().is_none() || cues.len() < 2 || recall.is_empty() {
+        let gated = cues.len() > 1 && cues.iter().any(|cue| cue == METADATA_CUE);
+        if arm.as_policy().is_none() || !gated || recall.is_empty() {
             return;
         }
         let poses = clip.episode().poses();
@@ -81,7 +82,7 @@ impl CueTrust {
             .collect();
         let mut answers: Vec<_> = blocked.iter().map(|known| known.iter().flatten()).collect();
         // Sum and number, of clear and of blocked lines, by arm, cue and clip.
-        let mut sums: BTreeMap<(&str, &str, usize), [(f64, f64); 2]> = BTreeMap::new();
+        let mut sums: BTreeMap<_, [(f64, f64); 2]> = BTreeMap::new();
         for weight in &weights {
             let Some(blocked) = answers[weight.clip].next() else { continue };
             let key = (weight.arm.as_str(), weight.cue.as_str(), weight.clip);

@@ -13,8 +13,8 @@ use super::{Group, Session};
 use crate::Result;
 use crate::arm::Control;
 use crate::prediction::{Ask, Imagined};
+use crate::probe::BothEndsView;
 use crate::probe::both_ends::{BothEnds, both_ends};
-use crate::probe::{BothEndsView, EndAnswer};
 use far_memory::Recall;
 
 impl Session<'_, '_> {
@@ -39,8 +39,8 @@ impl Session<'_, '_> {
         let most = self.evaluation.plan.replays.saturating_sub(self.shown.both_ends.len());
         let views = asked.iter().take(most);
         let views =
-            views.map(|(place, ends)| ends.view(dataset, group.clips[*place].episode().id()));
-        let mut views: Vec<BothEndsView> = views.collect::<Result<_>>()?;
+            views.map(|(place, ends)| BothEndsView::new(ends, &group.clips[*place], &self.quality));
+        let mut views: Vec<Option<BothEndsView>> = views.collect::<Result<_>>()?;
         for number in 0..self.predictors.len() {
             let predictor = &self.predictors[number];
             let recalls = predictor.recall(&asks)?;
@@ -48,8 +48,16 @@ impl Session<'_, '_> {
             let noise = predictor.noise(&asks, |ask| ask.question.current);
             let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let verdicts = detector.fires(&imagined.latents)?;
-            let generated = (imagined.latents.as_slice(), verdicts.as_slice());
-            self.show_ends(number, &asks, &recalls, generated, &mut views)?;
+            let frames = imagined.latents.chunks(imagined.latents.len() / asks.len());
+            let frames: Vec<&[f32]> = frames.collect();
+            for (place, view) in views.iter_mut().enumerate() {
+                let Some(view) = view else { continue };
+                let own = 2 * place..2 * place + 2;
+                let clip = &group.clips[asked[place].0];
+                let answers = [own.start, own.start + 1].map(|at| (frames[at], verdicts[at]));
+                let recalls = recalls.get(own).unwrap_or_default();
+                view.add(predictor.arm().id(), clip, &self.quality, answers, recalls)?;
+            }
             let control = predictor.arm().is(Control::Tokenizer);
             for (place, (clip, ends)) in asked.iter().enumerate() {
                 let episode = group.clips[*clip].episode().id();
@@ -68,38 +76,7 @@ impl Session<'_, '_> {
                 }
             }
         }
-        self.shown.both_ends.append(&mut views);
-        Ok(())
-    }
-
-    /// Keeps what an arm recalled and generated for looking at.
-    fn show_ends(
-        &self,
-        number: usize,
-        asks: &[Ask<'_>],
-        recalls: &[Recall],
-        (latents, verdicts): (&[f32], &[bool]),
-        views: &mut [BothEndsView],
-    ) -> Result<()> {
-        let elements = latents.len() / verdicts.len();
-        let frames: Vec<&[f32]> = latents.chunks(elements).take(2 * views.len()).collect();
-        let Some(pictures) = self.quality.pictures(&frames) else { return Ok(()) };
-        let mut answers = Vec::with_capacity(pictures.len());
-        for (place, picture) in pictures.into_iter().enumerate() {
-            let recall = recalls.get(place).into_iter();
-            let recalled: Vec<usize> = recall.flat_map(Recall::ids).map(|id| id.index()).collect();
-            let memories = &mut views[place / 2].memories;
-            let known = |frame: &&usize| !memories.contains_key(*frame);
-            let new: Vec<usize> = recalled.iter().filter(known).copied().collect();
-            let shown = self.quality.memories(asks[place].clip, &new)?;
-            memories.extend(new.into_iter().zip(shown));
-            answers.push(EndAnswer { picture, fires: verdicts[place], recalled });
-        }
-        let mut answers = answers.into_iter();
-        for view in views {
-            let (Some(first), Some(second)) = (answers.next(), answers.next()) else { break };
-            view.arms.insert(self.evaluation.arms[number].id().to_owned(), [first, second]);
-        }
+        self.shown.both_ends.extend(views.into_iter().flatten());
         Ok(())
     }
 
