@@ -12,6 +12,7 @@ use far_tensor::{
     Parameters, Random, Tape, Tensor, Trained,
 };
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::Path;
 
 /// What files call it.
@@ -21,7 +22,7 @@ const FRAMES_AT_A_TIME: usize = 64;
 /// Of so many consecutive episodes the last one calibrates and does not teach.
 const HELD_OUT: usize = 5;
 /// Logits from which a cell may fire.
-const LOGITS: [f32; 9] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0];
+const LOGITS: [f32; 13] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0];
 
 /// The settings of an [`AgentDetector`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub struct AgentDetectorConfig {
     pub width: usize,
     /// Updates.
     pub steps: u64,
-    /// Frames per update, half of them with the agent.
+    /// Frames per update: as many with the agent as without, as many of the return as before it.
     pub batch: usize,
     /// The learning rate.
     pub learning_rate: f32,
@@ -45,7 +46,7 @@ impl Default for AgentDetectorConfig {
     fn default() -> Self {
         Self {
             width: 32,
-            steps: 400,
+            steps: 1000,
             batch: 32,
             learning_rate: 2e-3,
             positive_weight: 10.0,
@@ -165,6 +166,35 @@ struct Examples {
     without: Vec<Example>,
 }
 
+/// Frames to learn from. What is generated are frames of the return, of which there are few: they are
+/// drawn as often as those before it.
+#[derive(Default)]
+struct Lessons {
+    explored: Examples,
+    returned: Examples,
+}
+
+impl Lessons {
+    fn draw(&self, place: usize, random: &mut Random) -> Example {
+        let [first, second] = match place % 4 {
+            0 => [&self.returned.with, &self.explored.with],
+            1 => [&self.returned.without, &self.explored.without],
+            2 => [&self.explored.with, &self.returned.with],
+            _ => [&self.explored.without, &self.returned.without],
+        };
+        let from = if first.is_empty() { second } else { first };
+        from[random.below(from.len())]
+    }
+
+    fn with(&self) -> usize {
+        self.explored.with.len() + self.returned.with.len()
+    }
+
+    fn without(&self) -> usize {
+        self.explored.without.len() + self.returned.without.len()
+    }
+}
+
 impl AgentDetector {
     /// Trains a detector on frames of these episodes and calibrates it on the return frames of every
     /// fifth of them; `progress` hears of every update.
@@ -191,17 +221,25 @@ impl AgentDetector {
             ..AdamWConfig::default()
         };
         let mut trained = Trained::new(builder.build(seed), optimizer);
-        let (mut taught, mut held_out) = (Examples::default(), Examples::default());
+        let (mut taught, mut held_out) = (Lessons::default(), Examples::default());
         for (place, id) in episodes.iter().enumerate() {
             // A lone episode has to do for both.
             let is_held_out = place % HELD_OUT == HELD_OUT - 1 || episodes.len() < HELD_OUT;
             let is_taught = place % HELD_OUT < HELD_OUT - 1;
-            let boundary = data.dataset().lengths(*id)?.1 as usize;
-            taught.gather(data, *id, 0, is_taught)?;
-            held_out.gather(data, *id, boundary, is_held_out)?;
+            let (frames, boundary) = data.dataset().lengths(*id)?;
+            let [frames, boundary] = [frames, boundary].map(|count| count as usize);
+            if is_taught {
+                taught.explored.gather(data, *id, 0..boundary)?;
+                taught.returned.gather(data, *id, boundary..frames)?;
+            }
+            if is_held_out {
+                held_out.gather(data, *id, boundary..frames)?;
+            }
         }
-        for (what, examples) in [("learn", &taught), ("be calibrated", &held_out)] {
-            if examples.with.is_empty() || examples.without.is_empty() {
+        let taught_counts = [taught.with(), taught.without()];
+        let held_out_counts = [held_out.with.len(), held_out.without.len()];
+        for (what, counts) in [("learn", taught_counts), ("be calibrated", held_out_counts)] {
+            if counts.contains(&0) {
                 let reason =
                     format!("there are no frames with and without an agent to {what} from");
                 return Err(Error::Setting { setting: "detector", reason });
@@ -209,12 +247,8 @@ impl AgentDetector {
         }
         for step in 0..config.steps {
             let mut random = Random::stream(seed, "detector: batch", step);
-            let drawn: Vec<Example> = (0..config.batch)
-                .map(|place| {
-                    let from = if place % 2 == 0 { &taught.with } else { &taught.without };
-                    from[random.below(from.len())]
-                })
-                .collect();
+            let drawn: Vec<Example> =
+                (0..config.batch).map(|place| taught.draw(place, &mut random)).collect();
             let (frames, cells) = (images(data, &drawn)?, covered(data, &drawn, config.cover)?);
             let weight = |cell: &f32| 1.0 + (config.positive_weight - 1.0) * cell;
             let weights: Vec<f32> = cells.iter().map(weight).collect();
@@ -339,15 +373,13 @@ impl AgentDetector {
 }
 
 impl Examples {
-    /// Adds the frames of an episode from frame `first` on, if it is `wanted`.
-    fn gather(&mut self, data: &EncodedDataset, id: u32, first: usize, wanted: bool) -> Result<()> {
-        if wanted {
-            let episode = data.dataset().episode(id)?;
-            for frame in first..episode.len() {
-                let shown = episode.agent(frame).visible;
-                let side = if shown { &mut self.with } else { &mut self.without };
-                side.push(Example { episode: id, frame });
-            }
+    /// Adds some frames of an episode.
+    fn gather(&mut self, data: &EncodedDataset, id: u32, frames: Range<usize>) -> Result<()> {
+        let episode = data.dataset().episode(id)?;
+        for frame in frames {
+            let shown = episode.agent(frame).visible;
+            let side = if shown { &mut self.with } else { &mut self.without };
+            side.push(Example { episode: id, frame });
         }
         Ok(())
     }
