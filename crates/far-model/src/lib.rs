@@ -1,6 +1,7 @@
 //! The networks of `far`.
 
 mod agent_detector;
+mod agent_detector_training;
 mod architecture;
 mod candidate;
 mod candidate_distillation;
@@ -14,6 +15,7 @@ mod dit;
 mod dit_config;
 mod dit_diffusion;
 mod dit_network;
+mod dit_state;
 mod dit_world_model;
 mod encoded;
 mod encoded_episode;
@@ -48,7 +50,8 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
-pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
+pub use agent_detector::{AgentDetector, Firing};
+pub use agent_detector_training::AgentDetectorConfig;
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use context::{

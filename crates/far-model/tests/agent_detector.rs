@@ -5,9 +5,7 @@ use far_data::{
     Phase, Picture, Signal, Split,
 };
 use far_memory::Pose;
-use far_model::{
-    AgentDetector, AgentDetectorConfig, EncodedDataset, PatchPca, PatchPcaConfig, Tokenizer,
-};
+use far_model::{AgentDetector, AgentDetectorConfig, EncodedDataset, PatchPca, PatchPcaConfig};
 use far_tensor::{Device, Random};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +14,7 @@ const SIZE: u32 = 16;
 
 /// Whether somebody is in a frame, and the column of its left edge.
 fn agent(episode: u32, frame: u32) -> Option<u32> {
-    (frame % 3 == 0).then_some((5 * episode + frame) % 11)
+    frame.is_multiple_of(3).then_some((5 * episode + frame) % 11)
 }
 
 fn picture(episode: u32, frame: u32) -> Picture {
