@@ -53,7 +53,9 @@ fn the_corridor_is_trained_and_probed_at_both_ends() {
         mean
     };
     for arm in ["far-multi", "temporal", "oracle"] {
-        ["both_ends", "predicted_ends", "crossing_recalled"].map(|metric| share(arm, metric));
+        for metric in ["both_ends", "predicted_ends", "crossing_recalled"] {
+            share(arm, metric);
+        }
     }
     share("none", "both_ends");
     // The latest memories never show a crossing: the agent has gone by then.
