@@ -58,8 +58,9 @@ def spectrogram(samples, length, mode, gain):
     cross = pool(left * right.conj())
     phase = cross / (np.abs(cross) + FLOOR ** 2)
     level = np.log(magnitudes[0] + FLOOR) - np.log(magnitudes[1] + FLOOR)
-    return np.stack([np.log1p(gain * magnitudes[0]), np.log1p(gain * magnitudes[1]), level,
-                     phase.real, phase.imag]).astype(np.float32)
+    channels = np.stack([np.log1p(gain * magnitudes[0]), np.log1p(gain * magnitudes[1]), level,
+                     phase.real, phase.imag])
+    return np.ascontiguousarray(channels, dtype=np.float32)
 
 
 def main():

@@ -12,6 +12,7 @@
 //! | utility of single memories | [`UtilityMeter`], [`PoolUtility`] |
 //! | recall quality | [`RecallJudgment`] |
 //! | closeness of frames | [`FrameQuality`] |
+//! | pairs of the counterfactual probe | [`CounterfactualView`] |
 //! | what it all costs | [`Cost`] |
 //!
 //! All arms get the same clips, questions, memories, slots and noise; random numbers come from streams

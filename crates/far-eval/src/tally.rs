@@ -3,7 +3,7 @@
 use crate::bootstrap::{Bootstrap, Interval};
 use crate::frame_quality::{FRAME_METRICS, FrameValues};
 use crate::results::{ArmResults, Curve};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of the return that counts as loop closure.
 const CLOSURE: f64 = 0.05;
@@ -40,9 +40,8 @@ impl Tally {
 
     /// The same, that takes note of rollouts by the clips' tiers as well if there are several.
     pub fn with_tiers(mut self, tiers: Vec<Option<u32>>) -> Self {
-        let several =
-            tiers.iter().flatten().any(|tier| Some(*tier) != tiers.iter().flatten().min().copied());
-        self.tiers = if several { tiers } else { Vec::new() };
+        let different: BTreeSet<u32> = tiers.iter().flatten().copied().collect();
+        self.tiers = if different.len() > 1 { tiers } else { Vec::new() };
         self
     }
 
@@ -249,10 +248,8 @@ mod tests {
         assert_eq!(arms["a"]["psnr_tier_5"].mean, 1.0);
         assert_eq!(arms["a"]["psnr_tier_15"].mean, 1.0);
         assert_eq!(paired["a"]["b"]["psnr_tier_5"].mean, 0.0);
-        assert_eq!(
-            (paired["a"]["b"]["psnr_tier_5"].lo, paired["a"]["b"]["psnr_tier_5"].hi),
-            (-1.0, 1.0)
-        );
+        let difference = paired["a"]["b"]["psnr_tier_5"];
+        assert_eq!((difference.lo, difference.hi), (-1.0, 1.0));
         for tiers in [vec![None; 4], vec![Some(5); 4], vec![Some(5), None, None, None]] {
             assert!(roll(tiers).0["a"].keys().all(|metric| !metric.contains("tier")));
         }

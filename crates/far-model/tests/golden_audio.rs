@@ -34,8 +34,6 @@ fn spectrograms_are_scipys() {
     ];
     for (name, config, samples) in cases {
         let expected = fixture.tensor(name);
-        let sizes = [5, config.rows(), config.columns()];
-        assert_eq!(expected.shape().extents(), sizes, "{name}");
         let found = AudioFeature::new(config).unwrap().image(&samples);
         assert_near(name, &found, expected.values(), 1e-4);
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 const SETTINGS: [&str; 13] = [
     "data.batch=8",
-    "tokenizer.patch_pca={ resolution = [32, 32], patch = 8, channels = 16, frames = 100 }",
+    "tokenizer.patch_pca={ resolution = [32, 32], patch = 8, channels = 64, frames = 100 }",
     "world_model={ depth = 2, width = 16, heads = 2 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
     "encoder.pretraining={ steps = 2, batch = 4 }",

@@ -80,10 +80,8 @@ impl Session<'_, '_> {
         let judgments = self.judge(&asks, &recalls)?;
         for (place, range) in places.iter().enumerate() {
             for (arm, recalls) in self.evaluation.arms.iter().zip(&recalls) {
-                for (ask, recall) in
-                    asks[range.clone()].iter().zip(recalls.iter().skip(range.start))
-                {
-                    self.cue_trust.note(arm.id(), place, ask.clip, ask.question, recall);
+                for (ask, recall) in asks.iter().zip(recalls).skip(range.start).take(range.len()) {
+                    self.cue_trust.note(arm, place, ask.clip, ask.question, recall);
                 }
             }
             self.tally_gains(group.first + place, &judgments, &recalls, range.clone());
@@ -184,13 +182,14 @@ impl Session<'_, '_> {
             })?;
             for (place, (clip, rollout)) in group.clips.iter().zip(&rollouts).enumerate() {
                 for (question, recall) in clip.steps(plan.steps).into_iter().zip(&rollout.recalls) {
-                    self.cue_trust.note(arm.id(), place, clip, question, recall);
+                    self.cue_trust.note(arm, place, clip, question, recall);
                 }
                 let latents: Vec<&[f32]> = rollout.frames().collect();
                 let pictures = self.quality.pictures(&latents).unwrap_or_default();
                 let mut values = self.quality.compare(&pictures, &truths[place])?;
                 let (row, distance) = (group.first + place, self.quality.crop_distance());
-                changed[place].tally(&mut self.tally, arm.id(), row, &pictures, distance)?;
+                let shown = (&pictures[..], &rollout.recalls[..]);
+                changed[place].tally(&mut self.tally, arm.id(), row, shown, distance)?;
                 if let Some(replay) = replays.get_mut(place) {
                     replay.add(arm, clip, &self.quality, rollout, pictures, &values)?;
                 }
@@ -244,8 +243,8 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// How far cues were trusted in a group of clips.
-    pub fn trust(&mut self, group: &Group) {
+    /// Tells the weights of cues apart by whether the goal could be seen.
+    pub fn weigh(&mut self, group: &Group) {
         let Self { evaluation, tally, cue_trust, .. } = self;
         cue_trust.tally(evaluation.probes.sight, group.first, &group.clips, tally);
     }

@@ -4,6 +4,7 @@
 //! whether a wall stands between the eye of the present and the eye of the goal. A clip's weights are
 //! averaged apart; the difference counts in clips that have both, so that its interval is of pairs.
 
+use crate::arm::Arm;
 use crate::encoded_clip::{EncodedClip, Question};
 use crate::tally::Tally;
 use far_memory::Recall;
@@ -36,10 +37,10 @@ pub(crate) struct CueTrust {
 
 impl CueTrust {
     /// Takes note of a recall: `place` is the clip's in its group. Arms of one cue have no weights to
-    /// learn, and rules have fixed ones.
+    /// learn, controls have none of their own, and rules fixed ones.
     pub fn note(
         &mut self,
-        arm: &str,
+        arm: &Arm,
         place: usize,
         clip: &EncodedClip,
         question: Question,
@@ -47,14 +48,14 @@ impl CueTrust {
     ) {
         let cues = recall.cues();
         let gated = cues.len() > 1 && cues.iter().any(|cue| cue == METADATA_CUE);
-        if !gated || recall.is_empty() {
+        if arm.as_policy().is_none() || !gated || recall.is_empty() {
             return;
         }
         let poses = clip.episode().poses();
         let line = [question.current, question.goal].map(|frame| poses[frame].position);
         for (cue, weight) in cues.iter().zip(recall.weights()) {
             if cue != METADATA_CUE {
-                let (arm, cue) = (arm.to_owned(), cue.clone());
+                let (arm, cue) = (arm.id().to_owned(), cue.clone());
                 self.weights.push(Weight { arm, cue, clip: place, line, weight: (*weight).into() });
             }
         }
@@ -107,7 +108,7 @@ impl CueTrust {
 mod tests {
     use super::*;
     use crate::tally::Draws;
-    use crate::testing::{clips, road};
+    use crate::testing::{arms, clips, road};
     use far_memory::MemoryId;
     use std::sync::Arc;
 
@@ -135,41 +136,42 @@ mod tests {
     fn weights_are_told_apart_by_the_wall_and_paired_by_clip() {
         let (_folder, dataset) = road(&[21, 21, 21], None);
         let clips = clips(&dataset);
-        let (mut trust, mut tally) = (CueTrust::default(), Tally::new(["multi"].into_iter(), 4));
+        let (mut trust, mut tally) = (CueTrust::default(), Tally::new(["temporal"].into_iter(), 4));
         // The road is walked back from 39 m, a meter per frame from frame 40 on.
         let clear = Question { current: 41, goal: 45 };
         let blocked = Question { current: 45, goal: 55 };
+        let multi = arms(&["temporal"]).remove(0);
         let mut note = |place, question, weight: f32| {
             let recall = recall(&["meta", "audio"], &[1.0 - weight, weight]);
-            trust.note("multi", place, &clips[place], question, &recall);
+            trust.note(&multi, place, &clips[place], question, &recall);
         };
         note(0, clear, 0.25);
         note(0, blocked, 0.5);
         note(0, blocked, 1.0);
         note(1, clear, 0.75);
         note(2, blocked, 0.125);
-        trust.note("meta", 0, &clips[0], clear, &recall(&["meta"], &[1.0]));
+        trust.note(&multi, 2, &clips[2], clear, &recall(&["meta"], &[1.0]));
         trust.tally(Some(&Wall), 1, &clips, &mut tally);
         let results = tally.arms(&mut Draws::new(0));
-        let mean = |metric: &str| results["multi"].get(metric).map(|interval| interval.mean);
+        let mean = |metric: &str| results["temporal"].get(metric).map(|interval| interval.mean);
         assert_eq!(mean("weight_audio_clear"), Some(0.5));
         assert_eq!(mean("weight_audio_blocked"), Some(0.75));
         // Only the first clip has both, and what is unknown counts nowhere.
         assert_eq!(mean("weight_audio_rise"), Some(0.5));
-        assert!(!results["multi"].contains_key("weight_meta_clear"));
-        assert!(!results.contains_key("meta"));
+        assert!(!results["temporal"].contains_key("weight_meta_clear"));
     }
 
     #[test]
     fn without_sight_nothing_is_said() {
         let (_folder, dataset) = road(&[21], None);
         let clips = clips(&dataset);
-        let (mut trust, mut tally) = (CueTrust::default(), Tally::new(["multi"].into_iter(), 1));
+        let (mut trust, mut tally) = (CueTrust::default(), Tally::new(["temporal"].into_iter(), 1));
         let question = Question { current: 41, goal: 55 };
-        trust.note("multi", 0, &clips[0], question, &recall(&["meta", "audio"], &[0.5; 2]));
+        let multi = &arms(&["temporal"])[0];
+        trust.note(multi, 0, &clips[0], question, &recall(&["meta", "audio"], &[0.5; 2]));
         trust.tally(None, 0, &clips, &mut tally);
-        assert!(tally.arms(&mut Draws::new(0))["multi"].is_empty());
+        assert!(tally.arms(&mut Draws::new(0))["temporal"].is_empty());
         trust.tally(Some(&Wall), 0, &clips, &mut tally);
-        assert!(tally.arms(&mut Draws::new(0))["multi"].is_empty(), "the group is forgotten");
+        assert!(tally.arms(&mut Draws::new(0))["temporal"].is_empty(), "the group is forgotten");
     }
 }

@@ -5,13 +5,18 @@
 //! d(truth, rollout) < d(truth, outdated) on a crop around what changed, with d LPIPS; a tie is wrong.
 //! Each viewpoint of a return counts once, at the first frame generated there: the agent stands still,
 //! so further frames would only say the same again.
+//!
+//! Beside it stands whether the present state was recalled at all: whether each thing that changed is
+//! seen, as it is now or being made so, in one of the memories that this frame was generated from. What
+//! was recalled and is still shown as it was, the world model did not read.
 
 use super::crop::{Crop, CropDistance};
 use crate::Result;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::tally::Tally;
-use far_data::{ChangeKind, Dataset, Picture, Signal};
+use far_data::{ChangeKind, Dataset, Episode, Picture, Signal};
+use far_memory::Recall;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -33,6 +38,8 @@ struct ChangedState {
     truth: Picture,
     /// How far the outdated frame is from it.
     magnitude: f64,
+    /// For each thing that changed, the memories that show it as it is now.
+    witnesses: Vec<Vec<usize>>,
 }
 
 impl ChangedStates {
@@ -65,12 +72,13 @@ impl ChangedStates {
             let stale = quality.memories(clip, &[stale as usize])?;
             let truth = crop.cut(truth);
             let magnitude = quality.crop_distance().of(&truth, &crop.cut(&stale[0]))?;
-            states.push(ChangedState { step, kind: change.kind, crop, truth, magnitude });
+            let (kind, witnesses) = (change.kind, witnesses(&episode, frame));
+            states.push(ChangedState { step, kind, crop, truth, magnitude, witnesses });
         }
         Ok(Self { states })
     }
 
-    /// Counts how many of them an arm's rollout shows as they are.
+    /// Counts how many of them an arm's rollout shows as they are, and for how many it recalled them.
     ///
     /// # Errors
     /// If the distance refuses a crop.
@@ -79,7 +87,7 @@ impl ChangedStates {
         tally: &mut Tally,
         arm: &str,
         clip: usize,
-        pictures: &[Picture],
+        (pictures, recalls): (&[Picture], &[Recall]),
         distance: CropDistance<'_>,
     ) -> Result<()> {
         let shown = self.states.par_iter().map(|state| {
@@ -87,9 +95,19 @@ impl ChangedStates {
             Ok(distance.of(&state.truth, &predicted)? < state.magnitude)
         });
         let right: Vec<bool> = shown.collect::<Result<_>>()?;
+        let known = |state: &ChangedState| {
+            let recalled: Vec<usize> = recalls[state.step].ids().map(|id| id.index()).collect();
+            let seen = |frames: &Vec<usize>| frames.iter().any(|frame| recalled.contains(frame));
+            state.witnesses.iter().all(seen)
+        };
+        let known: Vec<bool> = self.states.iter().map(known).collect();
+        let remembers = recalls.iter().any(|recall| !recall.is_empty());
         for kind in [ChangeKind::Surface, ChangeKind::Container] {
             let name = format!("state_{}", kind.name());
             let of_kind = |state: &ChangedState| state.kind == kind;
+            if remembers {
+                self.share(tally, arm, clip, &format!("{name}_recalled"), &known, of_kind);
+            }
             self.share(tally, arm, clip, &distance.metric(&name), &right, of_kind);
             for (stratum, magnitude) in MAGNITUDES.into_iter().enumerate() {
                 let name = format!("{name}_{magnitude}");
@@ -124,4 +142,14 @@ impl ChangedStates {
             tally.share(arm, metric, clip, hits, all);
         }
     }
+}
+
+/// For each thing that a frame shows changed, the memories that show it as it is then.
+fn witnesses(episode: &Episode, frame: usize) -> Vec<Vec<usize>> {
+    let changed = episode.changed_states(frame).iter();
+    let shows = |memory: usize, state: &u64| {
+        let seen = [episode.visible_states(memory), episode.made_states(memory)];
+        seen.iter().any(|states| states.contains(state))
+    };
+    changed.map(|state| (0..episode.boundary()).filter(|&m| shows(m, state)).collect()).collect()
 }

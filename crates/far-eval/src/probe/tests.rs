@@ -7,7 +7,7 @@ use far_data::{
     Change, ChangeKind, Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame,
     FrameImage, Mask, Pair, Phase, Picture, Signal, Split, VisibleStates,
 };
-use far_memory::Pose;
+use far_memory::{Pose, Recall};
 use far_model::EncodedDataset;
 use std::sync::Arc;
 
@@ -60,8 +60,13 @@ fn pantry() -> (tempfile::TempDir, EncodedDataset) {
             let mut row = Frame::new(frame as f64 / 10.0, pose, phase, image);
             row.events = if frame == REVEAL { vec![0] } else { Vec::new() };
             row.door_fraction = open.then_some(1.0);
-            row.states =
-                VisibleStates { pose_key: if open { 1 } else { -1 }, ..VisibleStates::default() };
+            let state = |shown: bool| if shown { vec![9] } else { Vec::new() };
+            row.states = VisibleStates {
+                pose_key: if open { 1 } else { -1 },
+                visible: state(open && is_full),
+                changed: state(open && is_full),
+                made: Vec::new(),
+            };
             row.change = (is_full && frame >= REVEAL).then(|| Change {
                 kind: ChangeKind::Container,
                 mask: Mask::from_fn(SIZE, SIZE, |x, y| x == 5 && y > 7),
@@ -115,6 +120,9 @@ fn who_recalls_the_newest_look_shows_the_present_state() {
         assert_eq!(mean(&results, arm, "state_surface_mse"), None, "{arm}");
         assert_eq!(mean(&results, arm, "state_container"), None, "{arm}");
     }
+    assert_eq!(mean(&results, "nearest-pose", "state_container_recalled"), Some(1.0));
+    assert_eq!(mean(&results, "temporal", "state_container_recalled"), Some(0.0));
+    assert_eq!(mean(&results, "none", "state_container_recalled"), None);
     let difference = results.paired["nearest-pose"]["temporal"]["state_container_mse"];
     assert_eq!((difference.lo, difference.hi), (1.0, 1.0));
 }
@@ -131,7 +139,9 @@ fn a_viewpoint_counts_once_and_a_tie_is_wrong() {
     let right = |color: [u8; 3]| {
         let mut tally = crate::tally::Tally::new(["arm"].into_iter(), 1);
         let pictures = vec![Picture::filled(SIZE, SIZE, color); 4];
-        states.tally(&mut tally, "arm", 0, &pictures, quality.crop_distance()).unwrap();
+        let recalls = vec![Recall::new(); 4];
+        let shown = (&pictures[..], &recalls[..]);
+        states.tally(&mut tally, "arm", 0, shown, quality.crop_distance()).unwrap();
         tally.sums("arm", "state_container_mse", 0)
     };
     assert_eq!(right(FULL), (1.0, 1.0));

@@ -63,7 +63,8 @@ const PROBES: [(&str, &str, Better, &str); 10] = [
 ];
 
 /// Endings of keys and what they mean.
-const PARTS: [(&str, &str, &str); 8] = [
+const PARTS: [(&str, &str, &str); 9] = [
+    ("recalled", "recalled", "here whether memories that show them so were recalled"),
     ("small", "small", "small changes, about a third of all"),
     ("medium", "medium", "medium changes, about a third of all"),
     ("large", "large", "large changes, about a third of all"),

@@ -13,6 +13,8 @@ pub enum AudioChannels {
     Five,
     /// Logarithmic magnitudes of both ears, as the baselines of SoundSpaces have it.
     Two,
+    /// The logarithmic magnitude of both ears together: what is heard, however the head is turned.
+    One,
 }
 
 /// What stands before the first and after the last sample of a window.
@@ -109,6 +111,7 @@ impl AudioConfig {
         match self.channels {
             AudioChannels::Five => 5,
             AudioChannels::Two => 2,
+            AudioChannels::One => 1,
         }
     }
 

@@ -10,6 +10,8 @@
 //! - the level difference log(|L| + f) − log(|R| + f),
 //! - cosine and sine of the phase difference: X / (|X| + f²),
 //!
+//! - or, instead of all these, log(1 + g·(|L| + |R|)/2),
+//!
 //! with f = 0.001, ten times the magnitude of 16-bit rounding noise, so that silence has no direction.
 
 mod config;
@@ -97,9 +99,11 @@ impl AudioFeature {
                 real / length,
                 imaginary / length,
             ];
+            let both = [(0.5 * gain * (left + right)).ln_1p()];
             let kept = match channels {
                 AudioChannels::Five => &values[..],
                 AudioChannels::Two => &values[..2],
+                AudioChannels::One => &both[..],
             };
             for (channel, value) in kept.iter().enumerate() {
                 image[(channel * rows + row) * columns + column] = *value;
