@@ -1,86 +1,21 @@
 //! Who is in a latent: a small network that tells in which cells of a frame a second agent shows.
 //!
-//! 3×3 convolution, ReLU, 3×3 convolution, ReLU, 1×1 convolution: a logit per cell of the latent. It is
-//! taught by silhouettes, averaged over cells and taken as there from a share on, with more weight for the
-//! few cells where they are. A frame shows the agent when enough cells fire; from which logit a cell does,
-//! and how many are enough, is chosen on episodes that taught it nothing.
+//! 3×3 convolution, ReLU, 3×3 convolution, ReLU, 1×1 convolution: a logit per cell of the latent. A frame
+//! shows the agent when enough cells fire.
 
 use crate::weight_file::{self, WeightFile};
-use crate::{EncodedDataset, Error, LatentShape, Result};
+use crate::{AgentDetectorConfig, Error, LatentShape, Result};
 use far_tensor::{
-    Activation, AdamWConfig, ArenaBuilder, Device, Initialization, Padding, ParameterId,
-    Parameters, Random, Tape, Tensor, Trained,
+    Activation, ArenaBuilder, Device, Initialization, Padding, ParameterId, Parameters, Tape,
+    Tensor,
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// What files call it.
-const KIND: &str = "agent-detector";
+pub(crate) const KIND: &str = "agent-detector";
 /// Frames looked at together.
-const FRAMES_AT_A_TIME: usize = 64;
-/// Of so many consecutive episodes the last one calibrates and does not teach.
-const HELD_OUT: usize = 5;
-/// Logits from which a cell may fire.
-const LOGITS: [f32; 9] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0];
-
-/// The settings of an [`AgentDetector`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AgentDetectorConfig {
-    /// Channels between the convolutions.
-    pub width: usize,
-    /// Updates.
-    pub steps: u64,
-    /// Frames per update, half of them with the agent.
-    pub batch: usize,
-    /// The learning rate.
-    pub learning_rate: f32,
-    /// How much more a cell with the agent counts.
-    pub positive_weight: f32,
-    /// The share of a cell that the silhouette must cover to be in it.
-    pub cover: f32,
-}
-
-impl Default for AgentDetectorConfig {
-    fn default() -> Self {
-        Self {
-            width: 32,
-            steps: 400,
-            batch: 32,
-            learning_rate: 2e-3,
-            positive_weight: 10.0,
-            cover: 0.5,
-        }
-    }
-}
-
-impl AgentDetectorConfig {
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] with the one that is out of range.
-    pub fn check(&self) -> Result<()> {
-        let refuse =
-            |setting, reason: &str| Err(Error::Setting { setting, reason: reason.to_owned() });
-        if self.width == 0 || self.width > 1 << 10 {
-            return refuse("detector.width", "it must be 1 to 1,024");
-        }
-        if self.batch < 2 {
-            return refuse("detector.batch", "it must be at least 2");
-        }
-        let positive = |value: f32| value > 0.0 && value.is_finite();
-        if !positive(self.learning_rate) {
-            return refuse("detector.learning_rate", "it must be positive");
-        }
-        if !positive(self.positive_weight) {
-            return refuse("detector.positive_weight", "it must be positive");
-        }
-        if !(self.cover > 0.0 && self.cover <= 1.0) {
-            return refuse("detector.cover", "it must be a share of a cell");
-        }
-        Ok(())
-    }
-}
+pub(crate) const FRAMES_AT_A_TIME: usize = 64;
 
 /// When a frame counts as showing the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,20 +30,20 @@ pub struct Firing {
 /// Everything about a detector but its weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
-    config: AgentDetectorConfig,
-    latent: LatentShape,
-    input: String,
-    firing: Firing,
-    recall: f64,
-    false_positive: f64,
+pub(crate) struct Description {
+    pub(crate) config: AgentDetectorConfig,
+    pub(crate) latent: LatentShape,
+    pub(crate) input: String,
+    pub(crate) firing: Firing,
+    pub(crate) recall: f64,
+    pub(crate) false_positive: f64,
 }
 
 /// Weight and bias of the three convolutions.
-struct Network([[ParameterId; 2]; 3]);
+pub(crate) struct Network([[ParameterId; 2]; 3]);
 
 impl Network {
-    fn new(width: usize, latent: LatentShape, builder: &mut ArenaBuilder) -> Self {
+    pub(crate) fn new(width: usize, latent: LatentShape, builder: &mut ArenaBuilder) -> Self {
         let sizes = [(latent.channels, width, 3), (width, width, 3), (width, 1, 1)];
         let mut number = 0;
         Self(sizes.map(|(inputs, outputs, side)| {
@@ -124,7 +59,7 @@ impl Network {
     }
 
     /// Frames [n, C, H, W] to logits [n, 1, H, W].
-    fn forward(
+    pub(crate) fn forward(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
@@ -145,121 +80,15 @@ impl Network {
 
 /// A trained and calibrated detector.
 pub struct AgentDetector {
-    description: Description,
-    network: Network,
-    parameters: Parameters,
-    device: Device,
-}
-
-/// A frame to learn from or to calibrate by.
-#[derive(Clone, Copy)]
-struct Example {
-    episode: u32,
-    frame: usize,
-}
-
-/// Frames with the agent and frames without.
-#[derive(Default)]
-struct Examples {
-    with: Vec<Example>,
-    without: Vec<Example>,
+    pub(crate) description: Description,
+    pub(crate) network: Network,
+    pub(crate) parameters: Parameters,
+    pub(crate) device: Device,
 }
 
 impl AgentDetector {
-    /// Trains a detector on frames of these episodes and calibrates it on the return frames of every
-    /// fifth of them; `progress` hears of every update.
-    ///
-    /// # Errors
-    /// If a setting is out of range, an episode cannot be read, no frame shows an agent, or the loss is
-    /// not finite.
-    pub fn fit(
-        data: &EncodedDataset,
-        episodes: &[u32],
-        config: AgentDetectorConfig,
-        seed: u64,
-        device: &Device,
-        mut progress: impl FnMut(),
-    ) -> Result<Self> {
-        config.check()?;
-        let latent = data.tokenizer().shape();
-        let mut builder = ArenaBuilder::new(KIND);
-        let network = Network::new(config.width, latent, &mut builder);
-        let optimizer = AdamWConfig {
-            learning_rate: config.learning_rate,
-            warm_up: config.steps / 20,
-            average_decay: None,
-            ..AdamWConfig::default()
-        };
-        let mut trained = Trained::new(builder.build(seed), optimizer);
-        let (mut taught, mut held_out) = (Examples::default(), Examples::default());
-        for (place, id) in episodes.iter().enumerate() {
-            // A lone episode has to do for both.
-            let is_held_out = place % HELD_OUT == HELD_OUT - 1 || episodes.len() < HELD_OUT;
-            let is_taught = place % HELD_OUT < HELD_OUT - 1;
-            let boundary = data.dataset().lengths(*id)?.1 as usize;
-            taught.gather(data, *id, 0, is_taught)?;
-            held_out.gather(data, *id, boundary, is_held_out)?;
-        }
-        for (what, examples) in [("learn", &taught), ("be calibrated", &held_out)] {
-            if examples.with.is_empty() || examples.without.is_empty() {
-                let reason =
-                    format!("there are no frames with and without an agent to {what} from");
-                return Err(Error::Setting { setting: "detector", reason });
-            }
-        }
-        for step in 0..config.steps {
-            let mut random = Random::stream(seed, "detector: batch", step);
-            let drawn: Vec<Example> = (0..config.batch)
-                .map(|place| {
-                    let from = if place % 2 == 0 { &taught.with } else { &taught.without };
-                    from[random.below(from.len())]
-                })
-                .collect();
-            let (frames, cells) = (images(data, &drawn)?, covered(data, &drawn, config.cover)?);
-            let weight = |cell: &f32| 1.0 + (config.positive_weight - 1.0) * cell;
-            let weights: Vec<f32> = cells.iter().map(weight).collect();
-            let sizes = [drawn.len(), 1, latent.height, latent.width];
-            let [cells, weights] =
-                [cells, weights].map(|values| Tensor::from_slice(&values, sizes));
-            let (cells, weights) = (cells?, weights?);
-            device.run(|| {
-                trained.step(device, 1, |tape, parameters, _| {
-                    let logits = network.forward(tape, parameters, &frames)?;
-                    tape.cross_entropy_with_logits(&logits, &cells, Some(&weights))
-                })
-            })?;
-            progress();
-        }
-        let mut parameters = trained.parameters;
-        parameters.freeze();
-        let firing = Firing { logit: 0.0, cells: 1 };
-        let input = data.tokenizer().recipe();
-        let description =
-            Description { config, latent, input, firing, recall: 0.0, false_positive: 0.0 };
-        let mut detector = Self { description, network, parameters, device: device.clone() };
-        detector.calibrate(data, &held_out)?;
-        Ok(detector)
-    }
-
-    /// Chooses when a frame counts as showing the agent: where recall exceeds false alarms most.
-    fn calibrate(&mut self, data: &EncodedDataset, examples: &Examples) -> Result<()> {
-        let logits = |examples: &[Example]| -> Result<Vec<Vec<f32>>> {
-            let mut frames = Vec::with_capacity(examples.len());
-            for part in examples.chunks(FRAMES_AT_A_TIME) {
-                let images = images(data, part)?;
-                frames.extend(self.image_logits(&images)?);
-            }
-            Ok(frames)
-        };
-        let (with, without) = (logits(&examples.with)?, logits(&examples.without)?);
-        let (firing, recall, false_positive) = best_firing(&with, &without);
-        self.description =
-            Description { firing, recall, false_positive, ..self.description.clone() };
-        Ok(())
-    }
-
     /// Logits of the cells of frames [n, C, H, W], frame by frame.
-    fn image_logits(&self, images: &Tensor) -> Result<Vec<Vec<f32>>> {
+    pub(crate) fn image_logits(&self, images: &Tensor) -> Result<Vec<Vec<f32>>> {
         let mut tape = Tape::inference(&self.device);
         let logits = self.network.forward(&mut tape, &self.parameters, images)?;
         let LatentShape { height, width, .. } = self.description.latent;
@@ -338,115 +167,7 @@ impl AgentDetector {
     }
 }
 
-impl Examples {
-    /// Adds the frames of an episode from frame `first` on, if it is `wanted`.
-    fn gather(&mut self, data: &EncodedDataset, id: u32, first: usize, wanted: bool) -> Result<()> {
-        if wanted {
-            let episode = data.dataset().episode(id)?;
-            for frame in first..episode.len() {
-                let shown = episode.agent(frame).visible;
-                let side = if shown { &mut self.with } else { &mut self.without };
-                side.push(Example { episode: id, frame });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Latents as images [n, C, H, W].
-fn images(data: &EncodedDataset, examples: &[Example]) -> Result<Tensor> {
-    let shape = data.tokenizer().shape();
-    let mut values = Vec::with_capacity(examples.len() * shape.elements());
-    for example in examples {
-        values.extend(shape.to_image(data.episode(example.episode)?.latent(example.frame)));
-    }
-    let sizes = [examples.len(), shape.channels, shape.height, shape.width];
-    Ok(Tensor::from_slice(&values, sizes)?)
-}
-
-/// Cells with the agent, [n, H·W] of zeros and ones.
-fn covered(data: &EncodedDataset, examples: &[Example], least: f32) -> Result<Vec<f32>> {
-    let shape = data.tokenizer().shape();
-    let mut cells = Vec::with_capacity(examples.len() * shape.height * shape.width);
-    for example in examples {
-        let mask = data.dataset().episode(example.episode)?.silhouette(example.frame)?;
-        match mask {
-            Some(mask) => {
-                cells.extend(shape.cover(&mask).iter().map(|share| f32::from(*share >= least)));
-            }
-            None => cells.resize(cells.len() + shape.height * shape.width, 0.0),
-        }
-    }
-    Ok(cells)
-}
-
-fn firing_cells(logits: &[f32], above: f32) -> usize {
+/// How many cells fire.
+pub(crate) fn firing_cells(logits: &[f32], above: f32) -> usize {
     logits.iter().filter(|logit| **logit > above).count()
-}
-
-/// The firing with the largest recall − false positives, with both shares. Of equals the logit nearest
-/// to 0 wins, then the middle number of cells: it leaves room on both sides.
-fn best_firing(with: &[Vec<f32>], without: &[Vec<f32>]) -> (Firing, f64, f64) {
-    let cells = with.first().map_or(1, Vec::len);
-    let shares = |frames: &[Vec<f32>], logit: f32| -> Vec<f64> {
-        let counts: Vec<usize> = frames.iter().map(|frame| firing_cells(frame, logit)).collect();
-        let share = |least: usize| counts.iter().filter(|count| **count >= least).count();
-        (1..=cells).map(|least| share(least) as f64 / counts.len().max(1) as f64).collect()
-    };
-    let mut best: Vec<(Firing, f64, f64)> = Vec::new();
-    let mut order = LOGITS;
-    order.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-    for logit in order {
-        let pairs = shares(with, logit).into_iter().zip(shares(without, logit));
-        for (place, (recall, alarms)) in pairs.enumerate() {
-            let gain = recall - alarms;
-            let most = best.first().map_or(f64::NEG_INFINITY, |(_, r, a)| r - a);
-            if gain > most + 1e-9 {
-                best.clear();
-            }
-            let same = best.first().is_none_or(|(firing, r, a)| {
-                firing.logit == logit && (gain - (r - a)).abs() <= 1e-9
-            });
-            if same {
-                best.push((Firing { logit, cells: place + 1 }, recall, alarms));
-            }
-        }
-    }
-    best[(best.len() - 1) / 2]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_firing_parts_frames_with_from_frames_without() {
-        // With the agent two or three of four cells are loud, without it none or one.
-        let with = vec![vec![3.0, 3.0, -3.0, -3.0], vec![3.0, 3.0, 3.0, -3.0]];
-        let without = vec![vec![-3.0; 4], vec![3.0, -3.0, -3.0, -3.0]];
-        let (firing, recall, alarms) = best_firing(&with, &without);
-        assert_eq!((firing, recall, alarms), (Firing { logit: 0.0, cells: 2 }, 1.0, 0.0));
-        // Where only faint cells tell, a lower logit is chosen.
-        let faint: Vec<Vec<f32>> =
-            with.iter().map(|f| f.iter().map(|x| x - 4.2).collect()).collect();
-        let quiet = vec![vec![-3.0; 4]; 2];
-        let (firing, recall, alarms) = best_firing(&faint, &quiet);
-        assert_eq!((firing.logit, recall, alarms), (-1.5, 1.0, 0.0));
-    }
-
-    #[test]
-    fn settings_out_of_range_are_named() {
-        let good = AgentDetectorConfig::default();
-        good.check().unwrap();
-        for (config, name) in [
-            (AgentDetectorConfig { width: 0, ..good }, "detector.width"),
-            (AgentDetectorConfig { batch: 1, ..good }, "detector.batch"),
-            (AgentDetectorConfig { learning_rate: 0.0, ..good }, "detector.learning_rate"),
-            (AgentDetectorConfig { positive_weight: -1.0, ..good }, "detector.positive_weight"),
-            (AgentDetectorConfig { cover: 2.0, ..good }, "detector.cover"),
-        ] {
-            let error = config.check().unwrap_err().to_string();
-            assert!(error.starts_with(name), "{error}");
-        }
-    }
 }

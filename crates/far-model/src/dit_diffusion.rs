@@ -4,18 +4,16 @@ use crate::dit_network::DitNetwork;
 use crate::dit_world_model::DitSetting;
 use crate::noisy_target::NoisyTargets;
 use crate::shared_row::Places;
-use crate::state_predictor::decided;
 use crate::{ContextBatch, DdimConfig, DdimStep, Error, Perturbations, Result};
 use far_tensor::{
     Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,
 };
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// Noisy frames that pass the network together when nothing is learned, on a device that works on
 /// several such parts at once; more would not be faster and would leave the caches.
-const TOGETHER: usize = 32;
+pub(crate) const TOGETHER: usize = 32;
 
 /// Numbers, tokens times their width, that pass the network together on a device that works on one
 /// part at a time, and so wants large ones: 2¹⁷ tokens of width 1,024. About a dozen such tensors live
@@ -25,7 +23,7 @@ const LARGEST: usize = 1 << 27;
 /// What does not change.
 pub(crate) struct DitDiffusion {
     pub(crate) setting: DitSetting,
-    network: DitNetwork,
+    pub(crate) network: DitNetwork,
     pub(crate) schedule: NoiseSchedule,
     pub(crate) device: Device,
     /// Whether parts of a batch pass the network at once, as the device has it.
@@ -236,62 +234,6 @@ impl DitDiffusion {
         })
     }
 
-    /// What is predicted of the second agent at the goals, [B, states / 2]: the logit of presence,
-    /// and the position. `None` where nothing is told of one.
-    fn states(&self, parameters: &Parameters, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
-        let Some(predictor) = &self.network.predictor else { return Ok(None) };
-        let together = self.together(contexts, 1, TOGETHER);
-        let predicted = self.by_parts(contexts.examples(), together, |range| {
-            let mut tape = Tape::inference(&self.device);
-            let found = predictor.forward(&mut tape, parameters, contexts, range)?;
-            Ok(found.values().to_vec())
-        });
-        predicted.map(Some)
-    }
-
-    /// See [`crate::WorldModel::predicted_states`].
-    pub(crate) fn predicted_states(
-        &self,
-        parameters: &Parameters,
-        contexts: &ContextBatch,
-    ) -> Result<Option<Vec<f32>>> {
-        let numbers = self.setting.told.states / 2;
-        let predicted = self.states(parameters, contexts)?;
-        Ok(predicted.map(|rows| rows.chunks_exact(numbers).flat_map(decided).collect()))
-    }
-
-    /// See [`crate::WorldModel::auxiliary_losses`].
-    pub(crate) fn auxiliary_losses(
-        &self,
-        parameters: &Parameters,
-        contexts: &ContextBatch,
-    ) -> Result<Option<Vec<f32>>> {
-        let numbers = self.setting.told.states / 2;
-        Error::check_finite("the states at the goals", contexts.goal_states())?;
-        let (predicted, predictor) = (self.states(parameters, contexts)?, &self.network.predictor);
-        Ok(predicted.zip(predictor.as_ref()).map(|(predicted, predictor)| {
-            let truths = contexts.goal_states().chunks_exact(numbers);
-            let pairs = predicted.chunks_exact(numbers).zip(truths);
-            pairs.map(|(predicted, truth)| predictor.error(predicted, truth)).collect()
-        }))
-    }
-
-    /// The contexts with what is predicted of the second agent where they do not say it.
-    fn completed<'a>(
-        &self,
-        parameters: &Parameters,
-        contexts: &'a ContextBatch,
-    ) -> Result<Cow<'a, ContextBatch>> {
-        let known = contexts.goal_states();
-        if known.iter().all(|value| !value.is_nan()) {
-            return Ok(Cow::Borrowed(contexts));
-        }
-        let predicted = self.predicted_states(parameters, contexts)?.unwrap_or_default();
-        let pairs = known.iter().zip(predicted);
-        let whole = pairs.map(|(known, own)| if known.is_nan() { own } else { *known }).collect();
-        Ok(Cow::Owned(contexts.with_goal_states(whole)))
-    }
-
     /// Some predictions, from the noise `x`.
     fn denoise(
         &self,
@@ -321,7 +263,7 @@ impl DitDiffusion {
 
     /// How many contexts pass the network together, with so many draws of noise each, where a device
     /// that works on several parts at once takes `most` noisy frames.
-    fn together(&self, contexts: &ContextBatch, draws: usize, most: usize) -> usize {
+    pub(crate) fn together(&self, contexts: &ContextBatch, draws: usize, most: usize) -> usize {
         let tokens = (2 + contexts.slots()) * self.setting.shape.tokens();
         let most =
             if self.parallel { most } else { LARGEST / (tokens * self.setting.config.width) };
@@ -329,7 +271,7 @@ impl DitDiffusion {
     }
 
     /// The results of `work` on 0..count in parts of at most `together`, one after another.
-    fn by_parts(
+    pub(crate) fn by_parts(
         &self,
         count: usize,
         together: usize,

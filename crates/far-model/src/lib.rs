@@ -1,6 +1,7 @@
 //! The networks of `far`.
 
 mod agent_detector;
+mod agent_detector_training;
 mod architecture;
 mod audio_feature;
 mod candidate;
@@ -16,6 +17,7 @@ mod dit;
 mod dit_config;
 mod dit_diffusion;
 mod dit_network;
+mod dit_state;
 mod dit_world_model;
 mod encoded;
 mod encoded_episode;
@@ -51,7 +53,8 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
-pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
+pub use agent_detector::{AgentDetector, Firing};
+pub use agent_detector_training::AgentDetectorConfig;
 pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};

@@ -14,7 +14,7 @@ const SIZE: u32 = 16;
 
 /// Whether somebody is in a frame, and the column of its left edge.
 fn agent(episode: u32, frame: u32) -> Option<u32> {
-    (frame % 3 == 0).then_some((5 * episode + frame) % 11)
+    frame.is_multiple_of(3).then_some((5 * episode + frame) % 11)
 }
 
 fn picture(episode: u32, frame: u32) -> Picture {

@@ -1,16 +1,17 @@
 //! The same work again and again: on a GPU recorded once, then launched as a whole.
 
-use crate::cuda::{Cuda, Graph, reads};
+use crate::cuda::{Cuda, Graph};
 use crate::tensor::Origin;
 use crate::{Device, Result, Tape, Tensor};
 use std::sync::Arc;
 
 /// A function of tensors that is computed many times, without gradients.
 ///
-/// A GPU waits for the CPU where kernels are short: launching one takes longer than running it. The
-/// first call computes as any tape does; the second records what is launched, and from there on a call
-/// is one launch. Results are the same bits. What cannot be recorded, such as work that looks at
-/// values on the way, is computed as any tape does, each time; so is all on the CPU.
+/// A GPU waits for the CPU where kernels are short: launching one takes longer than running it. Here the
+/// first call records what is launched, and from there on a call is one launch. Results are the same
+/// bits. Where the GPU does not know the work yet, the first call computes as any tape does, and the
+/// second records. What cannot be recorded, such as work that looks at values on the way, is computed
+/// as any tape does, each time; so is all on the CPU. While recording, such values are NaN.
 ///
 /// Recorded work keeps the memory that it computes in until this is dropped.
 ///
@@ -29,16 +30,16 @@ use std::sync::Arc;
 /// assert_eq!(x.values()[0], -x.values()[1]);
 /// # Ok::<(), far_tensor::Error>(())
 /// ```
-pub struct Repeated<'a> {
+pub struct Repeated<W> {
     device: Device,
-    work: Box<dyn Fn(&mut Tape, &[Tensor]) -> Result<Tensor> + 'a>,
+    work: W,
     state: State,
 }
 
 enum State {
     /// Nothing was computed yet.
     Fresh,
-    /// Computed once: kernels are loaded, and tensors from outside are on the GPU.
+    /// Computed once: tensors from outside are on the GPU, and it knows a way for each product.
     Known,
     Recorded(Recorded),
     /// It cannot be recorded.
@@ -52,13 +53,10 @@ struct Recorded {
     output: Tensor,
 }
 
-impl<'a> Repeated<'a> {
+impl<W: Fn(&mut Tape, &[Tensor]) -> Result<Tensor>> Repeated<W> {
     /// Work of its inputs and of what it borrows, always the same for the same inputs.
-    pub fn new(
-        device: &Device,
-        work: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor> + 'a,
-    ) -> Self {
-        Self { device: device.clone(), work: Box::new(work), state: State::Fresh }
+    pub fn new(device: &Device, work: W) -> Self {
+        Self { device: device.clone(), work, state: State::Fresh }
     }
 
     /// The result for these inputs.
@@ -71,30 +69,22 @@ impl<'a> Repeated<'a> {
         let Some(cuda) = self.device.gpu().filter(|cuda| !cuda.is_timed()).cloned() else {
             return self.compute(&inputs);
         };
-        match &self.state {
-            State::Plain => self.compute(&inputs),
-            State::Fresh => {
-                let before = reads();
-                let output = self.compute(&inputs)?;
-                self.state = if reads() == before { State::Known } else { State::Plain };
-                Ok(output)
-            }
-            State::Known => match self.record(&cuda, &inputs) {
-                Ok(recorded) => {
-                    let output = recorded.run(&cuda, &inputs);
-                    self.state = State::Recorded(recorded);
-                    output
-                }
-                Err(_) => {
-                    self.state = State::Plain;
-                    self.compute(&inputs)
-                }
-            },
+        let next = match &self.state {
             State::Recorded(recorded) if recorded.fits(&cuda, &inputs) => {
-                recorded.run(&cuda, &inputs)
+                return recorded.run(&cuda, &inputs);
             }
-            State::Recorded(_) => self.compute(&inputs),
+            State::Recorded(_) | State::Plain => return self.compute(&inputs),
+            State::Fresh => State::Known,
+            State::Known => State::Plain,
+        };
+        if let Ok(recorded) = self.record(&cuda, &inputs) {
+            let output = recorded.run(&cuda, &inputs);
+            self.state = State::Recorded(recorded);
+            return output;
         }
+        let output = self.compute(&inputs)?;
+        self.state = next;
+        Ok(output)
     }
 
     fn compute(&self, inputs: &[Tensor]) -> Result<Tensor> {
@@ -232,8 +222,8 @@ mod tests {
                 assert_eq!(reading.run(&[&x]).unwrap().values(), [2.0, 6.0]);
                 assert_eq!(uploading.run(&[&x]).unwrap().values(), [2.0, 5.0]);
             }
-            for repeated in [&reading, &uploading] {
-                assert!(!matches!(repeated.state, State::Recorded(_)));
+            for state in [&reading.state, &uploading.state] {
+                assert!(!matches!(state, State::Recorded(_)));
             }
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct CueTrust {
 
 impl CueTrust {
     /// Takes note of a recall: `place` is the clip's in its group. Arms of one cue have no weights to
-    /// learn, controls have none of their own, and rules fixed ones.
+    /// learn, rules have fixed ones, and controls none of their own.
     pub fn note(
         &mut self,
         arm: &Arm,

@@ -3,8 +3,8 @@
 //! While a thread records, what it launches goes to a stream of its own, where nothing runs: the
 //! driver notes kernels with their arguments. Other threads go on as before. Memory that the recorded
 //! work takes stays with the graph, in a [`Reserve`], until the graph is dropped: each launch uses the
-//! same addresses. What the notes cannot hold is refused while recording: numbers of the host, which
-//! would be read anew at each launch, waiting, and trials of products.
+//! same addresses. What the notes cannot hold is refused: numbers of the host, which would be read
+//! anew at each launch, trials of products, and work that looks at what it has computed.
 
 use super::context::{Context, failed};
 use super::memory::{CudaBuffer, CudaPool, Reserve};
@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 thread_local! {
     static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
-    static READS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What this thread records.
 struct Recording {
     reserve: Arc<Reserve>,
     stream: sys::CUstream,
+    /// Whether numbers were asked for that are not there.
+    spoiled: Cell<bool>,
 }
 
 /// The stream of this thread's recording on that GPU, if it records.
@@ -52,18 +53,16 @@ pub(super) fn refuse(context: &Context, reason: &str) -> Result<()> {
     }
 }
 
-/// Counts that this thread reads numbers from that GPU, and refuses while it records there.
-///
-/// # Errors
-/// If it does.
-pub(super) fn count_read(context: &Context) -> Result<()> {
-    READS.set(READS.get() + 1);
-    refuse(context, "numbers were asked for")
-}
-
-/// How often this thread has read numbers from a GPU. Work that does so cannot be recorded.
-pub(crate) fn reads() -> u64 {
-    READS.get()
+/// Whether this thread records and a buffer is of its recording: its numbers are not there. The
+/// recording will be refused at its end, as those who ask for numbers cannot be told of errors.
+pub(super) fn spoil(buffer: &CudaBuffer) -> bool {
+    RECORDING.with_borrow(|recording| {
+        let own = recording.as_ref().filter(|recording| buffer.is_of(&recording.reserve));
+        own.is_some_and(|recording| {
+            recording.spoiled.set(true);
+            true
+        })
+    })
 }
 
 /// Ends a recording whatever happens in it, and gives back its stream.
@@ -91,19 +90,26 @@ impl Session {
             let begun = unsafe { result::stream::begin_capture(stream, mode) };
             begun.map_err(failed("recording work"))?;
             session.open = true;
-            *recording = Some(Recording { reserve: reserve.clone(), stream });
+            let (reserve, spoiled) = (reserve.clone(), Cell::new(false));
+            *recording = Some(Recording { reserve, stream, spoiled });
             Ok(session)
         })
     }
 
     fn end(&mut self) -> Result<sys::CUgraph> {
         self.open = false;
-        RECORDING.set(None);
+        let recording = RECORDING.take();
         // SAFETY: the stream is alive and records.
         let graph = unsafe { result::stream::end_capture(self.stream) };
         let graph = graph.map_err(failed("recording work"))?;
         if graph.is_null() {
             let reason = "something that cannot be recorded was launched".to_owned();
+            return Err(Error::Cuda { action: "recording work", reason });
+        }
+        if recording.is_some_and(|recording| recording.spoiled.get()) {
+            // SAFETY: the graph is alive and nobody else has it. A failure here has no remedy.
+            let _ = unsafe { result::graph::destroy(graph) };
+            let reason = "the work looks at what it computes".to_owned();
             return Err(Error::Cuda { action: "recording work", reason });
         }
         Ok(graph)

@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use context::Context;
-pub(crate) use graph::{Graph, reads};
+pub(crate) use graph::Graph;
 pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
 pub use memory::MemoryUse;
 pub(crate) use memory::{CudaBuffer, CudaPool, Element};
