@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use far_eval::CounterfactualView;
+use far_eval::{CounterfactualView, Kept};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

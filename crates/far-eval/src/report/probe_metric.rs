@@ -54,7 +54,7 @@ const PROBES: [(&str, &str, Better, &str); 10] = [
         "true views of the second agent that the detector finds",
     ),
     (
-        "detector_false",
+        "detector_false_positive",
         "Detector false alarms",
         Better::Lower,
         "true views without the second agent in which the detector finds it",
@@ -139,7 +139,11 @@ mod tests {
         let order = ["state_surface_small", "state_surface_medium", "state_surface_large"];
         assert!(order.map(|id| Metric::of(id).place()).is_sorted());
         assert_eq!(Metric::of("counterfactual").table, MetricTable::Probe);
-        assert_eq!(Metric::of("detector_false_positive").better, Better::Lower);
+        let alarms = Metric::of("detector_false_positive");
+        assert_eq!(
+            (alarms.label.as_str(), alarms.better),
+            ("Detector false alarms", Better::Lower)
+        );
         assert!(Metric::of("both_ends").note.contains("true end"));
         assert_eq!(Metric::of("both_ends_static").label, "Both ends, nobody");
     }

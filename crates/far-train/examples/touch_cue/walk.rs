@@ -57,7 +57,7 @@ fn picture(id: u32, place: u32) -> Picture {
     let mut picture = Picture::filled(SIDE, SIDE, [0; 3]);
     for y in 0..SIDE {
         for x in 0..SIDE {
-            let bright = (x + place) / 4 % 2 == 0;
+            let bright = ((x + place) / 4).is_multiple_of(2);
             let color = [6 * place as u8, (40 * id) as u8, if bright { 200 } else { 40 }];
             picture.set_pixel(x, y, color);
         }
