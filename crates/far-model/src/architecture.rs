@@ -7,20 +7,25 @@ use serde_json::Value;
 /// The note of a setting: JSON on one line.
 pub(crate) fn architecture(setting: &DitSetting) -> String {
     let DitSetting { config, shape, told: ContextTold { signals, states }, scale } = setting;
-    let value = |value: serde_json::Result<Value>| value.expect("settings are plain data");
-    let mut config = value(serde_json::to_value(config));
+    let mut config = plain(config);
     if *states == 0
         && let Value::Object(settings) = &mut config
     {
         // Without states there is no predictor; its settings decide nothing.
         settings.remove("state_predictor");
     }
-    let [shape, scale] = [serde_json::to_value(shape), serde_json::to_value(scale)].map(value);
-    let (signals, states) = (*signals, *states);
+    let (shape, scale) = (plain(shape), plain(scale));
     serde_json::json!({
         "config": config, "shape": shape, "scale": scale, "signals": signals, "states": states,
     })
     .to_string()
+}
+
+/// A setting as JSON, with numbers as short as they are written in files: a direct conversion would
+/// give them the digits of a double.
+fn plain(setting: &impl serde::Serialize) -> Value {
+    let text = serde_json::to_string(setting).expect("settings are plain data");
+    serde_json::from_str(&text).expect("what was written is read")
 }
 
 /// Whether two notes say the same, in whatever order.
