@@ -29,6 +29,11 @@ static DESCRIPTION: LazyLock<Arc<DatasetDescription>> = LazyLock::new(|| {
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(episode) = Episode::from_bytes(bytes.to_vec(), 0, DESCRIPTION.clone()) else { return };
+    let known = ["time", "position", "phase", "image", "door_fraction", "agent_position"];
+    let known = known.map(str::to_owned);
+    for column in episode.unknown_columns().iter().chain(&known) {
+        let _ = episode.numbers(column);
+    }
     for frame in 0..episode.len() {
         let _ = episode.frame(frame);
         let _ = episode.picture(frame);

@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use far_eval::{Replay, ReportRun, report_page};
+use far_eval::{Kept, Replay, ReportRun, report_page};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -15,7 +15,7 @@ use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::writer::FileWriter;
 use arrow_ipc::{Block, root_as_footer};
-use arrow_schema::{DataType, Fields, Schema};
+use arrow_schema::{DataType, Fields, Schema, SchemaRef};
 
 use crate::{DataError, Result};
 
@@ -33,6 +33,10 @@ pub(crate) struct ArrowFile {
     pub note: Option<String>,
     /// Names of columns that the format does not know; they are ignored.
     pub unknown: Vec<String>,
+    /// All columns of the file.
+    pub schema: SchemaRef,
+    /// The whole file, for columns that are read when asked for.
+    pub bytes: Buffer,
 }
 
 impl ArrowFile {
@@ -76,8 +80,9 @@ impl ArrowFile {
                 unsupported(path, format!("column `{name}` of type {kind}"))
             })?;
         }
+        let schema = Arc::new(schema);
         let decoder =
-            FileDecoder::new(Arc::new(schema), footer.version()).with_projection(projection);
+            FileDecoder::new(schema.clone(), footer.version()).with_projection(projection);
         let mut batches = Vec::new();
         for block in footer.recordBatches().into_iter().flatten() {
             let message = match checked_block(block, &data, start, &units) {
@@ -92,7 +97,7 @@ impl ArrowFile {
             refuse_nulls(&batch, path, expected)?;
             batches.push(batch);
         }
-        Ok(Self { batches, note, unknown })
+        Ok(Self { batches, note, unknown, schema, bytes: data })
     }
 
     /// Number of rows.
@@ -162,7 +167,7 @@ fn same_type(found: &DataType, wanted: &DataType) -> bool {
 }
 
 /// A type as docs/dataset.md writes it.
-fn type_name(data_type: &DataType) -> String {
+pub(crate) fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::List(item) => format!("list<{}>", type_name(item.data_type())),
         DataType::FixedSizeList(item, size) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_buffer::Buffer;
+use arrow_schema::SchemaRef;
 use far_memory::{Displacement, Pose};
 
 use crate::arrow_file::ArrowFile;
@@ -14,7 +15,8 @@ use crate::frame_columns::FrameColumns;
 use crate::frame_schema::{self, column};
 use crate::{
     AgentState, Audio, Change, ChangeKind, DataError, DatasetDescription, EpisodeFacts,
-    EpisodeSummary, Frame, FrameImage, ImageEncoding, Mask, Phase, Picture, Result, VisibleStates,
+    EpisodeSummary, Frame, FrameImage, ImageEncoding, Mask, NumericColumn, Phase, Picture, Result,
+    VisibleStates,
 };
 
 /// An open episode.
@@ -32,6 +34,9 @@ pub struct Episode {
     boundary: usize,
     unknown: Vec<String>,
     note: Option<String>,
+    path: PathBuf,
+    schema: SchemaRef,
+    bytes: Buffer,
 }
 
 impl Episode {
@@ -76,14 +81,27 @@ impl Episode {
         path: &Path,
         description: Arc<DatasetDescription>,
     ) -> Result<Self> {
-        let ArrowFile { batches, unknown, note } = file;
+        let ArrowFile { batches, unknown, note, schema, bytes } = file;
         let columns = FrameColumns::new(batches);
         if columns.len() == 0 {
             return Err(DataError::corrupt(path, "it has no frames"));
         }
         let (times, poses, boundary) = trajectory(id, &columns, &description)?;
-        let (folder, video) = (PathBuf::new(), None);
-        Ok(Self { id, description, folder, video, columns, times, poses, boundary, unknown, note })
+        Ok(Self {
+            id,
+            description,
+            folder: PathBuf::new(),
+            video: None,
+            columns,
+            times,
+            poses,
+            boundary,
+            unknown,
+            note,
+            path: path.to_path_buf(),
+            schema,
+            bytes,
+        })
     }
 
     /// The episode's id.
@@ -120,6 +138,15 @@ impl Episode {
     /// Columns of the file that the format does not know.
     pub fn unknown_columns(&self) -> &[String] {
         &self.unknown
+    }
+
+    /// The numbers of a column of type float32 or fixed_size_list<float32, n>, one that the format
+    /// does not know or one that it does.
+    ///
+    /// # Errors
+    /// If there is no such column, it has another type, or a number is missing or not finite.
+    pub fn numbers(&self, column: &str) -> Result<NumericColumn> {
+        NumericColumn::read(&self.bytes, &self.schema, &self.path, column)
     }
 
     /// The facts that a [`crate::DatasetWriter`] left in the file, as JSON.

@@ -146,7 +146,7 @@ impl DataError {
             Self::Unsupported { .. } => {
                 "write the file without compression and without dictionary, union, view or map columns".into()
             }
-            Self::Column { .. } => "write the column with that type; docs/dataset.md lists them all".into(),
+            Self::Column { .. } => "write the column with that type and values; docs/dataset.md says what columns hold".into(),
             Self::Row { episode: Some(_), .. } => {
                 "correct the row where the episode is written, then write the episode again".into()
             }

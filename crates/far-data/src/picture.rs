@@ -47,6 +47,17 @@ impl Picture {
         }
     }
 
+    /// The part between the edges [left, top, right, bottom], right and bottom exclusive.
+    ///
+    /// # Panics
+    /// If the edges do not lie in the picture in this order.
+    pub fn cropped(&self, [left, top, right, bottom]: [u32; 4]) -> Self {
+        assert!(left <= right && right <= self.width && top <= bottom && bottom <= self.height);
+        let row = |y| &self.pixels[self.offset(left, y)..][..3 * (right - left) as usize];
+        let pixels = (top..bottom).flat_map(row).copied().collect();
+        Self { width: right - left, height: bottom - top, pixels }
+    }
+
     /// This picture with every pixel repeated `factor` times in both directions.
     pub fn enlarged(&self, factor: u32) -> Self {
         let mut large = Self::filled(self.width * factor, self.height * factor, [0; 3]);

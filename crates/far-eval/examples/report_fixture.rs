@@ -10,7 +10,7 @@
 //! ```
 
 use far_data::{Dataset, Episode, Picture};
-use far_eval::{Curve, Interval, RecalledFrame, Replay, ReplayStep, Results};
+use far_eval::{Curve, Interval, Kept, RecalledFrame, Replay, ReplayStep, Results};
 use far_tensor::Random;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -73,6 +73,7 @@ fn replay(episode: &Episode, seed: u64) -> Result<Replay, Box<dyn Error>> {
         decoded: truth.iter().map(|picture| mixed(picture, picture, 0.0, 6, None)).collect(),
         truth,
         memories: BTreeMap::new(),
+        sounds: BTreeMap::new(),
         arms: BTreeMap::new(),
     };
     for (index, (name, noise, cues)) in ARMS.iter().enumerate() {

@@ -5,6 +5,7 @@
 //! | a generated frame | the sampler's steps; with the oracle also candidates × draws |
 //! | a question | 2 × candidates × draws, and a generated frame for each arm |
 //! | a step of a replay | candidates × draws |
+//! | a counterfactual pair | two generated frames for each arm |
 //!
 //! `copy` and `tokenizer` generate nothing. A pass of a generated frame reads 2 + slots frames, one of
 //! a utility three. Memories that an arm recalls and that are no candidate are not counted here: at most
@@ -46,6 +47,11 @@ impl<'a> Cost<'a> {
     /// Passes to judge the recall of all arms for one question over a pool of this many memories.
     pub fn question_utilities(&self, memories: usize) -> u64 {
         2 * self.utilities(memories)
+    }
+
+    /// Passes for both predictions of a counterfactual pair by all arms.
+    pub fn pair(&self, arms: &[Arm], memories: usize) -> u64 {
+        2 * self.rollouts(arms, memories, 1)
     }
 
     fn steps(&self, clip: &far_data::EvaluationClip) -> usize {

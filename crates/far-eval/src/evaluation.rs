@@ -9,9 +9,9 @@ use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
-use crate::probe::Probes;
+use crate::probe::{CounterfactualPair, CueTrust, Probes};
 use crate::tally::{Draws, Tally};
-use crate::{Error, EvaluationPlan, Replay, Result, Results};
+use crate::{Error, EvaluationPlan, Result, Results, Shown};
 use far_data::EvaluationClip;
 use far_model::{EncodedDataset, WorldModel};
 use session::{Group, Pace, Session};
@@ -41,6 +41,8 @@ pub struct Evaluation<'a> {
     pub plan: &'a EvaluationPlan,
     /// LPIPS, if its weights are at hand.
     pub lpips: Option<&'a Distance<'a>>,
+    /// What probes need besides.
+    pub probes: Probes<'a>,
     /// What the world models run on, for the results.
     pub device: &'a str,
 }
@@ -55,31 +57,21 @@ impl Evaluation<'_> {
     /// # Errors
     /// If the plan or the arms make no sense, there is no clip, or a network or a policy refuses
     /// its input.
-    pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Vec<Replay>)> {
-        self.run_probed(Probes::default(), progress)
-    }
-
-    /// The same with the probes that these instruments allow.
-    ///
-    /// # Errors
-    /// As [`Evaluation::run`].
-    pub fn run_probed(
-        &self,
-        probes: Probes<'_>,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Results, Vec<Replay>)> {
+    pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Shown)> {
         self.plan.check()?;
         let clips = self.clips()?;
+        let pairs = self.pairs()?;
         let mut session = Session {
             evaluation: self,
             predictors: self.predictors()?,
             quality: FrameQuality::new(self.dataset, self.lpips),
-            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len()),
-            replays: Vec::new(),
-            probes,
+            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len().max(pairs.len()))
+                .with_tiers(self.tiers(&clips)?),
+            cue_trust: CueTrust::default(),
             answers: BTreeMap::new(),
+            shown: Shown::default(),
             pace: Pace {
-                state: Progress { done: 0, total: self.total(&clips)? },
+                state: Progress { done: 0, total: self.total(&clips, &pairs)? },
                 listener: progress,
             },
         };
@@ -91,10 +83,12 @@ impl Evaluation<'_> {
             if self.plan.steps != Some(0) {
                 session.roll(&group)?;
             }
+            session.weigh(&group);
             session.look_at_ends(&group)?;
         }
-        let Session { tally, replays, .. } = session;
-        Ok((self.results(clips.len(), &tally), replays))
+        session.compare_histories(&pairs)?;
+        let Session { tally, shown, .. } = session;
+        Ok((self.results(clips.len(), &tally), shown))
     }
 
     fn predictors(&self) -> Result<Vec<Predictor<'_>>> {
@@ -125,7 +119,22 @@ impl Evaluation<'_> {
         Ok((0..kept).map(|place| ids[place * ids.len() / kept]).collect())
     }
 
-    fn total(&self, episodes: &[u32]) -> Result<u64> {
+    /// Pairs of episodes that the counterfactual probe asks of, where frames are generated at all.
+    fn pairs(&self) -> Result<Vec<[u32; 2]>> {
+        if self.plan.steps == Some(0) {
+            return Ok(Vec::new());
+        }
+        let most = self.plan.clips.unwrap_or(usize::MAX);
+        CounterfactualPair::find(self.dataset.dataset(), self.episodes, most)
+    }
+
+    /// How far the return of each clip leads, as the dataset sorts them.
+    fn tiers(&self, clips: &[u32]) -> Result<Vec<Option<u32>>> {
+        let dataset = self.dataset.dataset();
+        clips.iter().map(|id| Ok(dataset.summary(*id)?.facts.tier)).collect()
+    }
+
+    fn total(&self, episodes: &[u32], pairs: &[[u32; 2]]) -> Result<u64> {
         let (dataset, cost) = (self.dataset.dataset(), Cost::new(self.plan));
         let mut total = 0;
         for (number, id) in episodes.iter().enumerate() {
@@ -135,6 +144,10 @@ impl Evaluation<'_> {
                 total += cost.clip(self.arms, &clip, questions);
                 total += if number < self.plan.replays { cost.replay(&clip) } else { 0 };
             }
+        }
+        for [id, _] in pairs {
+            let clip = EvaluationClip::new(dataset, *id, &self.plan.walk)?;
+            total += cost.pair(self.arms, clip.map_or(0, |clip| clip.memory.len()));
         }
         Ok(total)
     }

@@ -1,5 +1,6 @@
 //! How close generated frames come to the truth.
 
+use crate::probe::CropDistance;
 use crate::{EncodedClip, Result};
 use far_data::{Dataset, Episode, ImageEncoding, Picture};
 use far_model::{EncodedDataset, Tokenizer, area_resize, psnr, ssim};
@@ -41,6 +42,11 @@ impl<'a> FrameQuality<'a> {
     pub fn new(dataset: &'a EncodedDataset, lpips: Option<&'a Distance<'a>>) -> Self {
         let tokenizer = dataset.tokenizer().as_ref();
         Self { dataset: dataset.dataset(), tokenizer, lpips }
+    }
+
+    /// How far apart crops of frames are.
+    pub(crate) fn crop_distance(&self) -> CropDistance<'a> {
+        CropDistance::new(self.lpips)
     }
 
     /// Pictures of latents, in order; `None` if the tokenizer cannot decode.

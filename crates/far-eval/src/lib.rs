@@ -12,6 +12,7 @@
 //! | utility of single memories | [`UtilityMeter`], [`PoolUtility`] |
 //! | recall quality | [`RecallJudgment`] |
 //! | closeness of frames | [`FrameQuality`] |
+//! | pairs of the counterfactual probe | [`CounterfactualView`] |
 //! | what it all costs | [`Cost`] |
 //!
 //! All arms get the same clips, questions, memories, slots and noise; random numbers come from streams
@@ -33,6 +34,7 @@ mod replay;
 mod report;
 mod results;
 mod rollout;
+mod spectrogram;
 mod state_thread;
 mod tally;
 #[cfg(test)]
@@ -50,11 +52,13 @@ pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Imagined, Predictor};
 pub use probe::Probes;
+pub use probe::Sight;
+pub use probe::{BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer};
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
-    Cell, Headline, Metric, PairedCell, PairedRow, ReportRun, Role, Row, Series, ShownArm,
-    TrainingLog, Verdict, markdown, report_page, summary,
+    Better, Cell, Headline, Kept, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
+    Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
 };
-pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results};
+pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;
 pub use utility::{Draw, UtilityMeter};

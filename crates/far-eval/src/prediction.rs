@@ -140,12 +140,24 @@ impl<'a> Predictor<'a> {
     /// If the world model refuses a context or generates something that is not a number.
     pub fn generate(&self, asks: &[Ask<'_>], recalls: &[Recall]) -> Result<Vec<f32>> {
         let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
-        Ok(self.imagine(asks, recalls, &states, |ask| ask.question.goal)?.latents)
+        let noise = self.noise(asks, |ask| ask.question.goal);
+        Ok(self.imagine(asks, recalls, &states, &noise)?.latents)
     }
 
-    /// The same with what is believed of a second agent in each present, and with the noise of the
-    /// frame that `noise_of` names: questions with the same present and the same such frame meet the
-    /// same noise.
+    /// The noise that each future is made from, one after another: that of the frame which `noise_of`
+    /// names. Questions of a clip with the same present and the same such frame meet the same noise.
+    pub fn noise(&self, asks: &[Ask<'_>], noise_of: impl Fn(&Ask<'_>) -> usize) -> Vec<f32> {
+        let elements = self.model.shape().elements();
+        let mut noise = vec![0.0; asks.len() * elements];
+        for (ask, noise) in asks.iter().zip(noise.chunks_mut(elements)) {
+            let purpose = format!("noise from frame {}", ask.question.current);
+            ask.clip.stream(self.plan.seed, &purpose, noise_of(ask)).fill_normal(noise);
+        }
+        noise
+    }
+
+    /// As [`Predictor::generate`] from this noise, with what is believed of a second agent in each
+    /// present.
     ///
     /// # Errors
     /// As [`Predictor::generate`].
@@ -154,7 +166,7 @@ impl<'a> Predictor<'a> {
         asks: &[Ask<'_>],
         recalls: &[Recall],
         states: &[Vec<f32>],
-        noise_of: impl Fn(&Ask<'_>) -> usize,
+        noise: &[f32],
     ) -> Result<Imagined> {
         let pairs = || asks.iter().zip(recalls);
         let seen = |latents| Imagined { latents, states: Vec::new() };
@@ -170,10 +182,7 @@ impl<'a> Predictor<'a> {
             _ => {
                 let frames = asks.first().map_or(1, |ask| ask.clip.episode().frames_per_memory());
                 let mut contexts = self.model.batch(self.plan.slots * frames);
-                let elements = self.model.shape().elements();
-                let mut noise = vec![0.0; asks.len() * elements];
-                let asked = pairs().zip(states).zip(noise.chunks_mut(elements));
-                for (((ask, recall), state), noise) in asked {
+                for ((ask, recall), state) in pairs().zip(states) {
                     let (episode, Question { current, goal }) = (ask.clip.episode(), ask.question);
                     let shown = episode.shown(recall.ids().map(|id| id.index()));
                     let query = PredictionQuery {
@@ -181,10 +190,8 @@ impl<'a> Predictor<'a> {
                         ..episode.prediction_query(current, goal)
                     };
                     contexts.push(&query, ask.latent, shown)?;
-                    let purpose = format!("noise from frame {current}");
-                    ask.clip.stream(self.plan.seed, &purpose, noise_of(ask)).fill_normal(noise);
                 }
-                let latents = self.model.sample(&contexts, &noise, &self.plan.sampler)?;
+                let latents = self.model.sample(&contexts, noise, &self.plan.sampler)?;
                 self.check(asks, &latents)?;
                 let states = self.model.predicted_states(&contexts)?.unwrap_or_default();
                 Ok(Imagined { latents, states })

@@ -6,9 +6,10 @@ use crate::frame_quality::{FrameQuality, FrameValues, Truth};
 use crate::prediction::Ask;
 use crate::recall_quality::PoolUtility;
 use crate::results::{RecalledFrame, Replay, ReplayStep};
+use crate::spectrogram::heard;
 use crate::utility::UtilityMeter;
 use crate::{EvaluationPlan, Result, Rollout};
-use far_data::Picture;
+use far_data::{Dataset, Picture};
 use far_memory::Recall;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +30,28 @@ impl Replay {
             truth: truths.iter().map(recorded).collect(),
             decoded: truths.iter().map(|truth| truth.decoded.clone()).collect(),
             memories: BTreeMap::new(),
+            sounds: BTreeMap::new(),
             arms: BTreeMap::new(),
         }
+    }
+
+    /// The frame that a step starts from: the first of the return is given.
+    pub fn present(&self, step: usize) -> usize {
+        step.checked_sub(1).map_or(self.boundary, |before| self.frames[before])
+    }
+
+    /// Adds what was heard at the present of each step and at every memory so far, if the dataset
+    /// has sound.
+    ///
+    /// # Errors
+    /// If the sound cannot be read.
+    pub(crate) fn hear(&mut self, dataset: &Dataset) -> Result<()> {
+        let presents = (0..self.frames.len()).map(|step| self.present(step));
+        let frames: BTreeSet<usize> = presents.chain(self.memories.keys().copied()).collect();
+        let frames: Vec<usize> = frames.into_iter().collect();
+        let pictures = heard(dataset, self.episode, &frames)?.unwrap_or_default();
+        self.sounds = frames.into_iter().zip(pictures).collect();
+        Ok(())
     }
 
     /// Adds an arm's rollout, except the control `tokenizer`, which [`Replay::decoded`] already is.
@@ -116,7 +137,48 @@ fn reasons(recall: &Recall) -> Vec<RecalledFrame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_memory::MemoryId;
+    use crate::report::fixture::replay;
+    use far_data::{
+        DatasetDescription, DatasetWriter, EpisodeFacts, Frame, FrameImage, Phase, Split,
+    };
+    use far_memory::{MemoryId, Pose};
+    use std::path::Path;
+
+    /// Episode 7 of eight frames, each with a tone of its own in the left ear if there is sound.
+    fn recording(folder: &Path, rate: Option<u32>) -> Dataset {
+        let mut description = DatasetDescription::new("test", 10.0, [4, 4], [90.0, 90.0]);
+        description.audio_rate = rate;
+        let writer = DatasetWriter::create(folder, description).unwrap();
+        let mut episode = writer.episode(7, EpisodeFacts::new("room", Split::Test, 0)).unwrap();
+        for frame in 0..8usize {
+            let pose = Pose::from_yaw_pitch([frame as f32, 0.0, 1.6], 0.0, 0.0);
+            let phase = if frame < 4 { Phase::Explore } else { Phase::Return };
+            let image = FrameImage::Pixels(Picture::filled(4, 4, [9; 3]));
+            let mut row = Frame::new(frame as f64 / 10.0, pose, phase, image);
+            let tone = |at: usize| [(0.1 * (frame + 1) as f32 * at as f32).sin(), 0.0];
+            row.audio = (0..rate.map_or(0, |rate| rate as usize / 10)).map(tone).collect();
+            episode.push(row).unwrap();
+        }
+        episode.finish().unwrap();
+        writer.finish().unwrap();
+        Dataset::open(folder).unwrap()
+    }
+
+    #[test]
+    fn what_was_heard_is_kept_for_every_present_and_every_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut silent = replay();
+        silent.hear(&recording(&folder.path().join("silent"), None)).unwrap();
+        assert!(silent.sounds.is_empty());
+        let mut heard = replay();
+        heard.hear(&recording(&folder.path().join("loud"), Some(8000))).unwrap();
+        // Steps lead from 4 to 5, to 6, to 7; memories are 1 to 3.
+        assert_eq!(heard.sounds.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!((heard.present(0), heard.present(2)), (4, 6));
+        let pictures: BTreeSet<&[u8]> =
+            heard.sounds.values().map(|picture| picture.pixels.as_slice()).collect();
+        assert_eq!(pictures.len(), 6, "no two seconds sound alike");
+    }
 
     #[test]
     fn reasons_are_those_of_the_recall() {

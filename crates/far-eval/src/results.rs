@@ -1,9 +1,10 @@
 //! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
 
-use crate::Interval;
+use crate::{BothEndsView, CounterfactualView, Interval, Kept, Result};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Values of one arm by metric; those that were not measured are left out.
 ///
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 /// | `psnr_closure`, `ssim_closure`, `lpips_closure` | of the last 5 % of the return, at least one frame |
 /// | `one_step_psnr` | of predictions from real frames |
 /// | `recall_quality` | 1 is the oracle, 0 is chance |
+/// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed, with `_recalled` whether memories that show them were recalled |
+/// | `counterfactual` | share of pairs of histories that predictions tell apart |
 pub type ArmResults = BTreeMap<String, Interval>;
 
 /// The results of all arms on the same clips.
@@ -53,6 +56,36 @@ pub struct Curve {
     pub values: Vec<Interval>,
 }
 
+/// What an evaluation keeps for looking at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shown {
+    /// Clips as every arm predicted them.
+    pub replays: Vec<Replay>,
+    /// Pairs of the counterfactual probe.
+    pub counterfactuals: Vec<CounterfactualView>,
+    /// Trajectories of the both-ends probe.
+    pub both_ends: Vec<BothEndsView>,
+}
+
+impl Shown {
+    /// Writes everything into a run's folder.
+    ///
+    /// # Errors
+    /// If a folder or a file cannot be written.
+    pub fn write(&self, run: &Path) -> Result<()> {
+        for replay in &self.replays {
+            replay.write(run)?;
+        }
+        for pair in &self.counterfactuals {
+            pair.write(run)?;
+        }
+        for trajectory in &self.both_ends {
+            trajectory.write(run)?;
+        }
+        Ok(())
+    }
+}
+
 /// One clip as every arm predicted it, for looking at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
@@ -70,6 +103,9 @@ pub struct Replay {
     pub decoded: Vec<Picture>,
     /// Every memory frame that any arm recalled.
     pub memories: BTreeMap<usize, Picture>,
+    /// What was heard in the second before the present of each step and before each memory, by
+    /// frame: a spectrogram, left ear above, right ear below. Empty without sound.
+    pub sounds: BTreeMap<usize, Picture>,
     /// What each arm did; the control `tokenizer` is `decoded`.
     pub arms: BTreeMap<String, Vec<ReplayStep>>,
 }

@@ -60,7 +60,8 @@ impl Rollout {
                 .zip(&active)
                 .map(|(ask, &clip)| threads[clip].state(ask.question.current))
                 .collect();
-            let imagined = predictor.imagine(&asks, &recalls, &states, |ask| ask.question.goal)?;
+            let noise = predictor.noise(&asks, |ask| ask.question.goal);
+            let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let numbers = imagined.states.len() / active.len();
             if numbers > 0 {
                 let predicted = active.iter().zip(imagined.states.chunks(numbers));

@@ -26,13 +26,24 @@ pub(crate) struct Tally {
     /// What the values of metrics that are ratios of sums are divided by, by metric and clip: for
     /// recall quality U(oracle) − U(random), summed over questions.
     divisors: BTreeMap<String, Vec<f64>>,
+    /// How far the return of each clip leads; empty unless clips differ in it.
+    tiers: Vec<Option<u32>>,
 }
 
 impl Tally {
     /// Nothing measured yet of these arms on this many clips.
     pub fn new<'a>(arms: impl Iterator<Item = &'a str>, clips: usize) -> Self {
         let values = arms.map(|arm| (arm.to_owned(), BTreeMap::new())).collect();
-        Self { clips, values, curves: BTreeMap::new(), divisors: BTreeMap::new() }
+        let (curves, divisors, tiers) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Self { clips, values, curves, divisors, tiers }
+    }
+
+    /// The same, that takes note of rollouts by the clips' tiers as well if there are several.
+    pub fn with_tiers(mut self, tiers: Vec<Option<u32>>) -> Self {
+        let several =
+            tiers.iter().flatten().any(|tier| Some(*tier) != tiers.iter().flatten().min().copied());
+        self.tiers = if several { tiers } else { Vec::new() };
+        self
     }
 
     /// The value of an arm's metric in a clip; what the metric comes to is the mean over clips.
@@ -47,6 +58,13 @@ impl Tally {
     pub fn share(&mut self, arm: &str, metric: &str, clip: usize, right: f64, of: f64) {
         self.set(arm, metric, clip, right);
         self.divide(metric, clip, of);
+    }
+
+    /// What was set of a metric in a clip, and what it is divided by.
+    #[cfg(test)]
+    pub fn sums(&self, arm: &str, metric: &str, clip: usize) -> (f64, f64) {
+        let value = self.values[arm][metric][clip].expect("a value");
+        (value, self.divisors[metric][clip])
     }
 
     fn divide(&mut self, metric: &str, clip: usize, by: f64) {
@@ -77,6 +95,9 @@ impl Tally {
             let values: Option<Vec<f64>> = frames.iter().map(|frame| frame[place]).collect();
             let Some(values) = values.filter(|values| !values.is_empty()) else { continue };
             self.set(arm, metric, clip, mean(&values));
+            if let Some(tier) = self.tiers.get(clip).copied().flatten() {
+                self.set(arm, &format!("{metric}_tier_{tier}"), clip, mean(&values));
+            }
             let closing = (due as f64 * CLOSURE).round().max(1.0) as usize;
             if let Some((_, name)) = CLOSED.into_iter().find(|(closed, _)| *closed == place)
                 && values.len() == due
@@ -210,6 +231,31 @@ mod tests {
 
     fn frames(values: &[f64]) -> Vec<FrameValues> {
         values.iter().map(|value| [Some(*value), None, Some(0.5), None]).collect()
+    }
+
+    #[test]
+    fn tiers_are_told_apart_where_there_are_several() {
+        let roll = |tiers: Vec<Option<u32>>| {
+            let mut tally = Tally::new(["a", "b"].into_iter(), 4).with_tiers(tiers);
+            for clip in 0..4 {
+                tally.rollout("a", clip, &frames(&[f64::from(clip as u32)]), 1);
+                tally.rollout("b", clip, &frames(&[1.0]), 1);
+            }
+            let draws = &mut Draws::new(0);
+            (tally.arms(draws), tally.paired(draws))
+        };
+        let (arms, paired) = roll(vec![Some(5), Some(15), Some(5), None]);
+        assert_eq!(arms["a"]["psnr"].mean, 1.5);
+        assert_eq!(arms["a"]["psnr_tier_5"].mean, 1.0);
+        assert_eq!(arms["a"]["psnr_tier_15"].mean, 1.0);
+        assert_eq!(paired["a"]["b"]["psnr_tier_5"].mean, 0.0);
+        assert_eq!(
+            (paired["a"]["b"]["psnr_tier_5"].lo, paired["a"]["b"]["psnr_tier_5"].hi),
+            (-1.0, 1.0)
+        );
+        for tiers in [vec![None; 4], vec![Some(5); 4], vec![Some(5), None, None, None]] {
+            assert!(roll(tiers).0["a"].keys().all(|metric| !metric.contains("tier")));
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! Blocks alternate between attention inside each frame and attention over all frames.
 
 use far_tensor::{
-    Affine, ArenaBuilder, Attention, Initialization, Modulation, ParameterId, Parameters, Result,
-    Tape, Tensor,
+    Affine, ArenaBuilder, Attention, Gate, Initialization, Modulation, ParameterId, Parameters,
+    Result, Tape, Tensor,
 };
 
 /// How the shifts, scales and gates of a fresh [`Block`] begin.
@@ -260,17 +260,29 @@ impl Block {
         modulation: Tensor,
     ) -> Result<Entered> {
         let y = self.norm(tape, parameters, x, &modulation, 0)?;
-        let qkv = self.qkv.forward(tape, parameters, &y)?;
+        self.entered(tape, parameters, x.clone(), &y, modulation)
+    }
+
+    /// Tokens x and what the first norm made of them, before attention.
+    fn entered(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        x: Tensor,
+        y: &Tensor,
+        modulation: Tensor,
+    ) -> Result<Entered> {
+        let qkv = self.qkv.forward(tape, parameters, y)?;
         let qkv = match self.head_norms {
             Some(norms) => {
                 let [query, key] = norms.map(|norm| norm.tensors(parameters));
                 let [query, key] =
                     [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
-                tape.head_norm(&qkv, self.config.heads, &[query, key, None], HEAD_EPSILON)?
+                tape.head_norm_owned(qkv, self.config.heads, &[query, key, None], HEAD_EPSILON)?
             }
             None => qkv,
         };
-        Ok(Entered { x: x.clone(), modulation, qkv })
+        Ok(Entered { x, modulation, qkv })
     }
 
     /// Keys and values [rows…, 2·D] alone, for tokens that are read here and go no further.
@@ -290,7 +302,7 @@ impl Block {
         let Some([_, norm]) = self.head_norms else { return Ok(keys) };
         let [scale, offset] = norm.tensors(parameters);
         let norm = Some(Affine { scale: &scale, offset: &offset });
-        tape.head_norm(&keys, self.config.heads, &[norm, None], HEAD_EPSILON)
+        tape.head_norm_owned(keys, self.config.heads, &[norm, None], HEAD_EPSILON)
     }
 
     /// What tokens gather from each other, [rows…, D].
@@ -330,14 +342,57 @@ impl Block {
         entered: &Entered,
         attended: &Tensor,
     ) -> Result<Tensor> {
+        let [x, y] = self.second_half(tape, parameters, entered, attended)?;
+        tape.gated_residual(&x, &y, &entered.modulation, 5)
+    }
+
+    /// The second half, and the first one of the block that follows, up to attention.
+    pub(crate) fn leave_into(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        (entered, attended): (&Entered, &Tensor),
+        next: &Self,
+        modulation: Tensor,
+    ) -> Result<Entered> {
+        let both = self.second_half(tape, parameters, entered, attended)?;
+        let gate = Gate { vectors: &entered.modulation, part: 5 };
+        let [x, y] = next.gated_norm(tape, parameters, both, gate, &modulation, 0)?;
+        next.entered(tape, parameters, x, &y, modulation)
+    }
+
+    /// Tokens with what attention gathered, and what the MLP makes of them.
+    fn second_half(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        entered: &Entered,
+        attended: &Tensor,
+    ) -> Result<[Tensor; 2]> {
         let Entered { x, modulation, .. } = entered;
         let y = self.projection.forward(tape, parameters, attended)?;
-        let x = tape.gated_residual(x, &y, modulation, 2)?;
-        let y = self.norm(tape, parameters, &x, modulation, 1)?;
+        let gate = Gate { vectors: modulation, part: 2 };
+        let both = [x.clone(), y];
+        let [x, y] = self.gated_norm(tape, parameters, both, gate, modulation, 1)?;
         let [[w1, b1], [w2, b2]] =
             [self.expand, self.contract].map(|linear| linear.tensors(parameters));
-        let y = tape.feed_forward(&y, [&w1, &b1], [&w2, &b2])?;
-        tape.gated_residual(&x, &y, modulation, 5)
+        Ok([x, tape.feed_forward(&y, [&w1, &b1], [&w2, &b2])?])
+    }
+
+    /// x + gate·f, and its norm as of [`Block::norm`].
+    fn gated_norm(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        [x, f]: [Tensor; 2],
+        gate: Gate<'_>,
+        vectors: &Tensor,
+        which: usize,
+    ) -> Result<[Tensor; 2]> {
+        let modulation = Modulation { vectors, shift: 3 * which, scale: 3 * which + 1 };
+        let scaling = self.norms.map(|norms| norms[which].tensors(parameters));
+        let affine = scaling.as_ref().map(|[scale, offset]| Affine { scale, offset });
+        tape.gated_norm([&x, &f], gate, affine, modulation, self.config.epsilon)
     }
 
     /// The modulated norm before attention (0) or before the MLP (1).

@@ -5,7 +5,9 @@ use crate::dit_world_model::DitSetting;
 use crate::noisy_target::NoisyTargets;
 use crate::shared_row::Places;
 use crate::{ContextBatch, DdimConfig, DdimStep, Error, Perturbations, Result};
-use far_tensor::{Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Tape, Tensor};
+use far_tensor::{
+    Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,
+};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -227,20 +229,36 @@ impl DitDiffusion {
         let together = self.together(contexts, 1, TOGETHER / 2);
         self.by_parts(contexts.examples(), together, |range| {
             let rows = range.start * elements..range.end * elements;
-            let mut x = Tensor::from_slice(&noise[rows], self.sizes(range.len()))?;
-            let mut tape = Tape::inference(&self.device);
-            let state =
-                self.network.read_context(&mut tape, parameters, contexts, range.clone())?;
-            for step in &steps {
-                let told = vec![step.timestep as f32; range.len()];
-                let noisy = NoisyTargets::apart(&x, &told);
-                let output = self.network.target(&mut tape, parameters, &state, &noisy)?;
-                let output = self.predicted(&mut tape, output)?;
-                let [of_x, of_prediction] = step.coefficients(self.prediction());
-                x = tape.weighted_sum(&x, of_x, &output, of_prediction)?;
-            }
-            Ok(x.values().to_vec())
+            let x = Tensor::from_slice(&noise[rows], self.sizes(range.len()))?;
+            self.denoise(parameters, contexts, range, x, &steps)
         })
+    }
+
+    /// Some predictions, from the noise `x`.
+    fn denoise(
+        &self,
+        parameters: &Parameters,
+        contexts: &ContextBatch,
+        range: Range<usize>,
+        mut x: Tensor,
+        steps: &[DdimStep],
+    ) -> Result<Vec<f32>> {
+        let mut tape = Tape::inference(&self.device);
+        let state = self.network.read_context(&mut tape, parameters, contexts, range)?;
+        let timesteps: Vec<f32> = steps.iter().map(|step| step.timestep as f32).collect();
+        let table = self.network.modulation_table(&mut tape, parameters, &state, &timesteps)?;
+        // All steps are the same work on other numbers.
+        let mut predict = Repeated::new(&self.device, |tape, inputs| {
+            let [x, row] = inputs else { unreachable!("two are given") };
+            let output = table.target(tape, parameters, &state, x, row)?;
+            self.predicted(tape, output)
+        });
+        for (index, step) in steps.iter().enumerate() {
+            let predicted = predict.run(&[&x, &table.row(&mut tape, index)?])?;
+            let [of_x, of_prediction] = step.coefficients(self.prediction());
+            x = tape.weighted_sum(&x, of_x, &predicted, of_prediction)?;
+        }
+        Ok(x.values().to_vec())
     }
 
     /// How many contexts pass the network together, with so many draws of noise each, where a device

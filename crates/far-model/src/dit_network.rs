@@ -120,10 +120,13 @@ impl DitNetwork {
                 seen(tape, &entered)?;
                 block.attend(tape, &entered, grouping)?
             };
-            let x = block.leave(tape, parameters, &entered, &attended)?;
             index += 1;
-            let Some(modulation) = modulations.get(index - 2) else { return Ok(x) };
-            entered = self.blocks[index].enter(tape, parameters, &x, modulation.clone())?;
+            let Some(modulation) = modulations.get(index - 2) else {
+                return block.leave(tape, parameters, &entered, &attended);
+            };
+            let (next, modulation) = (&self.blocks[index], modulation.clone());
+            let both = (&entered, &attended);
+            entered = block.leave_into(tape, parameters, both, next, modulation)?;
         }
     }
 }

@@ -3,8 +3,10 @@
 mod agent_detector;
 mod agent_detector_training;
 mod architecture;
+mod audio_feature;
 mod candidate;
 mod candidate_distillation;
+mod column_feature;
 mod context;
 mod context_state;
 mod convolution_stack;
@@ -29,6 +31,7 @@ mod longlive_encoder;
 mod longlive_network;
 mod metadata_scorer;
 mod metric;
+mod modulation_table;
 mod noisy_target;
 mod parameter_count;
 mod posterior;
@@ -50,10 +53,13 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
+pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
 pub use agent_detector::{AgentDetector, Firing};
 pub use agent_detector_training::AgentDetectorConfig;
+pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};
 pub use candidate::CandidatePools;
 pub use candidate_distillation::{CandidateBatch, candidate_distillation};
+pub use column_feature::ColumnFeature;
 pub use context::{
     ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
     Remembered,

@@ -27,7 +27,37 @@ impl<'a> NoisyTargets<'a> {
     }
 }
 
+/// Noisy targets with what they are told.
+pub(crate) struct ToldTargets<'a> {
+    /// The noisy latents, [m, T, P].
+    pub latents: &'a Tensor,
+    /// Shifts, scales and gates in each block, [m, 6, D], and in the final layer, [m, 2, D].
+    pub modulations: &'a [Tensor],
+    /// In joint attention the same with those of the context frames behind them, from block 1 to the
+    /// one before the last over all frames, [n·S·(2 + K), 6, D]; `None`: they are to be put together.
+    pub joined: Option<&'a [Tensor]>,
+    /// Which of the targets each draw of each prediction is, [n, S].
+    pub draws: &'a Places,
+}
+
 impl DitNetwork {
+    /// Shifts, scales and gates of noisy targets in each block, [m, 6, D], and in the final layer,
+    /// [m, 2, D], for their conditions without the noise, [m, D], and their diffusion times.
+    pub(crate) fn modulations(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        goal: &Tensor,
+        timesteps: &[f32],
+    ) -> Result<Vec<Tensor>> {
+        let condition = self.embedding.target(tape, parameters, goal, timesteps)?;
+        let blocks = self.blocks.iter().map(|block| block.modulate(tape, parameters, &condition));
+        let mut modulations = blocks.collect::<Result<Vec<_>>>()?;
+        let last = self.final_modulation.forward(tape, parameters, &condition)?;
+        modulations.push(last.reshape([timesteps.len(), 2, self.config.width])?);
+        Ok(modulations)
+    }
+
     /// The network's output for S noisy targets of each of n predictions, whose contexts left
     /// `state`: [n·S, T, P], or 2·P where the variance is learned.
     pub(crate) fn target(
@@ -37,14 +67,29 @@ impl DitNetwork {
         state: &ContextState,
         noisy: &NoisyTargets<'_>,
     ) -> Result<Tensor> {
-        let NoisyTargets { latents, timesteps, predictions, draws: places } = noisy;
+        let NoisyTargets { latents, timesteps, predictions, draws } = noisy;
         let goal = predictions.spread(tape, &state.goal)?;
-        let condition = self.embedding.target(tape, parameters, &goal, timesteps)?;
+        let modulations = &self.modulations(tape, parameters, &goal, timesteps)?[..];
+        let told = ToldTargets { latents, modulations, joined: None, draws };
+        self.told_target(tape, parameters, state, &told)
+    }
+
+    /// The same for targets whose modulations are known.
+    pub(crate) fn told_target(
+        &self,
+        tape: &mut Tape,
+        parameters: &Parameters,
+        state: &ContextState,
+        told: &ToldTargets<'_>,
+    ) -> Result<Tensor> {
+        let ToldTargets { latents, modulations, joined, draws: places } = *told;
         let x = self.embed(tape, parameters, latents)?;
-        let grouping = Grouping { groups: timesteps.len(), key_mask: None };
-        let x = self.blocks[0].forward(tape, parameters, &x, &condition, grouping)?;
-        let modulation = self.blocks[1].modulate(tape, parameters, &condition)?;
-        let entered = self.blocks[1].enter(tape, parameters, &x, modulation)?;
+        let grouping = Grouping { groups: x.shape().extents()[0], key_mask: None };
+        let [first, second] = [&self.blocks[0], &self.blocks[1]];
+        let entered = first.enter(tape, parameters, &x, modulations[0].clone())?;
+        let attended = first.attend(tape, &entered, grouping)?;
+        let both = (&entered, &attended);
+        let entered = first.leave_into(tape, parameters, both, second, modulations[1].clone())?;
         // From here on every draw of every prediction goes its own way.
         let entered = entered.map(|part| places.spread(tape, part))?;
 
@@ -52,11 +97,16 @@ impl DitNetwork {
         let (samples, draws) = (places.count(), places.count() / count);
         let mask = state.mask.as_ref().map(|mask| repeat(tape, mask, count, draws)).transpose()?;
         let grouping = Grouping { groups: samples, key_mask: mask.as_ref() };
-        let passage = Passage { network: self, parameters, condition, places, count, grouping };
+        let passage = Passage { network: self, parameters, modulations, places, count, grouping };
         let x = match &state.rest {
             Rest::Keys(keys) => passage.read(tape, 1, entered, keys, draws)?,
             Rest::Tokens { entered: context, modulations } => {
-                let (entered, keys) = passage.join(tape, &entered, context, modulations)?;
+                let joined = match joined {
+                    Some(joined) => joined,
+                    None => &passage.joined(tape, &entered, context, modulations)?,
+                };
+                let last = &modulations[self.last() - 2];
+                let (entered, keys) = passage.join(tape, &entered, context, joined, last)?;
                 passage.read(tape, self.last(), entered, &[keys], 1)?
             }
         };
@@ -68,8 +118,8 @@ impl DitNetwork {
 struct Passage<'a> {
     network: &'a DitNetwork,
     parameters: &'a Parameters,
-    /// SiLU(c) of the noisy targets, [m, D].
-    condition: Tensor,
+    /// Of the noisy targets in each block and in the final layer.
+    modulations: &'a [Tensor],
     /// Which noisy target each sample is.
     places: &'a Places,
     /// Predictions n.
@@ -79,15 +129,13 @@ struct Passage<'a> {
 }
 
 impl Passage<'_> {
-    /// Shifts, scales and gates in a block, [n·S, 6, D].
-    fn modulate(&self, tape: &mut Tape, index: usize) -> Result<Tensor> {
-        let block = &self.network.blocks[index];
-        let modulation = block.modulate(tape, self.parameters, &self.condition)?;
-        self.places.spread(tape, &modulation)
+    /// Shifts, scales and gates in a block, [n·S, 6, D], or in the final layer.
+    fn modulation(&self, tape: &mut Tape, index: usize) -> Result<Tensor> {
+        self.places.spread(tape, &self.modulations[index])
     }
 
     fn enter(&self, tape: &mut Tape, index: usize, x: &Tensor) -> Result<Entered> {
-        let modulation = self.modulate(tape, index)?;
+        let modulation = self.modulation(tape, index)?;
         self.network.blocks[index].enter(tape, self.parameters, x, modulation)
     }
 
@@ -103,34 +151,49 @@ impl Passage<'_> {
         tape.concat(&[&frame?, &others?], 1)?.reshape(&extents[..])
     }
 
-    /// Joint attention: targets and contexts together from block 1 to the last block over all
-    /// frames. There the targets enter, and of the contexts only their keys are left.
-    fn join(
+    /// The targets' modulations with those of their contexts behind them, from block 1 to the one
+    /// before the last over all frames.
+    fn joined(
         &self,
         tape: &mut Tape,
         target: &Entered,
         context: &Entered,
         modulations: &[Tensor],
-    ) -> Result<(Entered, Tensor)> {
-        let (samples, last) = (self.places.count(), self.network.last());
-        let entered = Entered {
-            x: self.before(tape, &target.x, &context.x)?,
-            modulation: self.before(tape, &target.modulation, &context.modulation)?,
-            qkv: self.before(tape, &target.qkv, &context.qkv)?,
-        };
-        let mut joined = Vec::with_capacity(modulations.len());
-        for index in 2..last {
-            let own = self.modulate(tape, index)?;
+    ) -> Result<Vec<Tensor>> {
+        let mut joined = vec![self.before(tape, &target.modulation, &context.modulation)?];
+        for index in 2..self.network.last() {
+            let own = self.modulation(tape, index)?;
             joined.push(self.before(tape, &own, &modulations[index - 2])?);
         }
+        Ok(joined)
+    }
+
+    /// Joint attention: targets and contexts together from block 1 to the last block over all
+    /// frames. There the targets enter, and of the contexts, whose modulation there is given, only
+    /// their keys are left.
+    fn join(
+        &self,
+        tape: &mut Tape,
+        target: &Entered,
+        context: &Entered,
+        joined: &[Tensor],
+        context_modulation: &Tensor,
+    ) -> Result<(Entered, Tensor)> {
+        let (samples, last) = (self.places.count(), self.network.last());
+        let (first, joined) = joined.split_first().expect("there is block 1");
+        let entered = Entered {
+            x: self.before(tape, &target.x, &context.x)?,
+            modulation: first.clone(),
+            qkv: self.before(tape, &target.qkv, &context.qkv)?,
+        };
         let (network, parameters) = (self.network, self.parameters);
         let unseen = |_: &mut Tape, _: &Entered| Ok(());
-        let x = network.together(tape, parameters, entered, &joined, self.grouping, unseen)?;
+        let x = network.together(tape, parameters, entered, joined, self.grouping, unseen)?;
         let (tokens, width) = (network.shape.tokens(), x.shape().last());
         let all = x.shape().rows() / samples;
         let x = x.reshape([samples, all, width])?;
         let context = tape.slice(&x, 1, tokens..all)?;
-        let modulation = repeat(tape, &modulations[last - 2], self.count, samples / self.count)?;
+        let modulation = repeat(tape, context_modulation, self.count, samples / self.count)?;
         let keys = network.blocks[last].keys(tape, parameters, &context, &modulation)?;
         let target = tape.slice(&x, 1, 0..tokens)?;
         Ok((self.enter(tape, last, &target)?, keys))
@@ -156,22 +219,20 @@ impl Passage<'_> {
                 let keys = repeat(tape, &keys[(index - first) / 2], self.count, draws)?;
                 block.read(tape, &entered, &keys, self.grouping.key_mask)?
             };
-            let x = block.leave(tape, self.parameters, &entered, &attended)?;
             index += 1;
-            if index == self.network.blocks.len() {
-                return Ok(x);
-            }
-            entered = self.enter(tape, index, &x)?;
+            let Some(next) = self.network.blocks.get(index) else {
+                return block.leave(tape, self.parameters, &entered, &attended);
+            };
+            let modulation = self.modulation(tape, index)?;
+            let both = (&entered, &attended);
+            entered = block.leave_into(tape, self.parameters, both, next, modulation)?;
         }
     }
 
     /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P].
     fn finish(&self, tape: &mut Tape, x: &Tensor) -> Result<Tensor> {
-        let Self { network, parameters, condition, .. } = self;
-        let modulation = network.final_modulation.forward(tape, parameters, condition)?;
-        let rows = condition.shape().rows();
-        let modulation = modulation.reshape([rows, 2, network.config.width])?;
-        let vectors = self.places.spread(tape, &modulation)?;
+        let Self { network, parameters, .. } = self;
+        let vectors = self.modulation(tape, network.blocks.len())?;
         let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
         let x = tape.modulated_norm(x, None, modulation, 1e-6)?;
         network.output.forward(tape, parameters, &x)

@@ -88,6 +88,33 @@ const ALL: [(ContextAttention, PredictionKind); 4] = [
 ];
 
 #[test]
+fn what_is_told_decides_where_nothing_else_does() {
+    // The same present, goal and memory; a future of its own for each of two interactions.
+    let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, 1, TOLD);
+    for signals in [[1.0, 0.0], [0.0, 1.0]] {
+        let query = PredictionQuery { signals: signals.to_vec(), ..query(0.0) };
+        let remembered = Remembered { time: 1.0, pose: pose(1.0), latent: &latent(7), state: &[] };
+        batch.push(&query, &latent(5), [remembered]).unwrap();
+    }
+    let futures = [latent(20), latent(21)].concat();
+    let mut model = model(setting(ContextAttention::Joint, PredictionKind::Velocity));
+    for step in 0..300 {
+        let drawn = Perturbations::stratified(0..1000, [2, 1, ELEMENTS], 1, "told", step);
+        model.train(&batch, &futures, &drawn, None, 1).unwrap();
+    }
+    let noise = latent(9).repeat(2);
+    let predicted = model.sample(&batch, &noise, &DdimConfig::default()).unwrap();
+    let missed = |from: usize, to: usize| -> f32 {
+        let pairs = predicted[from * ELEMENTS..][..ELEMENTS].iter().zip(&futures[to * ELEMENTS..]);
+        pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f32>() / ELEMENTS as f32
+    };
+    for own in [0, 1] {
+        let (right, wrong) = (missed(own, own), missed(own, 1 - own));
+        assert!(right < 0.7 * wrong, "{own}: {right} from its own future, {wrong} from the other");
+    }
+}
+
+#[test]
 fn a_fresh_model_predicts_zero() {
     for (attention, prediction) in ALL {
         let model = model(setting(attention, prediction));

@@ -94,7 +94,7 @@ impl Storage {
     /// A copy on a GPU, from the most precise one there is.
     fn made_on(&self, cuda: &Cuda, element: Element) -> Result<CudaBuffer> {
         if let Some(single) = self.single.get().filter(|single| single.belongs_to(&cuda.pool)) {
-            return cuda.converted(single, element);
+            return cuda.keep_converted(single, element);
         }
         match (self.host.get(), self.half.get()) {
             (Some(host), _) => {
@@ -105,9 +105,20 @@ impl Storage {
                     cuda.converted(&uploaded, element)
                 }
             }
-            (None, Some(half)) if half.belongs_to(&cuda.pool) => cuda.converted(half, element),
+            (None, Some(half)) if half.belongs_to(&cuda.pool) => cuda.keep_converted(half, element),
             _ => Err(Error::other_device()),
         }
+    }
+
+    /// Where the numbers are on a GPU, if they are nowhere else.
+    pub(crate) fn only_on(&mut self, cuda: &Cuda, element: Element) -> Option<u64> {
+        let (place, other) = match element {
+            Element::F32 => (&self.single, &self.half),
+            Element::Bf16 => (&self.half, &self.single),
+        };
+        let elsewhere = self.host.get().is_some() || other.get().is_some();
+        let buffer = place.get().filter(|buffer| !elsewhere && buffer.belongs_to(&cuda.pool))?;
+        Some(buffer.pointer())
     }
 
     /// The numbers on a GPU to change, in single precision and, if asked, a place for all of them in

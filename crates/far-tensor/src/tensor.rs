@@ -89,6 +89,24 @@ impl Tensor {
         Ok(buffer.pointer() + (self.offset * element.size()) as u64)
     }
 
+    /// Overwrites the elements on a GPU with those of a tensor of the same shape; nobody may have
+    /// looked at them on the host.
+    ///
+    /// # Errors
+    /// If the GPU has no room or has failed.
+    pub(crate) fn copy_from(&self, cuda: &Cuda, source: &Self) -> Result<()> {
+        let element = self.element(cuda);
+        let bytes = self.shape.elements() * element.size();
+        cuda.copy(self.pointer(cuda, element)?, source.pointer(cuda, element)?, bytes)
+    }
+
+    /// The address of the elements on a GPU, if they are nowhere else and nobody else has them: they
+    /// may be overwritten.
+    pub(crate) fn owned_pointer(&mut self, cuda: &Cuda, element: Element) -> Option<u64> {
+        let place = Arc::get_mut(&mut self.storage)?.only_on(cuda, element)?;
+        Some(place + (self.offset * element.size()) as u64)
+    }
+
     /// Brings the elements to the device now rather than when they are first needed there.
     ///
     /// # Errors
@@ -130,6 +148,11 @@ impl Tensor {
             });
         }
         Ok(Self { shape, ..self.clone() })
+    }
+
+    /// Elements from `start` on as data, under a shape; clones share them.
+    pub(crate) fn part(&self, start: usize, shape: Shape) -> Self {
+        Self::new(shape, self.storage.clone(), self.offset + start, Origin::Constant)
     }
 
     /// The same values as data: no gradient flows back through the result (stop-gradient).

@@ -35,7 +35,7 @@ pub(crate) fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
 }
 
 /// GPUs of every precision with poisoned memory: none where there is no GPU, which is said once.
-fn gpus() -> &'static [(Precision, Device)] {
+pub(crate) fn gpus() -> &'static [(Precision, Device)] {
     static GPUS: OnceLock<Vec<(Precision, Device)>> = OnceLock::new();
     GPUS.get_or_init(|| {
         let opened = Precision::ALL.map(|precision| (precision, Device::poisoned_cuda(precision)));

@@ -7,7 +7,7 @@
 //!
 //! Judge rules with them on villages of other seeds.
 
-use far_eval::{Arm, Evaluation, EvaluationPlan};
+use far_eval::{Arm, Evaluation, EvaluationPlan, Probes};
 use far_tensor::Device;
 use far_train::{ArmConfig, ArmTraining, SavedRun, TrainingLoop, Workshop};
 use std::error::Error;
@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         arms: &arms,
         plan: &EvaluationPlan { steps: Some(0), ..config.evaluation_plan() },
         lpips: None,
+        probes: Probes::default(),
         device: "cpu",
     };
     let (results, _) = evaluation.run(&mut |_| {})?;

@@ -6,7 +6,7 @@ use crate::{
     ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result,
     RetrieverRecord, StepRecord, Workshop,
 };
-use far_eval::{Control, Evaluation};
+use far_eval::{Control, Evaluation, Probes};
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{ContextTold, DitSetting, DitWorldModel, ParameterCount, RetrieverTrainingConfig};
@@ -183,6 +183,7 @@ impl TrainingLoop for ArmTraining<'_> {
             arms: &arms,
             plan: &self.workshop.config().evaluation_plan_in_training(),
             lpips: None,
+            probes: Probes::default(),
             device: &self.workshop.device().to_string(),
         };
         let (results, _) = evaluation.run(&mut |_| {})?;

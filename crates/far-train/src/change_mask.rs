@@ -1,10 +1,11 @@
 //! Weights of the loss where something changed: small regions count more, the mean stays 1.
 //!
-//! With m the share of a latent's cell that the mask covers and a its mean over the frame,
-//! w = (1 + c·m/a)/(1 + c). A frame without a mask, or whose mask covers more than the largest area
-//! and so is no local change, is weighted evenly.
+//! With m the share of a latent's cell that the mask covers and a its mean over the frame, the
+//! weight is w = (1 + c·m/a)/(1 + c), or else w = (1 + c·m)/(1 + c·a): see [`MaskReading`]. A frame
+//! without a mask is weighted evenly, and so is, unless [`MaskBeyond`] says otherwise, one whose mask
+//! covers more than the largest area.
 
-use crate::config::{ChangeMaskConfig, ChangeMaskSource};
+use crate::config::{ChangeMaskConfig, ChangeMaskSource, MaskBeyond, MaskReading};
 use crate::question::Question;
 use crate::{Error, Result};
 use far_data::{Dataset, Mask};
@@ -40,12 +41,21 @@ pub(crate) fn change_weights(
 /// The weights of one future, as tokens.
 fn mask_weights(config: &ChangeMaskConfig, mask: Option<&Mask>, shape: LatentShape) -> Vec<f32> {
     let cells = mask.map(|mask| shape.cover(mask)).unwrap_or_default();
-    let mean = cells.iter().sum::<f32>() / cells.len().max(1) as f32;
-    if mean <= 0.0 || mean > config.largest_area {
+    let area = cells.iter().sum::<f32>() / cells.len().max(1) as f32;
+    let counted = match config.beyond {
+        MaskBeyond::Even if area > config.largest_area => 0.0,
+        MaskBeyond::Even | MaskBeyond::Clip => area.min(config.largest_area),
+    };
+    if counted <= 0.0 {
         return vec![1.0; shape.elements()];
     }
-    let weigh = |cell: &f32| (1.0 + config.coefficient * cell / mean) / (1.0 + config.coefficient);
-    let weights: Vec<f32> = cells.iter().map(weigh).collect();
+    let factor = match config.reading {
+        MaskReading::Share => config.coefficient / counted,
+        MaskReading::Multiple => config.coefficient,
+    };
+    // The mean over cells of 1 + factor · m.
+    let mean = 1.0 + factor * area;
+    let weights: Vec<f32> = cells.iter().map(|cell| (1.0 + factor * cell) / mean).collect();
     shape.to_tokens(&weights.repeat(shape.channels))
 }
 
@@ -59,22 +69,39 @@ mod tests {
         ChangeMaskConfig {
             source: ChangeMaskSource::Change,
             coefficient,
+            reading: MaskReading::Share,
             largest_area: 0.15,
+            beyond: MaskBeyond::Even,
             in_utility: false,
         }
     }
 
+    /// One cell of sixteen, half covered, in the upper left.
+    fn small() -> Mask {
+        Mask::from_fn(8, 8, |x, y| x == 0 && y < 2)
+    }
+
+    fn mean(weights: &[f32]) -> f32 {
+        weights.iter().sum::<f32>() / weights.len() as f32
+    }
+
     #[test]
     fn a_small_change_takes_its_share_and_the_mean_stays_one() {
-        // One cell of sixteen, half covered, in the upper left.
-        let mask = Mask::from_fn(8, 8, |x, y| x == 0 && y < 2);
-        let weights = mask_weights(&config(5.0), Some(&mask), SHAPE);
+        let weights = mask_weights(&config(5.0), Some(&small()), SHAPE);
         assert_eq!(weights.len(), SHAPE.elements());
-        let mean = weights.iter().sum::<f32>() / weights.len() as f32;
-        assert!((mean - 1.0).abs() < 1e-6, "{mean}");
+        assert!((mean(&weights) - 1.0).abs() < 1e-6, "{weights:?}");
         // The first token's first cell, both channels: (1 + 5·16)/6.
         assert!((weights[0] - 13.5).abs() < 1e-5 && weights[0] == weights[1], "{weights:?}");
         assert!((weights[2] - 1.0 / 6.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn read_as_a_multiple_a_small_change_weighs_little() {
+        let config = ChangeMaskConfig { reading: MaskReading::Multiple, ..config(0.3) };
+        let weights = mask_weights(&config, Some(&small()), SHAPE);
+        assert!((mean(&weights) - 1.0).abs() < 1e-6, "{weights:?}");
+        let all = 1.0 + 0.3 * 0.5 / 16.0;
+        assert!((weights[0] - 1.15 / all).abs() < 1e-6 && (weights[2] - 1.0 / all).abs() < 1e-6);
     }
 
     #[test]
@@ -82,8 +109,49 @@ mod tests {
         let even = vec![1.0; SHAPE.elements()];
         let all = Mask::from_fn(8, 8, |_, _| true);
         let none = Mask::from_fn(8, 8, |_, _| false);
-        for mask in [None, Some(&all), Some(&none)] {
-            assert_eq!(mask_weights(&config(0.3), mask, SHAPE), even);
+        for reading in [MaskReading::Share, MaskReading::Multiple] {
+            let config = ChangeMaskConfig { reading, ..config(0.3) };
+            for mask in [None, Some(&all), Some(&none)] {
+                assert_eq!(mask_weights(&config, mask, SHAPE), even);
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_change_can_be_weighed_as_if_it_were_the_largest() {
+        // A quarter of the frame: the upper left token.
+        let mask = Mask::from_fn(8, 8, |x, y| x < 4 && y < 4);
+        let clipped = ChangeMaskConfig { beyond: MaskBeyond::Clip, ..config(0.3) };
+        assert!(mask_weights(&config(0.3), Some(&mask), SHAPE).iter().all(|weight| *weight == 1.0));
+        let weights = mask_weights(&clipped, Some(&mask), SHAPE);
+        assert!((mean(&weights) - 1.0).abs() < 1e-6, "{weights:?}");
+        // 1 + 0.3/0.15 against 1, brought to a mean of 1.
+        let (inside, outside) = (weights[0], weights[weights.len() - 1]);
+        assert!((inside / outside - 3.0).abs() < 1e-5 && (outside - 1.0 / 1.5).abs() < 1e-6);
+        // A local change is weighed as before.
+        let small = small();
+        let both = [clipped, config(0.3)].map(|config| mask_weights(&config, Some(&small), SHAPE));
+        assert_eq!(both[0], both[1]);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_reading_of_every_mask_has_a_mean_of_one(
+            bits in proptest::collection::vec(proptest::bool::weighted(0.2), 64),
+            coefficient in 0.01f32..10.0,
+            multiple: bool,
+            clip: bool,
+        ) {
+            let config = ChangeMaskConfig {
+                reading: if multiple { MaskReading::Multiple } else { MaskReading::Share },
+                beyond: if clip { MaskBeyond::Clip } else { MaskBeyond::Even },
+                ..config(coefficient)
+            };
+            let mask = Mask { width: 8, height: 8, pixels: bits };
+            let weights = mask_weights(&config, Some(&mask), SHAPE);
+            proptest::prop_assert!((mean(&weights) - 1.0).abs() < 1e-4);
+            proptest::prop_assert!(weights.iter().all(|weight| *weight > 0.0));
         }
     }
 }

@@ -1,23 +1,34 @@
 //! The cues that a configuration can name.
 
+use crate::config::CueColumn;
 use crate::{Error, Result, TrainConfig};
-use far_data::DatasetDescription;
-use far_model::CueFeature;
+use far_data::Dataset;
+use far_model::{AudioFeature, ColumnFeature, CueFeature};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Cues whose encoders read the latents of frames: what is seen, and who is seen.
 const OF_LATENTS: [&str; 2] = ["vision", "agent"];
+/// Other cues that a dataset says it has in `dataset.json`.
+const RECORDED: [&str; 1] = ["audio"];
 
-/// Features by cue. A cue without one is made of latents, and must be one of those that are.
+/// Features by cue. A cue without one is a column of the dataset if the configuration says so, or
+/// else made of latents, and must be one of those that are.
 #[derive(Clone, Default)]
 pub struct CueRegistry {
     features: Vec<Arc<dyn CueFeature>>,
+    columns: BTreeMap<String, CueColumn>,
 }
 
 impl CueRegistry {
-    /// The built-in cues with the settings of a configuration.
-    pub fn of(_: &TrainConfig) -> Self {
-        Self::new()
+    /// The built-in cues with the settings of a configuration, and the columns that it names.
+    ///
+    /// # Errors
+    /// If the settings of a cue make no features.
+    pub fn of(config: &TrainConfig) -> Result<Self> {
+        let columns = config.cues.clone();
+        let registry = Self { columns, ..Self::new() };
+        Ok(registry.with(Arc::new(AudioFeature::new(config.audio)?)))
     }
 
     /// Only the cues that are made of latents.
@@ -32,30 +43,37 @@ impl CueRegistry {
         self
     }
 
-    /// The feature of a cue; `None` for one that is made of latents.
+    /// Whether a cue is neither built in nor unknown: a column, or a feature of somebody's own. A
+    /// dataset need not say that it has it.
+    pub fn is_own(&self, cue: &str) -> bool {
+        let added = self.features.iter().any(|known| known.cue() == cue);
+        self.columns.contains_key(cue) || added && !RECORDED.contains(&cue)
+    }
+
+    /// The feature of a cue; `None` for one that is made of latents. One that was added by
+    /// [`CueRegistry::with`] wins over a column of the same name.
     ///
     /// # Errors
     /// If there is no such cue, or the dataset lacks what it is made of.
-    pub fn feature(
-        &self,
-        cue: &str,
-        description: &DatasetDescription,
-    ) -> Result<Option<Arc<dyn CueFeature>>> {
-        let feature = self.features.iter().find(|feature| feature.cue() == cue);
-        match feature {
-            None if OF_LATENTS.contains(&cue) => Ok(None),
-            None => {
-                let own = self.features.iter().map(|feature| feature.cue());
-                let known: Vec<&str> = OF_LATENTS.into_iter().chain(own).collect();
-                Err(Error::NoEncoder { cue: cue.to_owned(), known: known.join(", ") })
-            }
-            Some(feature) => match feature.lacking(description) {
+    pub fn feature(&self, cue: &str, dataset: &Dataset) -> Result<Option<Arc<dyn CueFeature>>> {
+        if let Some(feature) = self.features.iter().find(|feature| feature.cue() == cue) {
+            return match feature.lacking(dataset.description()) {
                 None => Ok(Some(feature.clone())),
                 Some(lacking) => {
                     let reason = format!("the cue `{cue}` needs {lacking}");
                     Err(Error::setting("arm.cue", reason))
                 }
-            },
+            };
         }
+        if let Some(CueColumn { column, scale }) = self.columns.get(cue) {
+            return Ok(Some(Arc::new(ColumnFeature::of(dataset, cue, column, *scale)?)));
+        }
+        if OF_LATENTS.contains(&cue) {
+            return Ok(None);
+        }
+        let own = self.features.iter().map(|feature| feature.cue());
+        let columns = self.columns.keys().map(String::as_str);
+        let known: Vec<&str> = OF_LATENTS.into_iter().chain(own).chain(columns).collect();
+        Err(Error::NoEncoder { cue: cue.to_owned(), known: known.join(", ") })
     }
 }

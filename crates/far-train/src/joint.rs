@@ -1,7 +1,6 @@
 //! Algorithm 1: the world model learns to predict from what is recalled, and recall learns from what
 //! the prediction was worth.
 
-use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepMaker};
@@ -71,7 +70,8 @@ impl<'a> Joint<'a> {
             data,
             source,
             scale: model.scale(),
-            elements: model.shape().elements(),
+            shape: model.shape(),
+            change_mask: config.training.change_mask,
             levels: model.schedule().steps(),
             slots: config.training.slots,
             seed: config.training.seed,
@@ -113,18 +113,17 @@ impl<'a> Joint<'a> {
         let number = self.step + 1;
         let due = retriever.is_due(number);
         let (parts, last) = (training.micro_batches, training.steps);
-        let questions: Vec<&Question> = prepared.questions.iter().collect();
-        let weights = self.weights(&questions, true)?;
+        let weights = prepared.weights.as_deref();
 
         let (maker, model, drawn) = (&self.maker, &mut self.model, &prepared.drawn);
         let (world_model, next) = std::thread::scope(|scope| {
             let next = (number < last).then(|| scope.spawn(|| maker.make(number)));
-            let made = model.train(&contexts, &futures, drawn, weights.as_deref(), parts);
+            let made = model.train(&contexts, &futures, drawn, weights, parts);
             let next = next.map(|next| next.join().expect("preparing a step does not panic"));
             (made, next)
         });
         let world_model = world_model?;
-        let retrievers = if due { self.teach(&questions)? } else { Vec::new() };
+        let retrievers = if due { self.teach(&prepared)? } else { Vec::new() };
         // What could not be prepared is tried again, and refused, in the step that needs it.
         self.next = next.and_then(Result::ok);
         self.step = number;
@@ -153,26 +152,24 @@ impl<'a> Joint<'a> {
         Ok((contexts, futures))
     }
 
-    /// The weights of the futures where something changed, if they are `wanted`.
-    fn weights(&self, questions: &[&Question], wanted: bool) -> Result<Option<Vec<f32>>> {
-        let mask = self.config.training.change_mask.filter(|_| wanted);
-        let (dataset, shape) = (self.maker.data.dataset(), self.model.shape());
-        mask.map(|mask| change_weights(&mask, dataset, questions, shape)).transpose()
-    }
-
     /// The retrievers' part of a step.
-    fn teach(&mut self, questions: &[&Question]) -> Result<Vec<(String, RetrieverReport)>> {
+    fn teach(&mut self, prepared: &PreparedStep) -> Result<Vec<(String, RetrieverReport)>> {
         let JointConfig { training, retriever, utility, .. } = &self.config;
-        let teaches =
-            |question: &&&Question| !retriever.anchored_only || question.anchor != Anchor::None;
         let most = if retriever.queries == 0 { usize::MAX } else { retriever.queries };
-        let questions: Vec<&Question> =
-            questions.iter().filter(teaches).take(most).copied().collect();
+        let all = prepared.questions.iter().enumerate();
+        let (places, questions): (Vec<usize>, Vec<&Question>) = all
+            .filter(|(_, question)| !retriever.anchored_only || question.anchor != Anchor::None)
+            .take(most)
+            .unzip();
         if questions.is_empty() {
             return Ok(Vec::new());
         }
         let in_utility = training.change_mask.is_some_and(|mask| mask.in_utility);
-        let weights = self.weights(&questions, in_utility)?;
+        let elements = self.model.shape().elements();
+        let weights = prepared.weights.as_ref().filter(|_| in_utility).map(|weights| {
+            let rows = places.iter().flat_map(|place| &weights[place * elements..][..elements]);
+            rows.copied().collect::<Vec<f32>>()
+        });
         let credit = Credit {
             weights: weights.as_deref(),
             model: self.model.as_ref(),

@@ -23,10 +23,10 @@ mod workshop;
 
 pub use arm_training::ArmTraining;
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig,
-    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, PRESETS,
-    PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
-    TrainingContext, TrainingSettings, documented,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig, CueColumn,
+    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, MaskBeyond,
+    MaskReading, PRESETS, PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind,
+    TrainConfig, TrainingContext, TrainingSettings, documented,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, disturb};
@@ -38,7 +38,7 @@ pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 pub use metrics::{EvaluationRecord, PoolRecord, Record, RetrieverRecord, StepRecord};
 pub use preparation::share_preparation;
 pub use question::{Question, recall};
-pub use requirement::check_dataset;
+pub use requirement::{check_dataset, check_dataset_with};
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_evaluation::{Listener, RunEvaluation};

@@ -2,11 +2,13 @@
 //! step before is still computing.
 
 use crate::Result;
+use crate::change_mask::change_weights;
+use crate::config::ChangeMaskConfig;
 use crate::context_source::ContextSource;
 use crate::question::Question;
 use far_data::TrainingSampler;
 use far_memory::MemoryId;
-use far_model::{ConditionScale, EncodedDataset, Perturbations};
+use far_model::{ConditionScale, EncodedDataset, LatentShape, Perturbations};
 
 /// The questions of a step, their noise, and what a rule recalls for them.
 pub(crate) struct PreparedStep {
@@ -18,6 +20,8 @@ pub(crate) struct PreparedStep {
     pub recalled: Option<Vec<Vec<MemoryId>>>,
     /// Diffusion times and noises of the futures.
     pub drawn: Perturbations,
+    /// Weights of the futures where something changed, B × E; `None` where all weigh the same.
+    pub weights: Option<Vec<f32>>,
 }
 
 /// Prepares steps: everything is a function of the seed and the number of the step.
@@ -26,8 +30,10 @@ pub(crate) struct StepMaker<'a> {
     pub data: &'a EncodedDataset,
     pub source: ContextSource,
     pub scale: ConditionScale,
-    /// Elements of a latent.
-    pub elements: usize,
+    /// How latents lie.
+    pub shape: LatentShape,
+    /// How what changed is weighed.
+    pub change_mask: Option<ChangeMaskConfig>,
     /// Steps of the noise schedule.
     pub levels: usize,
     pub slots: usize,
@@ -41,16 +47,18 @@ impl StepMaker<'_> {
     /// If an episode cannot be read, or an encoder or a rule refuses its input.
     pub fn make(&self, step: u64) -> Result<PreparedStep> {
         let questions = Question::batch(&self.sampler, self.data, &self.scale, step)?;
+        let asked: Vec<&Question> = questions.iter().collect();
         let recalled = match &self.source {
             ContextSource::Learned => None,
-            source => {
-                let asked: Vec<&Question> = questions.iter().collect();
-                Some(source.recall(None, &asked, self.slots)?)
-            }
+            source => Some(source.recall(None, &asked, self.slots)?),
         };
-        let sizes = [questions.len(), 1, self.elements];
+        let dataset = self.data.dataset();
+        let mask = self.change_mask.as_ref();
+        let weights =
+            mask.map(|mask| change_weights(mask, dataset, &asked, self.shape)).transpose()?;
+        let sizes = [questions.len(), 1, self.shape.elements()];
         let drawn =
             Perturbations::stratified(0..self.levels, sizes, self.seed, "world model", step);
-        Ok(PreparedStep { step, questions, recalled, drawn })
+        Ok(PreparedStep { step, questions, recalled, drawn, weights })
     }
 }

@@ -1,7 +1,7 @@
 //! What a configuration needs of a dataset, checked before anything is computed.
 
 use crate::config::{Arm, ChangeMaskSource, TokenizerKind, TrainConfig};
-use crate::{Error, Result};
+use crate::{CueRegistry, Error, Result};
 use far_data::{Dataset, ImageEncoding, Signal};
 
 /// The folder of latents that came with a dataset.
@@ -18,6 +18,19 @@ const WITHOUT_POSES: [&str; 7] =
 /// # Errors
 /// [`Error::Lacking`] with the first thing that is missing.
 pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
+    check_dataset_with(config, &CueRegistry::of(config)?, dataset)
+}
+
+/// The same with these cues. A cue of one's own need not stand in `dataset.json`: its feature says
+/// what is missing.
+///
+/// # Errors
+/// As [`check_dataset`].
+pub fn check_dataset_with(
+    config: &TrainConfig,
+    cues: &CueRegistry,
+    dataset: &Dataset,
+) -> Result<()> {
     let description = dataset.description();
     let lacking = |missing: &str, needed_by: &str| {
         Err(Error::Lacking {
@@ -42,6 +55,7 @@ pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
     let needed_by = format!("arm `{}`", config.arm.id);
     if let Some(cue) = arm.key_cue()
         && !has_cue(cue)
+        && !cues.is_own(cue)
     {
         return lacking(&format!("cue `{cue}`"), &needed_by);
     }

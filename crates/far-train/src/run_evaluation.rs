@@ -1,11 +1,14 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::{ArmTraining, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop, Workshop};
+use crate::{
+    ArmTraining, CueRegistry, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop,
+    Workshop,
+};
 use far_eval::{
-    Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Replay, Results,
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Results, Shown, Sight,
 };
 use far_memory::policy::PolicyConfig;
-use far_model::{CueEncoder, EncodedDataset, WorldModel};
+use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
 use far_tensor::Device;
 use std::sync::Arc;
 
@@ -29,6 +32,8 @@ pub struct RunEvaluation {
     pub rules: Vec<String>,
     /// What every arm gets alike.
     pub plan: EvaluationPlan,
+    /// Features of cues that are neither built in nor columns of the dataset.
+    pub features: Vec<Arc<dyn CueFeature>>,
 }
 
 /// Who hears how far it is.
@@ -54,7 +59,17 @@ impl RunEvaluation {
         let plan = runs[judge].config.evaluation_plan();
         let names = (0..runs.len()).map(|number| name(&runs, number)).collect();
         let common = runs.len() == 1;
-        Self { names, judge, judge_is_arm: true, common, rules: Vec::new(), plan, runs }
+        let (rules, features) = (Vec::new(), Vec::new());
+        Self { names, judge, judge_is_arm: true, common, rules, plan, features, runs }
+    }
+
+    /// The same for runs whose cues are neither built in nor columns of the dataset.
+    pub fn with_features(
+        mut self,
+        features: impl IntoIterator<Item = Arc<dyn CueFeature>>,
+    ) -> Self {
+        self.features.extend(features);
+        self
     }
 
     /// The same, with the plan and the world model of this run as the common one.
@@ -75,12 +90,15 @@ impl RunEvaluation {
         &self,
         device: &Device,
         lpips: Option<&Distance<'_>>,
+        sight: Option<&dyn Sight>,
         listener: Listener<'_>,
-    ) -> Result<(Results, Vec<Replay>)> {
+    ) -> Result<(Results, Shown)> {
         let mut workshops = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
-            workshops.push(Workshop::open_to_judge(config, folder, device, listener.stage)?);
+            let built_in = CueRegistry::of(config)?;
+            let cues = self.features.iter().cloned().fold(built_in, CueRegistry::with);
+            workshops.push(Workshop::open_to_judge(config, &cues, folder, device, listener.stage)?);
         }
         let data = self.joined(&workshops)?;
         let mut arms = Vec::new();
@@ -121,17 +139,18 @@ impl RunEvaluation {
             arms: &arms,
             plan: &self.plan,
             lpips,
+            probes: Probes { sight, detector: workshops[self.judge].detector() },
             device: &device.to_string(),
         };
-        let probes = Probes { detector: workshops[self.judge].detector() };
-        let (mut results, replays) = evaluation.run_probed(probes, listener.progress)?;
+        let (mut results, shown) = evaluation.run(listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
-        Ok((results, replays))
+        Ok((results, shown))
     }
 
-    /// One dataset with the encoders of all runs.
+    /// One dataset with the features and encoders of all runs.
     fn joined(&self, workshops: &[Workshop]) -> Result<EncodedDataset> {
         let first = workshops[self.judge].data();
+        let mut features: Vec<Arc<dyn CueFeature>> = Vec::new();
         let mut encoders: Vec<Arc<dyn CueEncoder>> = Vec::new();
         for (run, workshop) in self.runs.iter().zip(workshops) {
             let data = workshop.data();
@@ -146,6 +165,13 @@ impl RunEvaluation {
             if data.tokenizer().recipe() != first.tokenizer().recipe() {
                 return Err(differ("tokenizer"));
             }
+            for feature in data.features() {
+                match features.iter().find(|known| known.cue() == feature.cue()) {
+                    None => features.push(feature.clone()),
+                    Some(known) if known.recipe() == feature.recipe() => {}
+                    Some(_) => return Err(differ(&format!("cue `{}`", feature.cue()))),
+                }
+            }
             for encoder in data.encoders() {
                 match encoders.iter().find(|known| known.cue() == encoder.cue()) {
                     None => encoders.push(encoder.clone()),
@@ -154,7 +180,7 @@ impl RunEvaluation {
                 }
             }
         }
-        Ok(first.with_encoders(encoders))
+        Ok(first.with_features(features).with_encoders(encoders))
     }
 }
 

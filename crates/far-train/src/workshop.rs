@@ -8,7 +8,7 @@ use crate::Result;
 use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
 use crate::cue_registry::CueRegistry;
-use crate::requirement::check_dataset;
+use crate::requirement::check_dataset_with;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
@@ -76,18 +76,19 @@ impl Workshop {
         Self::open_for(config, &[], folder, device, progress)
     }
 
-    /// The same for a run that was trained: only episodes that evaluations look at are read.
+    /// The same for a run that was trained, with these cues: only episodes that evaluations look
+    /// at are read.
     ///
     /// # Errors
     /// As [`Workshop::open`].
     pub fn open_to_judge(
         config: &TrainConfig,
+        cues: &CueRegistry,
         folder: &Path,
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        let cues = CueRegistry::of(config);
-        Self::open_episodes(config, &[], &cues, folder, device, Needed::Judged, progress)
+        Self::open_episodes(config, &[], cues, folder, device, Needed::Judged, progress)
     }
 
     /// The same with the encoders of other arms as well, so that they can be compared with the
@@ -102,7 +103,7 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_with(config, others, &CueRegistry::of(config), folder, device, progress)
+        Self::open_with(config, others, &CueRegistry::of(config)?, folder, device, progress)
     }
 
     /// The same with cues that are not built in.
@@ -130,7 +131,7 @@ impl Workshop {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data.folder)?);
-        check_dataset(config, &dataset)?;
+        check_dataset_with(config, cues, &dataset)?;
         let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
         let learned = dataset.select(rule, Split::Train)?;
         let judged = dataset.select(rule, config.evaluation.split)?;
@@ -138,8 +139,7 @@ impl Workshop {
         let arm = config.arm.arm()?;
         let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
         let encoders = NeededEncoders::of(&arms);
-        let description = dataset.description();
-        let features = encoders.cues.iter().map(|cue| cues.feature(cue, description));
+        let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();
         let cpu = &cpu;

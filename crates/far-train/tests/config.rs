@@ -39,6 +39,9 @@ fn every_setting_is_documented_and_nothing_else() {
         let config = TrainConfig::resolve(name, &[]).expect(name);
         keys(&serde_json::to_value(config).expect("serializes"), "", &mut known);
     }
+    // A cue that is a column is called by its name; what it may hold is documented for any.
+    let cue = TrainConfig::resolve("quick", &["cues.NAME.column=touch"]).expect("a cue");
+    keys(&serde_json::to_value(cue).expect("serializes"), "", &mut known);
     let tables: BTreeSet<String> =
         documented().iter().map(|setting| setting.table.clone()).collect();
     known.retain(|key| !tables.contains(key));
@@ -165,4 +168,30 @@ fn the_first_difference_is_named_in_the_order_of_the_file() {
         ("data.anchor.kind", "not set", "\"event\"")
     );
     assert_eq!(one.first_difference(&one), None);
+}
+
+#[test]
+fn cues_that_are_columns_have_names_of_their_own() {
+    let sets = ["cues.touch.column=touch", "cues.wind.column=air", "cues.wind.scale=3"];
+    let config = TrainConfig::resolve("quick", &sets).expect("two cues");
+    assert_eq!((config.cues["touch"].scale, config.cues["wind"].scale), (1.0, 3.0));
+    for text in [config.to_toml(), config.to_commented_toml()] {
+        assert_eq!(TrainConfig::from_toml(&text, "here").expect("it reads"), config, "{text}");
+    }
+    let other = TrainConfig::resolve("quick", &[sets[0], sets[1]]).expect("two cues");
+    let (key, here, there) = config.first_difference(&other).expect("they differ");
+    assert_eq!((key.as_str(), here.as_str(), there.as_str()), ("cues.wind.scale", "3.0", "1.0"));
+    let plain = TrainConfig::resolve("quick", &[]).expect("known");
+    assert_eq!(plain.first_difference(&other).expect("they differ").0, "cues.touch.column");
+    for (set, words) in [
+        ("cues.touch.colum=touch", "cues.touch.colum"),
+        ("cues.touch.scale=2", "column"),
+        ("cues.touch={ column = \"\" }", "names no column"),
+        ("cues.touch={ column = \"a\", scale = 0 }", "cues.touch.scale"),
+        ("cues.meta.column=a", "not meta or multi"),
+        ("cues={ \"a b\" = { column = \"a\" } }", "letters"),
+    ] {
+        let message = refusal("quick", &[set]);
+        assert!(message.contains(words), "{set}: {message}");
+    }
 }

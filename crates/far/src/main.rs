@@ -9,6 +9,7 @@ mod commands;
 mod hint;
 mod interrupt;
 mod progress;
+mod world_sight;
 
 use clap::Parser;
 use std::process::ExitCode;

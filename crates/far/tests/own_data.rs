@@ -1,5 +1,6 @@
 //! A person's own data: tables that an Arrow library wrote with the columns that must be there and no
-//! other, as `examples/write_dataset.py` does, are trained on as they are.
+//! other, as `examples/write_dataset.py` does, are trained on as they are; one more column of numbers
+//! is a cue by one setting.
 
 use arrow_array::{
     ArrayRef, BinaryArray, FixedSizeListArray, Float32Array, Float64Array, RecordBatch,
@@ -37,8 +38,9 @@ fn rows(size: i32, numbers: impl IntoIterator<Item = f32>) -> ArrayRef {
     Arc::new(FixedSizeListArray::new(item, size, numbers, None))
 }
 
-/// Three walks east and back, looking east; a picture has one color.
-fn write_dataset(folder: &Path) {
+/// Three walks east and back, looking east; a picture has one color. `touch` gives the numbers of a
+/// column `touch` for each episode and frame, if there is to be one.
+fn write_dataset(folder: &Path, touch: Option<fn(u32, u32) -> Vec<f32>>) {
     std::fs::create_dir_all(folder.join("episodes")).expect("a folder");
     let description = json!({
         "format": "far-dataset", "version": 1, "corpus": "mine", "fps": 10, "resolution": [8, 8],
@@ -52,7 +54,7 @@ fn write_dataset(folder: &Path) {
         let pictures = (0..FRAMES)
             .map(|frame| [(100.0 * meters(frame)) as u8, 60 * id as u8, 9].repeat(8 * 8));
         let phase = |frame: u32| if frame < BOUNDARY { "explore" } else { "return" };
-        let columns: Vec<(&str, ArrayRef)> = vec![
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
             (
                 "time",
                 Arc::new(Float64Array::from_iter_values(
@@ -64,6 +66,10 @@ fn write_dataset(folder: &Path) {
             ("phase", Arc::new(StringArray::from_iter_values((0..FRAMES).map(phase)))),
             ("image", Arc::new(BinaryArray::from_iter_values(pictures))),
         ];
+        columns.extend(touch.map(|touch| {
+            let numbers = (0..FRAMES).flat_map(|frame| touch(id, frame));
+            ("touch", rows(touch(id, 0).len() as i32, numbers))
+        }));
         write(&folder.join(format!("episodes/{id:06}.arrow")), columns);
     }
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -80,7 +86,7 @@ fn write_dataset(folder: &Path) {
 fn tables_with_the_required_columns_alone_are_trained_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let [data, run] = ["data", "run"].map(|name| folder.path().join(name));
-    write_dataset(&data);
+    write_dataset(&data, None);
     let [data, out] = [&data, &run].map(|path| path.to_str().expect("a plain path"));
     let verified = far(&["data", "verify", data]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
@@ -95,4 +101,52 @@ fn tables_with_the_required_columns_alone_are_trained_on() {
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
     assert!(metrics.contains("\"kind\":\"retriever\""), "{metrics}");
     assert!(metrics.contains("\"kind\":\"evaluation\""), "{metrics}");
+}
+
+#[test]
+fn a_column_of_numbers_is_a_cue_by_one_setting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, broken, uneven, run] =
+        ["data", "broken", "uneven", "run"].map(|name| folder.path().join(name));
+    write_dataset(&data, Some(|_, frame| vec![frame.min(FRAMES - frame) as f32, 1.0]));
+    write_dataset(&broken, Some(|_, frame| vec![if frame == 7 { f32::NAN } else { 0.0 }, 1.0]));
+    write_dataset(&uneven, Some(|id, _| vec![1.0; 2 + id as usize / 2]));
+    let [data, broken, uneven, out] =
+        [&data, &broken, &uneven, &run].map(|path| path.to_str().expect("plain"));
+    let sets = [
+        "cues.touch={ column = \"touch\", scale = 20 }",
+        "arm.cue=touch",
+        "training.steps=3",
+        "training.evaluate_every=0",
+        "encoder.pretraining.steps=2",
+        "evaluation={ questions = 1, utility_pool = 8, sampler = { steps = 2 } }",
+    ];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let train = |data: &str, own: &[&str]| {
+        let command = ["train", "--config", "quick", "--data", data, "--out", out, "--json"];
+        far(&[&command[..], &sets, own].concat())
+    };
+    for (data, own, words) in [
+        (data, "cues.touch.column=force", "column `force` should be float32"),
+        (data, "cues.touch.column=phase", "found string"),
+        (broken, "cues.touch.column=touch", "found NaN in row 7"),
+        (uneven, "cues.touch.column=touch", "found fixed_size_list<float32, 3>"),
+    ] {
+        let refused = train(data, &["--set", own]);
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && message.contains(words), "{message}");
+        assert!(message.contains("hint: ") && message.contains("docs/dataset.md"), "{message}");
+        let _ = std::fs::remove_dir_all(&run);
+    }
+    let trained = train(data, &[]);
+    assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+    let judged = far(&["eval", out, "--json"]);
+    assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stderr));
+    let results: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
+    assert!(results["arms"]["far-multi"]["psnr"]["mean"].is_number(), "{results}");
+    let replays = std::fs::read_dir(run.join("replays")).expect("replays");
+    let replay = replays.map(|entry| entry.expect("an entry").path()).min().expect("a replay");
+    let replay = std::fs::read_to_string(replay).expect("a replay");
+    assert!(replay.contains("[\"meta\",") && replay.contains("[\"touch\","), "weights are kept");
+    assert!(far(&["report", out]).status.success());
 }

@@ -9,12 +9,12 @@ use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::one_step::one_step_psnr;
 use crate::prediction::{Ask, Predictor};
-use crate::probe::Probes;
+use crate::probe::{ChangedStates, CounterfactualPair, CueTrust};
 use crate::recall_quality::RecallJudgment;
 use crate::rollout::Rollout;
 use crate::tally::Tally;
 use crate::utility::UtilityMeter;
-use crate::{Replay, Result};
+use crate::{Replay, Result, Shown};
 use far_memory::Recall;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,10 +48,10 @@ pub(super) struct Session<'a, 'p> {
     pub predictors: Vec<Predictor<'a>>,
     pub quality: FrameQuality<'a>,
     pub tally: Tally,
-    pub replays: Vec<Replay>,
-    pub probes: Probes<'a>,
+    pub cue_trust: CueTrust,
     /// Answers about both ends by arm and episode, for pairs of episodes.
     pub answers: BTreeMap<(usize, u32), bool>,
+    pub shown: Shown,
     pub pace: Pace<'p>,
 }
 
@@ -79,6 +79,11 @@ impl Session<'_, '_> {
         let mut recalls: Vec<Vec<Recall>> = recalled.collect::<Result<_>>()?;
         let judgments = self.judge(&asks, &recalls)?;
         for (place, range) in places.iter().enumerate() {
+            for (arm, recalls) in self.evaluation.arms.iter().zip(&recalls) {
+                for (ask, recall) in asks.iter().zip(recalls).skip(range.start).take(range.len()) {
+                    self.cue_trust.note(arm, place, ask.clip, ask.question, recall);
+                }
+            }
             self.tally_gains(group.first + place, &judgments, &recalls, range.clone());
         }
         let cost = Cost::new(plan);
@@ -161,6 +166,11 @@ impl Session<'_, '_> {
         if truths.len() < group.clips.len() {
             return Ok(());
         }
+        let dataset = self.evaluation.dataset.dataset();
+        let pairs = group.clips.iter().zip(&truths);
+        let changed =
+            pairs.map(|(clip, truth)| ChangedStates::of(dataset, clip, truth, &self.quality));
+        let changed: Vec<ChangedStates> = changed.collect::<Result<_>>()?;
         let pairs = group.clips.iter().zip(&truths).take(shown);
         let mut replays: Vec<Replay> =
             pairs.map(|(clip, truth)| Replay::new(clip, truth)).collect();
@@ -171,9 +181,15 @@ impl Session<'_, '_> {
                 self.pace.advance(memories.map(|count| cost.rollout_frame(arm, count)).sum());
             })?;
             for (place, (clip, rollout)) in group.clips.iter().zip(&rollouts).enumerate() {
+                for (question, recall) in clip.steps(plan.steps).into_iter().zip(&rollout.recalls) {
+                    self.cue_trust.note(arm, place, clip, question, recall);
+                }
                 let latents: Vec<&[f32]> = rollout.frames().collect();
                 let pictures = self.quality.pictures(&latents).unwrap_or_default();
                 let mut values = self.quality.compare(&pictures, &truths[place])?;
+                let (row, distance) = (group.first + place, self.quality.crop_distance());
+                let shown = (&pictures[..], &rollout.recalls[..]);
+                changed[place].tally(&mut self.tally, arm.id(), row, shown, distance)?;
                 if let Some(replay) = replays.get_mut(place) {
                     replay.add(arm, clip, &self.quality, rollout, pictures, &values)?;
                 }
@@ -181,15 +197,55 @@ impl Session<'_, '_> {
                     // Against itself it is perfect, which says nothing.
                     values.iter_mut().for_each(|frame| *frame = [None, frame[1], None, None]);
                 }
-                self.tally.rollout(arm.id(), group.first + place, &values, clip.return_steps());
+                self.tally.rollout(arm.id(), row, &values, clip.return_steps());
             }
         }
         let meter = UtilityMeter::new(judge, plan);
         for (replay, clip) in replays.iter_mut().zip(&group.clips) {
             let passes = cost.utilities(clip.memory().len());
             replay.measure(clip, &meter, plan, || self.pace.advance(passes))?;
+            replay.hear(self.evaluation.dataset.dataset())?;
         }
-        self.replays.append(&mut replays);
+        self.shown.replays.append(&mut replays);
         Ok(())
+    }
+
+    /// Asks every arm of the pairs of the counterfactual probe.
+    pub fn compare_histories(&mut self, pairs: &[[u32; 2]]) -> Result<()> {
+        let Evaluation { plan, arms, dataset, .. } = *self.evaluation;
+        let cost = Cost::new(plan);
+        let metric = self.quality.crop_distance().metric("counterfactual");
+        let mut row = 0;
+        for ids in pairs.chunks(plan.batch.div_ceil(2)) {
+            let opened =
+                ids.iter().map(|ids| CounterfactualPair::open(dataset, *ids, plan, &self.quality));
+            let opened = opened.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+            let shown = plan.replays.saturating_sub(row).min(opened.len());
+            let mut views: Vec<_> = opened[..shown].iter().map(CounterfactualPair::view).collect();
+            for predictor in self.predictors.iter().filter(|_| !opened.is_empty()) {
+                let arm = predictor.arm().id();
+                let answers = CounterfactualPair::answer(&opened, predictor, &self.quality)?;
+                for (place, answer) in answers.into_iter().enumerate() {
+                    let right = f64::from(u8::from(answer.is_right()));
+                    self.tally.set(arm, &metric, row + place, right);
+                    if let Some(view) = views.get_mut(place) {
+                        opened[place].show(view, arm, answer, &self.quality)?;
+                    }
+                }
+            }
+            for [id, _] in ids {
+                let clip = EncodedClip::open(dataset, *id, &plan.walk)?;
+                self.pace.advance(cost.pair(arms, clip.map_or(0, |clip| clip.memory().len())));
+            }
+            row += opened.len();
+            self.shown.counterfactuals.append(&mut views);
+        }
+        Ok(())
+    }
+
+    /// Tells the weights of cues apart by whether the goal could be seen.
+    pub fn weigh(&mut self, group: &Group) {
+        let Self { evaluation, tally, cue_trust, .. } = self;
+        cue_trust.tally(evaluation.probes.sight, group.first, &group.clips, tally);
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::UtilityConfig;
 use crate::arm::Control;
 use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
+use crate::{Probes, UtilityConfig};
 use far_data::{Episode, Picture};
 use far_model::{
     ConditionScale, ContextTold, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape,
@@ -23,10 +23,11 @@ fn evaluate(
     judge: &dyn WorldModel,
     arms: &[Arm],
     plan: &EvaluationPlan,
-) -> Result<(Results, Vec<Replay>)> {
+) -> Result<(Results, Shown)> {
     let episodes: Vec<u32> = dataset.dataset().ids().collect();
-    let (lpips, device) = (None, "cpu");
-    let evaluation = Evaluation { dataset, episodes: &episodes, judge, arms, plan, lpips, device };
+    let (lpips, probes, device) = (None, Probes::default(), "cpu");
+    let evaluation =
+        Evaluation { dataset, episodes: &episodes, judge, arms, plan, lpips, probes, device };
     let mut seen = Progress { done: 0, total: 0 };
     let found = evaluation.run(&mut |progress| {
         assert!(progress.done >= seen.done && progress.done <= progress.total);
@@ -71,10 +72,10 @@ fn results_survive_json_and_do_not_depend_on_the_batch() {
         let plan = EvaluationPlan { batch, ..plan() };
         evaluate(&dataset, &Copier::new(), &all_arms(), &plan).unwrap()
     };
-    let (results, replays) = run(1);
+    let (results, shown) = run(1);
     // Compared as a whole and not printed: it would fill pages.
-    assert!(run(2) == (results.clone(), replays.clone()));
-    assert!(run(16) == (results.clone(), replays));
+    assert!(run(2) == (results.clone(), shown.clone()));
+    assert!(run(16) == (results.clone(), shown));
     let text = serde_json::to_string(&results).unwrap();
     let read: Results = serde_json::from_str(&text).unwrap();
     let [wrote, read] =
@@ -85,8 +86,8 @@ fn results_survive_json_and_do_not_depend_on_the_batch() {
 #[test]
 fn replays_show_what_was_generated_and_recalled() {
     let (_folder, dataset) = road(&[9, 9], None);
-    let (_, replays) = evaluate(&dataset, &Copier::new(), &all_arms(), &plan()).unwrap();
-    let [replay] = &replays[..] else { panic!("one replay is planned") };
+    let (_, shown) = evaluate(&dataset, &Copier::new(), &all_arms(), &plan()).unwrap();
+    let [replay] = &shown.replays[..] else { panic!("one replay is planned") };
     assert_eq!((replay.episode, replay.boundary, replay.path.len()), (0, EXPLORED, EXPLORED + 9));
     assert_eq!(replay.frames, [42, 44, 46, 48]);
     assert_eq!(replay.truth, replay.decoded);
@@ -108,8 +109,8 @@ fn replays_show_what_was_generated_and_recalled() {
 fn without_rollouts_questions_remain() {
     let (_folder, dataset) = road(&[9, 21], None);
     let plan = EvaluationPlan { steps: Some(0), clips: Some(1), ..plan() };
-    let (results, replays) = evaluate(&dataset, &Copier::new(), &all_arms(), &plan).unwrap();
-    assert_eq!((results.clips, replays.len(), results.curves.len()), (1, 0, 0));
+    let (results, shown) = evaluate(&dataset, &Copier::new(), &all_arms(), &plan).unwrap();
+    assert_eq!((results.clips, shown.replays.len(), results.curves.len()), (1, 0, 0));
     let metrics: Vec<&String> = results.arms["nearest-pose"].keys().collect();
     assert_eq!(metrics, ["one_step_psnr", "recall_quality"]);
 }
@@ -150,10 +151,11 @@ fn latents_that_nobody_can_decode_still_have_recall_quality() {
         arms: &arms,
         plan: &plan,
         lpips: None,
+        probes: Probes::default(),
         device: "cpu",
     };
-    let (results, replays) = evaluation.run(&mut |_| ()).unwrap();
-    assert!(replays.is_empty());
+    let (results, shown) = evaluation.run(&mut |_| ()).unwrap();
+    assert_eq!(shown, Shown::default());
     let metrics: Vec<&String> = results.arms["nearest-pose"].keys().collect();
     assert_eq!(metrics, ["recall_quality"]);
     assert!(judge.noises.lock().unwrap().is_empty(), "nothing is generated that nobody can see");

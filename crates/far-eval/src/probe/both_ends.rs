@@ -6,7 +6,9 @@
 //! agent and a crossing was watched; a static control, where nobody ever was, is right when neither fires.
 
 use crate::encoded_clip::{EncodedClip, Question};
+use crate::probe::{BothEndsView, CorridorEnd};
 use far_data::{Dataset, Episode, Pair, last_crossing};
+use std::collections::BTreeMap;
 
 /// The label of frames in the passage.
 const PASSAGE: &str = "transit";
@@ -77,6 +79,26 @@ impl BothEnds {
     /// Whether these verdicts, one per end, are right.
     pub fn is_right(&self, verdicts: [bool; 2]) -> bool {
         verdicts == [0, 1].map(|end| self.there == Some(end))
+    }
+
+    /// Present and truth as they were recorded, for looking at; arms are added as they answer.
+    ///
+    /// # Errors
+    /// If a frame cannot be read.
+    pub fn view(&self, dataset: &Dataset, episode: u32) -> crate::Result<BothEndsView> {
+        let recorded = dataset.episode(episode)?;
+        let end = |end: usize| -> crate::Result<CorridorEnd> {
+            let (goal, agent) = (self.looks[end], self.there == Some(end));
+            Ok(CorridorEnd { goal, agent, truth: recorded.picture(goal)? })
+        };
+        Ok(BothEndsView {
+            episode,
+            current: self.current,
+            present: recorded.picture(self.current)?,
+            ends: [end(0)?, end(1)?],
+            memories: BTreeMap::new(),
+            arms: BTreeMap::new(),
+        })
     }
 
     /// How many of these recalled memories' sets show the last crossing.

@@ -1,7 +1,7 @@
 //! The page in a real browser, used as a person would use it; skipped with a note where there is
 //! no Chromium.
 
-use super::fixture::{replay, results};
+use super::fixture::{both_ends, counterfactual, interval, replay, results};
 use super::{ReportRun, TrainingLog, report_page};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,10 +46,20 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
         name: "first".into(),
         results: results(),
         replays: vec![replay(), replay()],
+        counterfactuals: vec![counterfactual()],
+        both_ends: vec![both_ends(), both_ends()],
         training,
         config: Some("seed = 0".into()),
     };
     let mut second = ReportRun { name: hostile.into(), ..first.clone() };
+    for view in &mut second.both_ends {
+        let answers = view.arms.remove("worldmem").expect("the fixture has it");
+        view.arms.insert(hostile.into(), answers);
+    }
+    let values = second.results.arms.get_mut("far-multi").expect("the fixture has it");
+    for id in ["psnr_tier_5", "state_surface", "state_container_small", "weight_audio_blocked"] {
+        values.insert(id.into(), interval(0.5, 0.1));
+    }
     for replay in &mut second.replays {
         let steps = replay.arms.remove("worldmem").expect("the fixture has it");
         replay.arms.insert(hostile.into(), steps);

@@ -1,6 +1,9 @@
 //! Small results and replays for the tests of the report.
 
-use crate::{Curve, Interval, RecalledFrame, Replay, ReplayStep, Results};
+use crate::{
+    BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, Curve, EndAnswer,
+    Interval, RecalledFrame, Replay, ReplayStep, Results,
+};
 use far_data::Picture;
 use std::collections::BTreeMap;
 
@@ -41,13 +44,52 @@ pub fn results() -> Results {
     }
 }
 
+/// A small picture that differs from those of other reds.
+fn picture(red: u8) -> Picture {
+    let mut picture = Picture::filled(8, 6, [red, 90, 200]);
+    picture.set_pixel(3, 2, [255, red, 0]);
+    picture
+}
+
+/// A trajectory of which one arm generates both ends right, the other an agent too many.
+pub fn both_ends() -> BothEndsView {
+    let end = |goal: usize, agent, red| CorridorEnd { goal, agent, truth: picture(red) };
+    let answer = |red: u8, fires| EndAnswer { picture: picture(red), fires, recalled: vec![3] };
+    let arms = [
+        ("far-multi".to_owned(), [answer(141, true), answer(142, false)]),
+        ("worldmem".to_owned(), [answer(143, true), answer(144, true)]),
+    ];
+    BothEndsView {
+        episode: 7,
+        current: 40,
+        present: picture(130),
+        ends: [end(44, true, 131), end(52, false, 134)],
+        memories: [(3, picture(135))].into(),
+        arms: BTreeMap::from(arms),
+    }
+}
+
+/// A pair of histories that one arm tells apart on one side only.
+pub fn counterfactual() -> CounterfactualView {
+    let answer = CounterfactualAnswer {
+        predictions: [picture(103), picture(104)],
+        recalled: [vec![7, 2], vec![]],
+        right: [true, false],
+    };
+    CounterfactualView {
+        episodes: [8, 9],
+        current: 40,
+        goal: 45,
+        crop: [1, 0, 5, 4],
+        present: picture(100),
+        truths: [picture(101), picture(102)],
+        memories: [[(2, picture(105)), (7, picture(100))].into(), BTreeMap::new()],
+        arms: [("far-multi".to_owned(), answer)].into(),
+    }
+}
+
 /// A replay of three steps with two arms; every picture is different.
 pub fn replay() -> Replay {
-    let picture = |red: u8| {
-        let mut picture = Picture::filled(8, 6, [red, 90, 200]);
-        picture.set_pixel(3, 2, [255, red, 0]);
-        picture
-    };
     let step = |red: u8, recalled: Vec<RecalledFrame>, weights: Vec<(String, f32)>| ReplayStep {
         picture: picture(red),
         psnr: 17.0 + f64::from(red) / 10.0,
@@ -60,9 +102,13 @@ pub fn replay() -> Replay {
         cues: vec![[Some(0.9), Some(1.8)], [None, Some(-0.4)]],
         utility: Some(0.12),
     };
-    let weights = || vec![("meta".to_owned(), 0.75), ("vision".to_owned(), 0.25)];
-    let learned =
-        (0..3).map(|index| step(10 + index, vec![recalled(1), recalled(2)], weights())).collect();
+    let weights = |index: u8| {
+        let audio = 0.25 + 0.1 * f32::from(index);
+        vec![("meta".to_owned(), 1.0 - audio), ("audio".to_owned(), audio)]
+    };
+    let learned = (0..3)
+        .map(|index| step(10 + index, vec![recalled(1), recalled(2)], weights(index)))
+        .collect();
     let bare = RecalledFrame { frame: 3, score: None, cues: Vec::new(), utility: None };
     let rule = (0..3).map(|index| step(30 + index, vec![bare.clone()], Vec::new())).collect();
     Replay {
@@ -73,6 +119,7 @@ pub fn replay() -> Replay {
         truth: (0..3).map(|index| picture(50 + index)).collect(),
         decoded: (0..3).map(|index| picture(60 + index)).collect(),
         memories: (1..4).map(|frame| (frame, picture(70 + frame as u8))).collect(),
+        sounds: (1..7).map(|frame| (frame, picture(80 + frame as u8))).collect(),
         arms: BTreeMap::from([("far-multi".to_owned(), learned), ("worldmem".to_owned(), rule)]),
     }
 }

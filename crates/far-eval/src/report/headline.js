@@ -27,7 +27,7 @@ function armName(name) {
 }
 
 function metricHead(metric) {
-  const parts = [metric.unit, metric.higher ? "" : "lower is better"].filter(Boolean).join(", ");
+  const parts = [metric.unit, metric.better === "lower" ? "lower is better" : ""].filter(Boolean).join(", ");
   return element("th", { scope: "col", title: metric.note }, metric.label, element("small", {}, parts || "\u00a0"));
 }
 
@@ -40,28 +40,46 @@ function valueCell(cell, range, name) {
     known && cell.value.mean >= range[0] && cell.value.mean <= range[1] ? whisker(cell.value, range, name) : null);
 }
 
-function drawHeadline(run) {
-  const { metrics, rows, learned } = run.headline;
-  if (rows.length === 0) {
-    byId("headline").replaceChildren(element("p", { class: "empty" }, "No arm was evaluated."));
-    return;
-  }
-  const ranges = metrics.map((_, column) => {
+/** Columns of one of the tables. */
+function columnsOf(run, table) {
+  return run.headline.metrics.map((_, column) => column).filter((column) => run.headline.metrics[column].table === table);
+}
+
+/** Arms by some of the metrics; arms with no value at all are left out of all tables but the first. */
+function valueTable(run, columns, all) {
+  const { metrics, learned } = run.headline;
+  const rows = run.headline.rows.filter((row) => all || columns.some((column) => row.cells[column]));
+  const ranges = columns.map((column) => {
     // The ceiling is far from everything else and would squeeze it.
     const near = rows.filter((row) => row.arm !== "tokenizer" || rows.length === 1);
     const known = near.map((row) => row.cells[column]?.value).filter((value) => value && finite(value.mean));
     return extent(known.flatMap((value) => [value.lo, value.hi, value.mean]));
   });
-  const head = element("tr", {}, element("th", { scope: "col" }, "Arm"), ...metrics.map(metricHead));
+  const head = element("tr", {}, element("th", { scope: "col" }, "Arm"), ...columns.map((column) => metricHead(metrics[column])));
   const body = rows.map((row) => element("tr", { class: row.arm === learned ? "focus" : isControl(row.arm) ? "control" : null },
     element("th", { scope: "row" }, ...armName(row.arm).filter(Boolean)),
-    ...row.cells.map((cell, column) => valueCell(cell, ranges[column], row.arm))));
+    ...columns.map((column, place) => valueCell(row.cells[column], ranges[place], row.arm))));
   const first = rows.findIndex((row) => isControl(row.arm));
   if (first >= 0) {
-    const title = element("th", { colspan: metrics.length + 1, scope: "rowgroup" }, "Controls");
+    const title = element("th", { colspan: columns.length + 1, scope: "rowgroup" }, "Controls");
     body.splice(first, 0, element("tr", { class: "divider" }, title));
   }
-  byId("headline").replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+}
+
+function drawHeadline(run) {
+  if (run.headline.rows.length === 0) {
+    byId("headline").replaceChildren(element("p", { class: "empty" }, "No arm was evaluated."));
+  } else {
+    byId("headline").replaceChildren(valueTable(run, columnsOf(run, "main"), true));
+  }
+  for (const table of ["tier", "probe"]) {
+    const columns = columnsOf(run, table);
+    byId(`${table}-section`).hidden = columns.length === 0;
+    byId(table).replaceChildren(...(columns.length > 0 ? [valueTable(run, columns, false)] : []));
+  }
+  const explained = columnsOf(run, "probe").map((column) => run.headline.metrics[column]).filter((metric) => metric.note);
+  byId("probe-meaning").replaceChildren(...explained.map((metric) => element("div", {}, element("dt", {}, metric.label), element("dd", {}, metric.note))));
 }
 
 const VERDICTS = { ahead: "▲ ahead", behind: "▼ behind", undecided: "● no clear difference" };
@@ -106,7 +124,7 @@ function drawPaired(run) {
 }
 
 function direction(metric, learned) {
-  return metric.higher ? `right of the line: ${learned} is better` : `left of the line: ${learned} is better`;
+  return `${metric.better === "higher" ? "right" : "left"} of the line: ${learned} is better`;
 }
 
 function drawCurves(run) {

@@ -1,6 +1,6 @@
 //! The headline table: arms by metrics, and the learned arm against each of the others.
 
-use super::metric::Metric;
+use super::metric::{Better, Metric};
 use super::shown_arm::{self, Role, ShownArm};
 use crate::{Interval, Results};
 use serde::Serialize;
@@ -113,7 +113,7 @@ impl Headline {
 fn metrics(results: &Results) -> Vec<Metric> {
     let ids: BTreeSet<&String> = results.arms.values().flat_map(|arm| arm.keys()).collect();
     let mut metrics: Vec<Metric> = ids.into_iter().map(|id| Metric::of(id)).collect();
-    metrics.sort_by(|a, b| a.place().cmp(&b.place()));
+    metrics.sort_by_key(Metric::place);
     metrics
 }
 
@@ -123,7 +123,7 @@ fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
     let value = |arm: &ShownArm| {
         let metric = metrics.first()?;
         let mean = results.arms.get(&arm.name)?.get(&metric.id)?.mean;
-        mean.is_finite().then_some(if metric.higher { mean } else { -mean })
+        mean.is_finite().then_some(if metric.better == Better::Lower { -mean } else { mean })
     };
     arms.sort_by(|a, b| {
         let controls = (a.role == Role::Control).cmp(&(b.role == Role::Control));
@@ -157,7 +157,11 @@ fn mark_best(rows: &mut [Row], column: usize, metric: &Metric) {
     let means =
         rows.iter().filter(|row| competes(row)).filter_map(|row| row.cells[column].as_ref());
     let means = means.map(|cell| cell.value.mean).filter(|mean| mean.is_finite());
-    let best = if metric.higher { means.reduce(f64::max) } else { means.reduce(f64::min) };
+    let best = match metric.better {
+        Better::Higher => means.reduce(f64::max),
+        Better::Lower => means.reduce(f64::min),
+        Better::Neither => None,
+    };
     let Some(best) = best.map(|best| metric.text(best)) else { return };
     for row in rows.iter_mut().filter(|row| competes(row)) {
         if let Some(cell) = &mut row.cells[column] {
@@ -168,10 +172,12 @@ fn mark_best(rows: &mut [Row], column: usize, metric: &Metric) {
 
 fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric]) -> PairedRow {
     let cells = metrics.iter().map(|metric| {
-        let value = difference(results, learned, other, &metric.id)?;
+        // A weight that differs between arms is no merit of either.
+        let value = difference(results, learned, other, &metric.id)
+            .filter(|_| metric.better != Better::Neither)?;
         let verdict = match value.excludes_zero() {
             false => Verdict::Undecided,
-            true if (value.mean > 0.0) == metric.higher => Verdict::Ahead,
+            true if (value.mean > 0.0) == (metric.better == Better::Higher) => Verdict::Ahead,
             true => Verdict::Behind,
         };
         let interval = interval_text(value, |bound| metric.signed(bound));
@@ -249,6 +255,23 @@ mod tests {
         assert_eq!((cell.text.as_str(), cell.interval.as_str()), ("–", "–"));
         assert!(headline.cell("temporal", psnr).is_none());
         assert!(headline.cell("far-multi", psnr).unwrap().best);
+    }
+
+    #[test]
+    fn weights_have_no_winner() {
+        let mut results = results();
+        for (arm, weight) in [("far-multi", 0.4), ("worldmem", 0.1)] {
+            let values = results.arms.get_mut(arm).unwrap();
+            values.insert("weight_audio".into(), interval(weight, 0.05));
+        }
+        let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("weight_audio".into(), interval(0.3, 0.02));
+        let headline = Headline::of(&results);
+        let column = headline.column("weight_audio").unwrap();
+        assert!(!headline.cell("far-multi", column).unwrap().best);
+        let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
+        assert!(row.cells[column].is_none());
+        assert_eq!(column, headline.metrics.len() - 1, "probes stand last");
     }
 
     #[test]

@@ -20,6 +20,44 @@ function relationText({ distance, turn, ago }) {
   return `${when} · ${number(distance, 1)} m away · ${side}`;
 }
 
+/** Where a step starts: the first frame of the way back is given. */
+const presentFrame = (replay, step) => (step === 0 ? replay.boundary : replay.frames[step - 1]);
+
+/** The key cue that an arm weighs against poses and times; null when it weighs none, as rules do with fixed weights. */
+function keyCue(replay, name) {
+  const cues = (replay.arms[name] ?? []).flatMap((step) => step.weights.map(([cue]) => cue));
+  return cues.includes("meta") ? cues.find((cue) => cue !== "meta") ?? null : null;
+}
+
+/** The weight of a cue at every step. */
+function cueWeights(replay, name, cue) {
+  return replay.arms[name].map((step) => step.weights.find(([each]) => each === cue)?.[1]);
+}
+
+/** From little weight to much, on light and on dark alike. */
+const WEIGHT_COLORS = [[84, 96, 200], [31, 161, 135], [236, 190, 32]];
+
+function weightColor(share) {
+  const at = Math.min(1, Math.max(0, share)) * (WEIGHT_COLORS.length - 1);
+  const below = Math.min(WEIGHT_COLORS.length - 2, Math.floor(at));
+  const mix = WEIGHT_COLORS[below].map((from, channel) => Math.round(from + (at - below) * (WEIGHT_COLORS[below + 1][channel] - from)));
+  return `rgb(${mix.join(" ")})`;
+}
+
+/** Tenths around some weights. */
+function weightRange(weights) {
+  const known = weights.filter(finite);
+  const low = Math.floor(Math.min(...known) * 10 + 1e-6) / 10;
+  return [low, Math.max(low + 0.1, Math.ceil(Math.max(...known) * 10 - 1e-6) / 10)];
+}
+
+/** What the colors of the way back mean. */
+function weightLegend(cue, [low, high]) {
+  const bar = element("span", { class: "ramp", "aria-hidden": "true" });
+  bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(weightColor).join(", ")})`;
+  return element("p", { class: "weight-legend" }, `Weight λ of ${cue}: ${number(low, 1)}`, bar, number(high, 1));
+}
+
 /** A map of fixed scale around a clip's path; east is right, north is up. */
 class PathMap {
   constructor(container, replay, width) {
@@ -41,9 +79,23 @@ class PathMap {
       shape("polyline", { class: "back", points: line(Math.max(0, replay.boundary - 1)) }),
       shape("text", { x: this.x(replay.path[0][0]), y: this.y(replay.path[0][1]) + 24, "text-anchor": "middle" }, "start"),
       ...this.scaleBar(scale, height));
+    this.weights = shape("g", { class: "weights" });
     this.marks = shape("g", {});
-    this.svg.append(this.marks);
+    this.svg.append(this.weights, this.marks);
     container.replaceChildren(this.svg);
+  }
+
+  /** Colors each step of the way back by the weight of a cue. */
+  weigh(cue, weights, [low, high], seek) {
+    const { path } = this.replay;
+    this.weights.replaceChildren(...weights.map((weight, step) => {
+      const ends = [presentFrame(this.replay, step), this.replay.frames[step]];
+      const points = path.slice(Math.min(...ends), Math.max(...ends) + 1).map(([e, n]) => `${this.x(e).toFixed(1)},${this.y(n).toFixed(1)}`);
+      const line = shape("polyline", { points: points.join(" ") }, shape("title", {}, `Step ${step + 1}: λ of ${cue} is ${number(weight, 2)}`));
+      line.style.stroke = finite(weight) ? weightColor((weight - low) / (high - low)) : "none";
+      line.addEventListener("click", () => seek(step));
+      return line;
+    }));
   }
 
   /** A bar of a round number of meters. */

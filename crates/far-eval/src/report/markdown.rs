@@ -1,11 +1,13 @@
 //! The tables of some results as Markdown, for documents: values, differences, curves.
 
-use super::headline::{Headline, Verdict};
+use super::headline::{Headline, PairedRow, Row, Verdict};
+use super::metric::{Better, MetricTable};
 use super::shown_arm::Role;
 use crate::Results;
 use std::fmt::Write;
 
-/// Metrics of the first two tables, as far as they were measured.
+/// Metrics of the first table, as far as they were measured; tiers and probes have tables of their
+/// own.
 const SHOWN: [&str; 8] = [
     "psnr",
     "psnr_closure",
@@ -22,16 +24,44 @@ const CURVE: &str = "psnr";
 const COLUMNS: usize = 10;
 
 /// The tables under a title: arms by metrics with 95 % intervals, the learned arm minus every other,
-/// and PSNR over normalized time. The best rule stands first and is bold, controls have a dot.
+/// the same by tier and by probe with what each probe asks, and PSNR over normalized time. The best
+/// rule stands first and is bold, controls have a dot.
 pub fn markdown(title: &str, results: &Results) -> String {
     let headline = Headline::of(results);
-    let shown = SHOWN.iter().filter_map(|id| headline.column(id));
-    let columns: Vec<usize> = shown.collect();
     let mut text = format!("## {title}\n\n{}\n", facts(results));
-    values(&mut text, &headline, &columns);
-    differences(&mut text, &headline, &columns);
+    for table in MetricTable::ALL {
+        let columns: Vec<usize> = match table {
+            MetricTable::Main => SHOWN.iter().filter_map(|id| headline.column(id)).collect(),
+            _ => {
+                let own = headline.metrics.iter().enumerate();
+                own.filter(|(_, metric)| metric.table == table).map(|(place, _)| place).collect()
+            }
+        };
+        if table != MetricTable::Main {
+            if columns.is_empty() {
+                continue;
+            }
+            let _ = writeln!(text, "\n### {}\n", table.title());
+        }
+        if table == MetricTable::Probe {
+            explanations(&mut text, &headline, &columns);
+        }
+        values(&mut text, &headline, &columns);
+        differences(&mut text, &headline, &columns);
+    }
     curves(&mut text, &headline, results);
     text
+}
+
+/// What each metric of a table asks, one line each.
+fn explanations(text: &mut String, headline: &Headline, columns: &[usize]) {
+    for column in columns {
+        let metric = &headline.metrics[*column];
+        if !metric.note.is_empty() {
+            let _ = writeln!(text, "- {}: {}", metric.label, metric.note);
+        }
+    }
+    text.push('\n');
 }
 
 fn facts(results: &Results) -> String {
@@ -81,7 +111,10 @@ fn interval(text: &str, interval: &str) -> String {
 
 fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
     header(text, "arm", titles(headline, columns));
-    for each in &headline.rows {
+    // Arms that a table says nothing of do not stand in it, except in the first.
+    let first = columns.iter().any(|column| headline.metrics[*column].table == MetricTable::Main);
+    let told = |row: &&Row| first || columns.iter().any(|column| row.cells[*column].is_some());
+    for each in headline.rows.iter().filter(told) {
         let cells = columns.iter().map(|column| {
             let cell = each.cells[*column].as_ref()?;
             let mean = if cell.best { format!("**{}**", cell.text) } else { cell.text.clone() };
@@ -92,16 +125,21 @@ fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
 }
 
 fn differences(text: &mut String, headline: &Headline, columns: &[usize]) {
-    let Some(learned) = headline.learned.as_deref().filter(|_| !headline.paired.is_empty()) else {
-        return;
-    };
+    let compared: Vec<usize> = columns
+        .iter()
+        .copied()
+        .filter(|column| headline.metrics[*column].better != Better::Neither)
+        .collect();
+    let told = |row: &&PairedRow| compared.iter().any(|column| row.cells[*column].is_some());
+    let rows: Vec<&PairedRow> = headline.paired.iter().filter(told).collect();
+    let Some(learned) = headline.learned.as_deref().filter(|_| !rows.is_empty()) else { return };
     let _ = writeln!(
         text,
         "\n{learned} minus the other arm, clip by clip (* the interval excludes zero):\n"
     );
-    header(text, "other arm", titles(headline, columns));
-    for each in &headline.paired {
-        let cells = columns.iter().map(|column| {
+    header(text, "other arm", titles(headline, &compared));
+    for each in rows {
+        let cells = compared.iter().map(|column| {
             let cell = each.cells[*column].as_ref()?;
             let star = if cell.verdict == Verdict::Undecided { "" } else { " \\*" };
             Some(format!("{}{star}", interval(&cell.text, &cell.interval)))
@@ -140,7 +178,7 @@ fn curves(text: &mut String, headline: &Headline, results: &Results) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture::results;
+    use crate::report::fixture::{interval, results};
 
     #[test]
     fn every_arm_stands_in_the_tables_with_its_interval() {
@@ -158,6 +196,26 @@ mod tests {
             let counts: Vec<usize> = table.lines().map(|line| line.matches('|').count()).collect();
             assert!(counts.iter().all(|count| *count == counts[0]), "{table}");
         }
+    }
+
+    #[test]
+    fn tiers_and_probes_have_tables_of_their_own() {
+        let mut results = results();
+        let values = results.arms.get_mut("far-multi").unwrap();
+        for (id, value) in [("psnr_tier_5", 19.0), ("state_surface", 0.8), ("weight_audio", 0.4)] {
+            values.insert(id.into(), interval(value, 0.1));
+        }
+        let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("state_surface".into(), interval(0.3, 0.1));
+        let text = markdown("kitchen", &results);
+        let (_, rest) = text.split_once("### By the length of the way back").unwrap();
+        assert!(rest.contains("| arm | PSNR, 5 m, dB |"), "{rest}");
+        let (tiers, probes) = rest.split_once("### Probes").unwrap();
+        assert!(!tiers.contains("worldmem"), "it has no value there");
+        assert!(probes.contains("- State, surface: things moved"), "{probes}");
+        assert!(probes.contains("**80.0** [70.0, 90.0] | 0.40 [0.30, 0.50] |"), "{probes}");
+        assert!(probes.contains("| other arm | State, surface, % |"), "{probes}");
+        assert!(probes.contains(r"| worldmem | +30.0 [+20.0, +40.0] \* |"), "{probes}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a metric means: its name for people, its unit, its digits, which way is better.
 
+use super::probe_metric;
 use serde::Serialize;
 
 /// How one metric is shown.
@@ -11,16 +12,61 @@ pub struct Metric {
     pub label: String,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
+    /// What values are multiplied by to have that unit.
+    pub factor: f64,
     /// Digits after the point.
     pub digits: usize,
-    /// Whether larger is better.
-    pub higher: bool,
-    /// What it measures, in one line.
-    pub note: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// What it measures, in one line; empty when it is not known.
+    pub note: String,
+    /// The table that it stands in.
+    pub table: MetricTable,
+}
+
+/// Which values of a metric are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Larger ones.
+    Higher,
+    /// Smaller ones.
+    Lower,
+    /// None: it describes an arm and does not judge it.
+    Neither,
+}
+
+/// The tables of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricTable {
+    /// What every corpus has.
+    Main,
+    /// The same by the length of the way back.
+    Tier,
+    /// Questions whose answer is right or wrong, and weights of cues.
+    Probe,
+    /// The same by how large a change is.
+    Size,
+}
+
+impl MetricTable {
+    /// All tables in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Main, Self::Tier, Self::Probe, Self::Size];
+
+    /// Its title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Main => "Results",
+            Self::Tier => "By the length of the way back",
+            Self::Probe => "Probes",
+            Self::Size => "By the size of the change",
+        }
+    }
 }
 
 /// Key, name, unit, digits, larger is better, note; in the order in which they are shown.
-const KNOWN: [(&str, &str, &str, usize, bool, &str); 16] = [
+const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
     (
         "recall_quality",
         "Recall quality",
@@ -37,20 +83,6 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 16] = [
     ("lpips", "LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
     ("lpips_closure", "Closure LPIPS", "", 3, false, "the last 5 % of the way back"),
     ("psnr_raw", "Raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
-    ("both_ends", "Both ends", "", 3, true, "the agent shows at its end and not at the other"),
-    ("both_ends_pair", "Both histories", "", 3, true, "both ends right whatever happened before"),
-    ("both_ends_static", "Nobody there", "", 3, true, "no agent shows where none ever was"),
-    ("predicted_ends", "Predicted ends", "", 3, true, "the predicted state is right at both ends"),
-    ("crossing_recalled", "Crossing recalled", "", 3, true, "memories show the last crossing"),
-    ("detector_recall", "Detector recall", "", 3, true, "true frames with the agent that fire"),
-    (
-        "detector_false_positive",
-        "Detector false positives",
-        "",
-        3,
-        false,
-        "true frames without the agent that fire",
-    ),
 ];
 
 impl Metric {
@@ -58,18 +90,55 @@ impl Metric {
     pub fn of(id: &str) -> Self {
         let known = KNOWN.iter().find(|known| known.0 == id);
         if let Some(&(_, label, unit, digits, higher, note)) = known {
-            return Self { id: id.into(), label: label.into(), unit, digits, higher, note };
+            let better = if higher { Better::Higher } else { Better::Lower };
+            let (id, label, note) = (id.to_owned(), label.to_owned(), note.to_owned());
+            let (factor, table) = (1.0, MetricTable::Main);
+            return Self { id, label, unit, factor, digits, better, note, table };
         }
-        let unit = if id.contains("psnr") { "dB" } else { "" };
-        let lower = ["lpips", "error", "loss", "distance"].iter().any(|word| id.contains(word));
-        let label = id.replace('_', " ");
-        Self { id: id.into(), label, unit, digits: 3, higher: !lower, note: "" }
+        Self::of_tier(id).or_else(|| probe_metric::of(id)).unwrap_or_else(|| Self::unknown(id))
     }
 
-    /// Where the metric stands among the others: known ones first.
-    pub fn place(&self) -> (usize, &str) {
-        let known = KNOWN.iter().position(|known| known.0 == self.id);
-        (known.unwrap_or(KNOWN.len()), &self.id)
+    /// `psnr_tier_15`: another metric over the returns of one tier.
+    fn of_tier(id: &str) -> Option<Self> {
+        let (base, tier) = id.rsplit_once("_tier_")?;
+        let meters: u32 = tier.parse().ok()?;
+        let base = Self::of(base);
+        Some(Self {
+            id: id.to_owned(),
+            label: format!("{}, {meters} m", base.label),
+            note: format!("ways back of the tier of about {meters} m; {}", base.note),
+            table: MetricTable::Tier,
+            ..base
+        })
+    }
+
+    fn unknown(id: &str) -> Self {
+        let lower = ["lpips", "error", "loss", "distance"].iter().any(|word| id.contains(word));
+        Self {
+            id: id.to_owned(),
+            label: id.replace('_', " "),
+            unit: if id.contains("psnr") { "dB" } else { "" },
+            factor: 1.0,
+            digits: 3,
+            better: if lower { Better::Lower } else { Better::Higher },
+            note: String::new(),
+            table: MetricTable::Main,
+        }
+    }
+
+    /// Where the metric stands among the others: by table, then known ones first, then by name, in
+    /// which numbers count as such.
+    pub fn place(&self) -> (MetricTable, usize, String) {
+        let base = self.id.rsplit_once("_tier_").map_or(self.id.as_str(), |(base, _)| base);
+        let known = KNOWN.iter().position(|known| known.0 == base);
+        let order = known.or_else(|| probe_metric::place(&self.id)).unwrap_or(usize::MAX);
+        let name = match self.id.rsplit_once('_') {
+            Some((stem, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                format!("{stem}_{number:0>10}")
+            }
+            _ => self.id.clone(),
+        };
+        (self.table, order, name)
     }
 
     /// A value without its unit; "–" where there is none.
@@ -80,7 +149,7 @@ impl Metric {
         if value.is_infinite() {
             return if value > 0.0 { "∞" } else { "−∞" }.to_owned();
         }
-        let text = format!("{value:.*}", self.digits);
+        let text = format!("{:.*}", self.digits, value * self.factor);
         match text.strip_prefix('-') {
             // "-0.00" is zero.
             Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
@@ -131,8 +200,19 @@ mod tests {
     #[test]
     fn unknown_metrics_are_shown_after_the_known() {
         let error = Metric::of("closure_error");
-        assert!(!error.higher && error.label == "closure error");
+        assert!(error.better == Better::Lower && error.label == "closure error");
         assert!(Metric::of("psnr_raw").place() < error.place());
-        assert_eq!(Metric::of("psnr_tier_2").unit, "dB");
+    }
+
+    #[test]
+    fn tiers_are_told_in_meters_and_in_their_order() {
+        let tier = Metric::of("psnr_tier_5");
+        assert_eq!((tier.label.as_str(), tier.unit, tier.digits), ("PSNR, 5 m", "dB", 2));
+        assert_eq!(tier.table, MetricTable::Tier);
+        assert!(tier.note.contains("about 5 m; rollout against"), "{}", tier.note);
+        assert!(tier.place() < Metric::of("psnr_tier_15").place());
+        assert!(Metric::of("psnr_tier_50").place() < Metric::of("lpips_tier_5").place());
+        assert_eq!(Metric::of("lpips_tier_5").better, Better::Lower);
+        assert_eq!(Metric::of("psnr_tier_far").table, MetricTable::Main);
     }
 }

@@ -4,26 +4,33 @@
 //! put into words is done here; the scripts beside this file only draw it. All of them are
 //! inlined, so that the page works from a disk and without a network.
 
+mod both_ends_file;
 #[cfg(test)]
 mod browser_test;
+mod counterfactual_file;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod headline;
+mod kept;
 mod markdown;
 mod metric;
 mod page_data;
 mod picture_pack;
+mod probe_metric;
+mod probe_page;
 mod replay_file;
 mod replay_view;
 mod run;
 mod run_file;
 mod shown_arm;
+mod stored_picture;
 mod summary;
 mod training_log;
 
 pub use headline::{Cell, Headline, PairedCell, PairedRow, Row, Verdict};
+pub use kept::Kept;
 pub use markdown::markdown;
-pub use metric::Metric;
+pub use metric::{Better, Metric, MetricTable};
 pub use page_data::report_page;
 pub use run::ReportRun;
 pub use shown_arm::{Role, ShownArm};

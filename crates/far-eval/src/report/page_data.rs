@@ -3,6 +3,7 @@
 use super::headline::Headline;
 use super::metric::Metric;
 use super::picture_pack::PicturePack;
+use super::probe_page::ProbePage;
 use super::replay_view::ReplayView;
 use super::run::ReportRun;
 use super::shown_arm::ShownArm;
@@ -16,14 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 const PICTURE_BUDGET: usize = 5_200_000;
 
 /// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("element.js"),
     include_str!("chart.js"),
     include_str!("headline.js"),
+    include_str!("state.js"),
     include_str!("picture.js"),
     include_str!("map.js"),
     include_str!("reason.js"),
     include_str!("replay.js"),
+    include_str!("probe.js"),
     include_str!("report.js"),
     include_str!("selftest.js"),
 ];
@@ -45,6 +48,7 @@ struct RunData<'a> {
     headline: Headline,
     curves: Vec<CurveGroup<'a>>,
     replays: Vec<ReplayView<'a>>,
+    probes: Vec<ProbePage<'a>>,
     training: &'a TrainingLog,
     config: Option<&'a str>,
 }
@@ -79,7 +83,10 @@ pub fn report_page(runs: &[ReportRun]) -> String {
     let data: Vec<RunData> = runs.iter().map(|run| run_data(run, &mut pack)).collect();
     let names = runs.iter().flat_map(|run| {
         let replayed = run.replays.iter().flat_map(|replay| replay.arms.keys());
-        run.results.arms.keys().chain(replayed).map(String::as_str)
+        let pairs = run.counterfactuals.iter().flat_map(|view| view.arms.keys());
+        let ends = run.both_ends.iter().flat_map(|view| view.arms.keys());
+        let probed = pairs.chain(ends);
+        run.results.arms.keys().chain(replayed).chain(probed).map(String::as_str)
     });
     let data = PageData {
         title: &title,
@@ -134,9 +141,17 @@ fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
         headline: Headline::of(&run.results),
         curves: curves(&run.results),
         replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
+        probes: probes(run, pack),
         training: &run.training,
         config: run.config.as_deref(),
     }
+}
+
+fn probes<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> Vec<ProbePage<'a>> {
+    let mut probes = Vec::new();
+    probes.extend(run.counterfactuals.iter().map(|view| ProbePage::of_pair(view, pack)));
+    probes.extend(run.both_ends.iter().map(|view| ProbePage::of_ends(view, pack)));
+    probes
 }
 
 fn facts(results: &Results) -> Vec<(&'static str, String)> {
@@ -193,14 +208,14 @@ fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
                 .collect(),
         })
         .collect();
-    groups.sort_by(|a, b| a.metric.place().cmp(&b.metric.place()));
+    groups.sort_by_key(|group| group.metric.place());
     groups
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture::{replay, results};
+    use crate::report::fixture::{both_ends, counterfactual, replay, results};
     use serde_json::Value;
 
     fn run() -> ReportRun {
@@ -210,6 +225,8 @@ mod tests {
             name: "demo".into(),
             results: results(),
             replays: vec![replay()],
+            counterfactuals: vec![counterfactual()],
+            both_ends: vec![both_ends()],
             training,
             config,
         }
@@ -236,8 +253,9 @@ mod tests {
         assert_eq!(data["runs"][0]["headline"]["rows"][0]["arm"], "far-multi");
         assert_eq!(data["runs"][0]["curves"][0]["metric"]["id"], "psnr");
         assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
+        assert_eq!(data["runs"][0]["probes"][1]["probe"], "both_ends");
         assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
-        assert_eq!(data["pictures"].as_array().unwrap().len(), 15);
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 35);
     }
 
     #[test]
@@ -270,7 +288,7 @@ mod tests {
         let arms = data["arms"].as_array().unwrap();
         assert_eq!(arms.len(), 6);
         assert_eq!(data["runs"].as_array().unwrap().len(), 2);
-        assert_eq!(data["pictures"].as_array().unwrap().len(), 15, "pictures are shared");
+        assert_eq!(data["pictures"].as_array().unwrap().len(), 35, "pictures are shared");
     }
 
     #[test]

@@ -21,13 +21,40 @@ function products(step) {
   return step.recalled.flatMap((recalled) => recalled.cues.map(([, standardized], index) => Math.abs(standardized * (step.weights[index]?.[1] ?? 0)))).filter(finite);
 }
 
+/** What was heard in the second before a frame; null without sound. */
+function hearing(replay, at) {
+  const id = replay.sounds[at];
+  if (id === undefined) return null;
+  const label = `Sound of the second before frame ${at}: left ear above, right ear below`;
+  const canvas = element("canvas", { width: 60, height: 82, role: "img", "aria-label": label });
+  paint(canvas, id);
+  return element("div", { class: "sound", title: label }, canvas, element("span", { "aria-hidden": "true" }, "L"), element("span", { "aria-hidden": "true" }, "R"));
+}
+
+/** The present as the focused arm knows it: what it generated last, and what is heard for certain. */
+function presentCard(replay, name, stepIndex) {
+  const at = presentFrame(replay, stepIndex);
+  const sound = hearing(replay, at);
+  if (!sound) return null;
+  const before = replay.arms[name]?.[stepIndex - 1];
+  const canvas = before ? frame(replay, `The present as ${name} generated it`) : null;
+  if (canvas) paint(canvas, before.picture);
+  return element("div", { class: "card heard present" }, element("div", { class: "views" }, canvas, sound),
+    element("div", {},
+      element("h4", {}, element("span", {}, `Now: frame ${at}`)),
+      element("p", {}, before ? `Seen as ${name} generated it, heard as it was.` : "The last frame that is given."),
+      element("p", {}, "Sound: the last second, low pitches below, L left ear, R right ear.")));
+}
+
 /** A recalled frame with its reasons. */
 function reasonCard(replay, step, recalled, rank, goal, reach, marked) {
   const canvas = frame(replay, `Recalled frame ${recalled.frame}`);
   paint(canvas, replay.memories[recalled.frame]);
   const facts = [finite(recalled.score) ? `score ${brief(recalled.score)}` : null, finite(recalled.utility) ? `utility ${signed(recalled.utility, Math.abs(recalled.utility) < 0.1 ? 3 : 2)} nats` : null];
   const cues = recalled.cues.map((scores, index) => cueRow(step.weights[index]?.[0] ?? `cue ${index + 1}`, step.weights[index]?.[1], scores, reach));
-  return element("div", { class: marked ? "card marked" : "card", "data-frame": recalled.frame }, canvas,
+  const sound = hearing(replay, recalled.frame);
+  return element("div", { class: `card${sound ? " heard" : ""}${marked ? " marked" : ""}`, "data-frame": recalled.frame },
+    sound ? element("div", { class: "views" }, canvas, sound) : canvas,
     element("div", {},
       element("h4", {}, element("span", {}, `${rank + 1}. Frame ${recalled.frame}`), element("span", { class: "muted" }, facts.filter(Boolean).join(" · "))),
       element("p", {}, relationText(relation(replay, recalled.frame, goal))),
@@ -39,9 +66,10 @@ function drawReasons(replay, name, stepIndex, marked) {
   const goal = replay.frames[stepIndex];
   byId("recall-title").textContent = `What ${name} recalled to predict frame ${goal}`;
   const step = replay.arms[name]?.[stepIndex];
+  const present = presentCard(replay, name, stepIndex);
   if (!step || step.recalled.length === 0) {
     const note = arms.get(name)?.note;
-    byId("recalled").replaceChildren(element("p", { class: "empty" }, note ? `Nothing was recalled: ${note}.` : "Nothing was recalled."));
+    byId("recalled").replaceChildren(...[present, element("p", { class: "empty" }, note ? `Nothing was recalled: ${note}.` : "Nothing was recalled.")].filter(Boolean));
     return;
   }
   const reach = Math.max(...products(step), 0.5);
@@ -49,7 +77,7 @@ function drawReasons(replay, name, stepIndex, marked) {
   const pairs = step.recalled.flatMap((recalled) => recalled.cues);
   const kind = pairs.every(([raw, standardized]) => raw === standardized) ? "score" : "standardized score (σ from the mean of the pool)";
   const note = pairs.length > 0 ? element("p", { class: "note" }, `Bars: ${kind} × the weight λ of its cue; together they make the score.`) : null;
-  byId("recalled").replaceChildren(...cards, ...(note ? [note] : []));
+  byId("recalled").replaceChildren(...[present, ...cards, note].filter(Boolean));
 }
 
 /** Colors of cues; not those of arms, which they are not. */

@@ -78,9 +78,16 @@ function drawStrip() {
 function drawFocus() {
   const { replay } = view;
   byId("focus").value = state.arm;
-  byId("map-note").textContent = `Wide line: the way out, which is remembered. Dashed: the way back. Dot without a number: the view to predict. Numbered: what ${state.arm} recalled and where it looks; small: the other arms shown.`;
+  const cue = keyCue(replay, state.arm);
+  const weights = cue === null ? [] : cueWeights(replay, state.arm, cue);
+  const weighed = weights.some(finite);
+  const range = weighed ? weightRange(weights) : null;
+  byId("map-legend").replaceChildren(...(weighed ? [weightLegend(cue, range)] : []));
+  const back = weighed ? `In color: the way back, by how much ${state.arm} trusts ${cue} there.` : "Dashed: the way back.";
+  byId("map-note").textContent = `Wide line: the way out, which is remembered. ${back} Dot without a number: the view to predict. Numbered: what ${state.arm} recalled and where it looks; small: the other arms shown.`;
   responsive(byId("map"), (width) => {
     view.map = new PathMap(element("div"), replay, width);
+    if (weighed) view.map.weigh(cue, weights, range, seek);
     view.map.update(state.step, state.arm, shownArms(), chooseMemory);
     return view.map.svg;
   });

@@ -4,21 +4,16 @@
 //! JSON has no NaN and no infinity: a PSNR or weight that is not finite is `null`, and NaN when
 //! it is read back.
 
+use super::kept::Kept;
 use super::picture_pack::PicturePack;
-use super::run_file;
-use crate::{Error, RecalledFrame, Replay, ReplayStep, Result};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use super::stored_picture::{Pictures, StoredPicture};
+use crate::{RecalledFrame, Replay, ReplayStep};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-/// The version this crate reads and writes.
-const VERSION: u32 = 1;
-/// Bytes of pixels that one replay may have: a hostile file cannot ask for more memory.
-const MAX_PIXELS: u64 = 1 << 30;
+/// The version this crate writes. Version 1 had no sounds and is read as such.
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,14 +27,9 @@ struct StoredReplay {
     truth: Vec<usize>,
     decoded: Vec<usize>,
     memories: BTreeMap<usize, usize>,
+    #[serde(default)]
+    sounds: BTreeMap<usize, usize>,
     arms: BTreeMap<String, Vec<StoredStep>>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StoredPicture {
-    size: [u32; 2],
-    png: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,51 +41,15 @@ struct StoredStep {
     weights: Vec<(String, Option<f32>)>,
 }
 
-impl Replay {
-    /// Writes the clip into `replays/` of a run's folder and says where.
-    ///
-    /// # Errors
-    /// If the folder or the file cannot be written.
-    pub fn write(&self, run: &Path) -> Result<PathBuf> {
-        let folder = run.join("replays");
-        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        let path = folder.join(format!("{:06}.json", self.episode));
-        run_file::write(&path, &self.to_json())?;
-        Ok(path)
+impl Kept for Replay {
+    const FOLDER: &'static str = "replays";
+    const PREFIX: &'static str = "";
+
+    fn number(&self) -> u32 {
+        self.episode
     }
 
-    /// All clips of a run's folder, by the names of their files; none if there is no `replays/`.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is not a replay.
-    pub fn read_all(run: &Path) -> Result<Vec<Self>> {
-        let folder = run.join("replays");
-        let entries = match std::fs::read_dir(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(Error::file("read", &folder))?,
-        };
-        let mut paths = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(Error::file("read", &folder))?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        paths.iter().map(|path| Self::read(path)).collect()
-    }
-
-    /// Reads one clip.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is not a replay.
-    pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
-        Self::from_json(&bytes).map_err(|reason| Error::malformed(path, reason))
-    }
-
-    /// The clip as the text of its file.
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
         let mut add = |picture| pack.add(picture);
         let stored = StoredReplay {
@@ -107,6 +61,7 @@ impl Replay {
             truth: self.truth.iter().map(&mut add).collect(),
             decoded: self.decoded.iter().map(&mut add).collect(),
             memories: self.memories.iter().map(|(frame, picture)| (*frame, add(picture))).collect(),
+            sounds: self.sounds.iter().map(|(frame, picture)| (*frame, add(picture))).collect(),
             arms: self
                 .arms
                 .iter()
@@ -115,26 +70,21 @@ impl Replay {
                     (name.clone(), steps.collect())
                 })
                 .collect(),
-            pictures: pack.pictures().iter().map(|picture| store_picture(picture)).collect(),
+            pictures: StoredPicture::all(&pack),
         };
         serde_json::to_string(&stored).expect("a replay has only text keys")
     }
 
-    /// Understands the text of a replay's file.
-    ///
-    /// # Errors
-    /// Why it is not a replay: not JSON, another version, a picture that does not decode, or parts
-    /// that do not fit together.
-    pub fn from_json(bytes: &[u8]) -> std::result::Result<Self, String> {
+    fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let stored: StoredReplay =
             serde_json::from_slice(bytes).map_err(|error| format!("not a replay: {error}"))?;
-        if stored.version != VERSION {
+        if !(1..=VERSION).contains(&stored.version) {
             let found = stored.version;
-            return Err(format!("replay version {found}, this program reads version {VERSION}"));
+            return Err(format!("replay version {found}, this program reads 1 to {VERSION}"));
         }
         let pictures = Pictures::decode(&stored.pictures)?;
         let picture = |index: usize| pictures.take(index);
-        let many = |indices: &[usize]| -> std::result::Result<Vec<Picture>, String> {
+        let many = |indices: &[usize]| -> Result<Vec<Picture>, String> {
             indices.iter().map(|index| picture(*index)).collect()
         };
         let mut arms = BTreeMap::new();
@@ -151,15 +101,21 @@ impl Replay {
                         .collect(),
                 })
             });
-            arms.insert(name, steps.collect::<std::result::Result<_, String>>()?);
+            arms.insert(name, steps.collect::<Result<_, String>>()?);
         }
-        let memories = stored.memories.iter().map(|(frame, index)| Ok((*frame, picture(*index)?)));
+        let by_frame = |indices: &BTreeMap<usize, usize>| {
+            indices
+                .iter()
+                .map(|(frame, index)| Ok((*frame, picture(*index)?)))
+                .collect::<Result<BTreeMap<usize, Picture>, String>>()
+        };
         let replay = Self {
             episode: stored.episode,
             boundary: stored.boundary,
             truth: many(&stored.truth)?,
             decoded: many(&stored.decoded)?,
-            memories: memories.collect::<std::result::Result<_, String>>()?,
+            memories: by_frame(&stored.memories)?,
+            sounds: by_frame(&stored.sounds)?,
             path: stored.path,
             frames: stored.frames,
             arms,
@@ -167,11 +123,6 @@ impl Replay {
         check(&replay)?;
         Ok(replay)
     }
-}
-
-fn store_picture(picture: &Picture) -> StoredPicture {
-    let size = [picture.width, picture.height];
-    StoredPicture { size, png: BASE64.encode(picture.to_png()) }
 }
 
 fn store_step(step: &ReplayStep, picture: usize) -> StoredStep {
@@ -184,43 +135,8 @@ fn store_step(step: &ReplayStep, picture: usize) -> StoredStep {
     }
 }
 
-/// Decoded pictures by number, and how many bytes of pixels may still be made.
-struct Pictures {
-    pictures: Vec<Picture>,
-    left: Cell<u64>,
-}
-
-impl Pictures {
-    fn decode(stored: &[StoredPicture]) -> std::result::Result<Self, String> {
-        let mut pictures = Self { pictures: Vec::new(), left: Cell::new(MAX_PIXELS) };
-        for (index, StoredPicture { size, png }) in stored.iter().enumerate() {
-            let wrong = |reason: String| format!("picture {index}: {reason}");
-            pictures.reserve(*size).map_err(wrong)?;
-            let bytes = BASE64.decode(png).map_err(|error| wrong(error.to_string()))?;
-            pictures.pictures.push(Picture::from_png(&bytes, *size).map_err(wrong)?);
-        }
-        Ok(pictures)
-    }
-
-    /// A copy of a picture.
-    fn take(&self, index: usize) -> std::result::Result<Picture, String> {
-        let count = self.pictures.len();
-        let picture = self.pictures.get(index);
-        let picture = picture.ok_or_else(|| format!("picture {index} of {count} is named"))?;
-        self.reserve([picture.width, picture.height])?;
-        Ok(picture.clone())
-    }
-
-    fn reserve(&self, [width, height]: [u32; 2]) -> std::result::Result<(), String> {
-        let bytes = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(3);
-        let left = self.left.get().checked_sub(bytes);
-        self.left.set(left.ok_or("more than a gigabyte of pixels")?);
-        Ok(())
-    }
-}
-
 /// Whether the parts of a replay fit together.
-fn check(replay: &Replay) -> std::result::Result<(), String> {
+fn check(replay: &Replay) -> Result<(), String> {
     let steps = replay.frames.len();
     for (part, length) in [("truth", replay.truth.len()), ("decoded", replay.decoded.len())] {
         if length != steps {
@@ -231,8 +147,10 @@ fn check(replay: &Replay) -> std::result::Result<(), String> {
     if let Some(frame) = replay.frames.iter().find(|frame| **frame >= frames) {
         return Err(format!("frame {frame} was generated on a path of {frames} frames"));
     }
-    if let Some(frame) = replay.memories.keys().find(|frame| **frame >= frames) {
-        return Err(format!("frame {frame} is remembered on a path of {frames} frames"));
+    for (pictures, what) in [(&replay.memories, "remembered"), (&replay.sounds, "heard")] {
+        if let Some(frame) = pictures.keys().find(|frame| **frame >= frames) {
+            return Err(format!("frame {frame} is {what} on a path of {frames} frames"));
+        }
     }
     for (name, arm) in &replay.arms {
         if arm.len() != steps {
@@ -283,6 +201,15 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_of_the_first_version_is_one_without_sound() {
+        let silent = Replay { sounds: BTreeMap::new(), ..replay() };
+        let text = silent.to_json().replacen("\"version\":2", "\"version\":1", 1);
+        let text = text.replacen("\"sounds\":{},", "", 1);
+        assert!(!text.contains("sounds"));
+        assert_eq!(Replay::from_json(text.as_bytes()), Ok(silent));
+    }
+
+    #[test]
     fn values_that_are_not_finite_come_back_as_nan() {
         let mut replay = replay();
         let step = &mut replay.arms.get_mut("far-multi").unwrap()[0];
@@ -302,6 +229,8 @@ mod tests {
         };
         assert_eq!(changed(|r| drop(r.truth.pop())), "2 pictures of `truth` for 3 frames");
         assert!(changed(|r| r.frames[2] = 99).contains("frame 99 was generated on a path of 8"));
+        let sound = |r: &mut Replay| drop(r.sounds.insert(9, r.truth[0].clone()));
+        assert!(changed(sound).contains("frame 9 is heard on a path of 8"));
         assert!(changed(|r| drop(r.memories.remove(&3))).contains("`worldmem` recalls frame 3"));
         let weights = |r: &mut Replay| drop(r.arms.get_mut("far-multi").unwrap()[1].weights.pop());
         assert!(
@@ -324,10 +253,10 @@ mod tests {
         };
         let good = replay().to_json();
         assert!(fails(&good[..good.len() / 2]).contains("not a replay"));
-        assert!(fails(&good.replacen("\"version\":1", "\"version\":9", 1)).contains("version 9"));
+        assert!(fails(&good.replacen("\"version\":2", "\"version\":9", 1)).contains("version 9"));
         assert!(fails(&good.replacen("[0.0,1.0,", "[1e39,1.0,", 1)).contains("out of range"));
         assert!(fails(&good.replacen("[8,6]", "[9,6]", 1)).contains("picture 0"));
         assert!(fails(&good.replacen("[8,6]", "[4294967295,4294967295]", 1)).contains("gigabyte"));
-        assert!(fails(&good.replacen("\"picture\":9", "\"picture\":600", 1)).contains("600 of"));
+        assert!(fails(&good.replacen("\"picture\":15", "\"picture\":600", 1)).contains("600 of"));
     }
 }

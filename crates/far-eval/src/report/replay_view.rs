@@ -16,6 +16,7 @@ pub struct ReplayView<'a> {
     truth: Vec<usize>,
     decoded: Vec<usize>,
     memories: BTreeMap<usize, usize>,
+    sounds: BTreeMap<usize, usize>,
     arms: BTreeMap<&'a str, Vec<StepView<'a>>>,
 }
 
@@ -45,6 +46,8 @@ impl<'a> ReplayView<'a> {
         let decoded = replay.decoded.iter().map(|picture| pack.add(picture)).collect();
         let memories =
             replay.memories.iter().map(|(frame, picture)| (*frame, pack.add(picture))).collect();
+        let sounds =
+            replay.sounds.iter().map(|(frame, picture)| (*frame, pack.add(picture))).collect();
         for (name, steps) in &replay.arms {
             let steps = steps.iter().map(|step| StepView::new(step, pack.add(&step.picture)));
             arms.insert(name.as_str(), steps.collect());
@@ -58,6 +61,7 @@ impl<'a> ReplayView<'a> {
             truth,
             decoded,
             memories,
+            sounds,
             arms,
         }
     }
@@ -113,7 +117,8 @@ mod tests {
         replay.decoded[0] = replay.arms["far-multi"][0].picture.clone();
         let mut pack = PicturePack::default();
         let view = serde_json::to_value(ReplayView::new(&replay, &mut pack)).unwrap();
-        assert_eq!(pack.encode(usize::MAX).len(), 3 + 3 + 3 + 6 - 1);
+        assert_eq!(pack.encode(usize::MAX).len(), 3 + 3 + 3 + 6 + 6 - 1);
+        assert_eq!(view["sounds"].as_object().unwrap().len(), 6);
         assert_eq!(view["decoded"][0], view["arms"]["far-multi"][0]["picture"]);
         assert_eq!(view["size"], serde_json::json!([8, 6]));
         assert_eq!(view["arms"]["far-multi"][1]["weights"][0][0], "meta");

@@ -10,7 +10,7 @@ function drawHeader(run) {
 
 /** Arms of a run, in the order of the legend. */
 function runArms(run) {
-  const names = new Set([...run.headline.rows.map((row) => row.arm), ...run.replays.flatMap((replay) => Object.keys(replay.arms))]);
+  const names = new Set([...run.headline.rows.map((row) => row.arm), ...[...run.replays, ...run.probes].flatMap((kept) => Object.keys(kept.arms))]);
   return data.arms.filter((arm) => names.has(arm.name));
 }
 
@@ -21,6 +21,8 @@ function drawLegend(run) {
       if (!state.shown.delete(arm.name)) state.shown.add(arm.name);
       event.currentTarget.setAttribute("aria-pressed", String(state.shown.has(arm.name)));
       drawCurves(currentRun());
+      drawStates(currentRun());
+      drawProbes(currentRun());
       if (view) {
         drawStrip();
         seek(state.step);
@@ -112,9 +114,11 @@ function chooseRun(index) {
   drawLegend(run);
   drawSummary(run);
   drawHeadline(run);
+  drawStates(run);
   drawPaired(run);
   drawCurves(run);
   drawReplays();
+  drawProbes(run);
   drawTraining(run);
 }
 

@@ -2,11 +2,11 @@
 
 use super::run_file;
 use super::training_log::TrainingLog;
-use crate::{Replay, Result, Results};
+use crate::{BothEndsView, CounterfactualView, Kept, Replay, Result, Results};
 use std::path::Path;
 
-/// One run, read from its folder: `results.json` must be there; `replays/`, `metrics.jsonl` and
-/// `config.toml` are shown when they are.
+/// One run, read from its folder: `results.json` must be there; `replays/`, `probes/`,
+/// `metrics.jsonl` and `config.toml` are shown when they are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportRun {
     /// What the run is called on the page: the name of its folder.
@@ -15,6 +15,10 @@ pub struct ReportRun {
     pub results: Results,
     /// Clips to look at.
     pub replays: Vec<Replay>,
+    /// Counterfactual pairs to look at.
+    pub counterfactuals: Vec<CounterfactualView>,
+    /// Both-ends probes to look at.
+    pub both_ends: Vec<BothEndsView>,
     /// How training went.
     pub training: TrainingLog,
     /// The resolved configuration, as it stands in the folder.
@@ -29,10 +33,13 @@ impl ReportRun {
     pub fn read(folder: &Path) -> Result<Self> {
         let results = Results::read(folder)?;
         let replays = Replay::read_all(folder)?;
+        let counterfactuals = CounterfactualView::read_all(folder)?;
+        let both_ends = BothEndsView::read_all(folder)?;
         let metrics = run_file::read(&folder.join("metrics.jsonl"))?;
         let training = TrainingLog::parse(metrics.as_deref().unwrap_or_default());
         let config = run_file::read(&folder.join("config.toml"))?;
-        Ok(Self { name: name(folder), results, replays, training, config })
+        let name = name(folder);
+        Ok(Self { name, results, replays, counterfactuals, both_ends, training, config })
     }
 }
 
@@ -47,7 +54,7 @@ fn name(folder: &Path) -> String {
 mod tests {
     use super::*;
     use crate::Error;
-    use crate::report::fixture::{replay, results};
+    use crate::report::fixture::{both_ends, counterfactual, replay, results};
 
     #[test]
     fn only_results_are_needed() {
@@ -59,10 +66,14 @@ mod tests {
         let bare = ReportRun::read(&run.join(".")).unwrap();
         assert_eq!((bare.name.as_str(), bare.replays.len(), bare.config), ("first", 0, None));
         replay().write(&run).unwrap();
+        both_ends().write(&run).unwrap();
+        counterfactual().write(&run).unwrap();
         std::fs::write(run.join("metrics.jsonl"), "{\"step\":1,\"loss\":2}\n").unwrap();
         std::fs::write(run.join("config.toml"), "seed = 1\n").unwrap();
         let full = ReportRun::read(&run).unwrap();
         assert_eq!(full.replays, [replay()]);
+        assert_eq!(full.both_ends, [both_ends()]);
+        assert_eq!(full.counterfactuals, [counterfactual()]);
         assert_eq!(full.training.series["loss"].value, [Some(2.0)]);
         assert_eq!(full.config.as_deref(), Some("seed = 1\n"));
     }

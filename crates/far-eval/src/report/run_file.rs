@@ -1,7 +1,7 @@
 //! Small text files of a run's folder: whole or absent, and named when something is wrong.
 
 use crate::{Error, Result, Results};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes a file under another name first, so that a reader never meets half of it.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
@@ -19,6 +19,23 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file("read", path)(error)),
     }
+}
+
+/// The files of a folder whose names are `wanted`, by name; none if there is no such folder.
+pub(super) fn list(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::file("read", folder))?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(Error::file("read", folder))?;
+        if entry.file_name().to_str().is_some_and(&wanted) {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 impl Results {

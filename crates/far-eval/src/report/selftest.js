@@ -26,6 +26,19 @@ function selfTest() {
         chip.click();
         expect("an arm can be shown again", lines() === before);
       }
+      const probed = run.headline.metrics.filter((metric) => metric.table === "probe").length;
+      expect("every probe has a column", byId("probe").querySelectorAll("thead th").length === (probed > 0 ? probed + 1 : 0));
+      const states = run.headline.metrics.some((metric) => metric.id.startsWith("state_"));
+      expect("state accuracy is drawn where it was measured", states === byId("states").querySelectorAll(".share").length > 0);
+      const kinds = [...new Set(run.probes.map((question) => question.probe))];
+      expect("every probe has a section", byId("probe-views").children.length === kinds.length);
+      for (const section of byId("probe-views").children) {
+        expect("both sides are shown", section.querySelectorAll("tbody tr").length === 2);
+        expect("every answer has a verdict", section.querySelectorAll(".mark").length === 2 * (section.querySelectorAll("thead .name").length) && section.querySelector(".mark") !== null);
+        const [, next] = section.querySelectorAll(".choice button");
+        next?.click();
+        expect("another question can be chosen", !next || next.getAttribute("aria-pressed") === "true");
+      }
       if (!view) continue;
       const [truth] = view.figures.fixed;
       const mine = view.figures.figures.find((one) => one.name === state.arm);
@@ -45,8 +58,15 @@ function selfTest() {
       await settled();
       expect("the error is drawn over the picture", shot(mine.canvas) !== plain);
       byId("overlay").click();
+      await settled();
       const recalled = view.replay.arms[state.arm][state.step].recalled.length;
-      expect("every recalled frame has a card", byId("recalled").querySelectorAll(".card").length === recalled);
+      expect("every recalled frame has a card", byId("recalled").querySelectorAll(".card[data-frame]").length === recalled);
+      const heard = Object.keys(view.replay.sounds).length > 0;
+      const spectrograms = byId("recalled").querySelectorAll(".sound canvas[data-painted]");
+      expect("every recalled frame and the present are heard", spectrograms.length === (heard ? recalled + 1 : 0));
+      const weighed = keyCue(view.replay, state.arm) !== null;
+      expect("the way back is colored by weight", byId("map").querySelectorAll(".weights polyline").length === (weighed ? view.replay.frames.length : 0));
+      expect("the colors have a legend", byId("map-legend").querySelectorAll(".ramp").length === Number(weighed));
       expect("every recalled frame is on the map", byId("map").querySelectorAll(".rank").length === recalled);
       byId("map").querySelector(".memory[tabindex]")?.dispatchEvent(new Event("click"));
       expect("a memory on the map marks its card", recalled === 0 || byId("recalled").querySelector(".marked") !== null);

@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// The note that holds the settings in a file.
 const NOTE: &str = "patch-pca";
+/// Rows of a covariance that are summed together.
+const ROWS: usize = 16;
 
 /// The settings of a [`PatchPca`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,15 +136,22 @@ impl PatchPca {
             mean.iter_mut().zip(patch).for_each(|(sum, value)| *sum += f64::from(*value));
         }
         mean.iter_mut().for_each(|sum| *sum /= count);
-        // Row by row of the upper triangle: each row is one task, so the order of sums is fixed.
-        let rows: Vec<Vec<f64>> = (0..values)
+        // Some rows of the upper triangle are one task, so the order of sums is fixed, and the patches
+        // are read from memory once for all of them.
+        let rows: Vec<Vec<f64>> = (0..values.div_ceil(ROWS))
             .into_par_iter()
-            .map(|row| {
-                let mut sums = vec![0.0; values];
+            .flat_map_iter(|block| {
+                let own = block * ROWS..values.min((block + 1) * ROWS);
+                let mut sums = vec![vec![0.0; values]; own.len()];
+                let mut centered = vec![0.0; values];
                 for patch in patches.chunks_exact(values) {
-                    let own = f64::from(patch[row]) - mean[row];
-                    for column in row..values {
-                        sums[column] += own * (f64::from(patch[column]) - mean[column]);
+                    for ((centered, value), mean) in centered.iter_mut().zip(patch).zip(&mean) {
+                        *centered = f64::from(*value) - mean;
+                    }
+                    for (row, sums) in own.clone().zip(&mut sums) {
+                        let value = centered[row];
+                        let sums = sums[row..].iter_mut().zip(&centered[row..]);
+                        sums.for_each(|(sum, other)| *sum += value * other);
                     }
                 }
                 sums

@@ -1,5 +1,6 @@
 //! One GPU and the stream that all its work is ordered by.
 
+use super::graph;
 use super::library::unusable;
 use crate::{Error, Result};
 use cudarc::driver::result::{self, DriverError};
@@ -103,13 +104,14 @@ impl Context {
         Ok(limit.map_err(failed("reading the GPU's properties"))? as usize)
     }
 
-    /// The stream.
+    /// The stream that work goes to: the one of the GPU, or where this thread records.
     pub(crate) fn stream(&self) -> sys::CUstream {
-        self.stream
+        graph::stream(self).unwrap_or(self.stream)
     }
 
     /// Single-precision numbers at an address, after all work before.
     pub(crate) fn read(&self, pointer: u64, target: &mut [f32]) -> Result<()> {
+        graph::count_read(self)?;
         self.bind()?;
         // SAFETY: callers own as many numbers at the address, and the stream is waited for before
         // `target` is looked at.

@@ -2,8 +2,10 @@
 //!
 //! All work of a device is in the order of one stream. A buffer that was given back may therefore be
 //! handed out at once: whoever writes to it next comes later in the stream than its last reader.
+//! Recorded work is launched again, so its buffers go back to a [`Reserve`] of its own.
 
 use super::context::Context;
+use super::graph;
 use crate::{Error, Result};
 use cudarc::driver::result;
 use std::collections::BTreeMap;
@@ -54,6 +56,8 @@ pub(crate) struct CudaBuffer {
     length: usize,
     element: Element,
     pool: Arc<CudaPool>,
+    /// Where it goes back to, if not to the pool.
+    reserve: Option<Arc<Reserve>>,
 }
 
 impl CudaBuffer {
@@ -82,6 +86,11 @@ impl CudaBuffer {
         Arc::ptr_eq(&self.pool, pool)
     }
 
+    /// Whether it goes back to that reserve.
+    pub(super) fn is_of(&self, reserve: &Arc<Reserve>) -> bool {
+        self.reserve.as_ref().is_some_and(|own| Arc::ptr_eq(own, reserve))
+    }
+
     /// The context it lives in.
     pub(crate) fn context(&self) -> &Context {
         &self.pool.context
@@ -90,17 +99,77 @@ impl CudaBuffer {
 
 impl Drop for CudaBuffer {
     fn drop(&mut self) {
-        self.pool.put_back(self.pointer, self.bytes);
+        match &self.reserve {
+            Some(reserve) => reserve.put_back(self.pointer, self.bytes),
+            None => self.pool.put_back(self.pointer, self.bytes),
+        }
+    }
+}
+
+/// Free blocks by size.
+#[derive(Default)]
+struct FreeBlocks(BTreeMap<usize, Vec<u64>>);
+
+impl FreeBlocks {
+    /// A block that holds `bytes`, up to an eighth too large, and its size.
+    fn take(&mut self, bytes: usize) -> Option<(u64, usize)> {
+        let (&size, kept) = self.0.range_mut(bytes..=bytes + bytes / 8).next()?;
+        let pointer = kept.pop().expect("no empty list is kept");
+        if kept.is_empty() {
+            self.0.remove(&size);
+        }
+        Some((pointer, size))
+    }
+
+    fn put(&mut self, pointer: u64, bytes: usize) {
+        self.0.entry(bytes).or_default().push(pointer);
+    }
+}
+
+/// Blocks that are kept from others, for work that is launched again. They go back to the pool when
+/// neither the work nor a buffer needs them any more.
+pub(super) struct Reserve {
+    pool: Arc<CudaPool>,
+    free: Mutex<FreeBlocks>,
+}
+
+impl Reserve {
+    pub(super) fn new(pool: &Arc<CudaPool>) -> Arc<Self> {
+        Arc::new(Self { pool: pool.clone(), free: Mutex::default() })
+    }
+
+    /// Where its blocks come from.
+    pub(super) fn pool(&self) -> &Arc<CudaPool> {
+        &self.pool
+    }
+
+    fn take(&self, bytes: usize) -> Option<(u64, usize)> {
+        self.free.lock().expect("no user panics while it holds the reserve").take(bytes)
+    }
+
+    fn put_back(&self, pointer: u64, bytes: usize) {
+        if let Ok(mut free) = self.free.lock() {
+            free.put(pointer, bytes);
+        }
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        let free = std::mem::take(self.free.get_mut().expect("nobody else holds it"));
+        for (bytes, pointers) in free.0 {
+            pointers.into_iter().for_each(|pointer| self.pool.put_back(pointer, bytes));
+        }
     }
 }
 
 #[derive(Default)]
 struct Blocks {
-    free: BTreeMap<usize, Vec<u64>>,
+    free: FreeBlocks,
     memory: MemoryUse,
 }
 
-/// Free blocks by size.
+/// The memory of a GPU.
 pub(crate) struct CudaPool {
     context: Context,
     blocks: Mutex<Blocks>,
@@ -135,24 +204,25 @@ impl CudaPool {
     /// If the GPU has no room.
     pub(crate) fn take(self: &Arc<Self>, element: Element, length: usize) -> Result<CudaBuffer> {
         let bytes = block_size(length * element.size());
+        let reserve = graph::reserve(self);
+        let (pointer, bytes) = match reserve.as_ref().and_then(|reserve| reserve.take(bytes)) {
+            Some(block) => block,
+            None => self.block(bytes)?,
+        };
+        Ok(CudaBuffer { pointer, bytes, length, element, pool: self.clone(), reserve })
+    }
+
+    /// A block that holds `bytes`, and its size.
+    fn block(&self, bytes: usize) -> Result<(u64, usize)> {
         let mut blocks = self.blocks.lock().expect("no user panics while it holds the pool");
-        // A block up to an eighth too large is taken rather than a new one.
-        let fitting = blocks.free.range(bytes..=bytes + bytes / 8).map(|(size, _)| *size).next();
-        let (pointer, bytes) = match fitting {
-            Some(size) => {
-                let kept = blocks.free.get_mut(&size).expect("it was just found");
-                let pointer = kept.pop().expect("no empty list is kept");
-                if kept.is_empty() {
-                    blocks.free.remove(&size);
-                }
-                (pointer, size)
-            }
+        let (pointer, bytes) = match blocks.free.take(bytes) {
+            Some(block) => block,
             None => (self.allocate(&mut blocks, bytes)?, bytes),
         };
         let memory = &mut blocks.memory;
         memory.in_use += bytes;
         memory.peak = memory.peak.max(memory.in_use);
-        Ok(CudaBuffer { pointer, bytes, length, element, pool: self.clone() })
+        Ok((pointer, bytes))
     }
 
     fn allocate(&self, blocks: &mut Blocks, bytes: usize) -> Result<u64> {
@@ -174,7 +244,7 @@ impl CudaPool {
 
     /// Gives every free block back to the GPU.
     fn release(&self, blocks: &mut Blocks) {
-        for (size, kept) in std::mem::take(&mut blocks.free) {
+        for (size, kept) in std::mem::take(&mut blocks.free).0 {
             blocks.memory.reserved -= size * kept.len();
             for pointer in kept {
                 // SAFETY: the block came from `allocate` and nobody holds it; freeing waits for the
@@ -188,7 +258,7 @@ impl CudaPool {
     fn put_back(&self, pointer: u64, bytes: usize) {
         if let Ok(mut blocks) = self.blocks.lock() {
             blocks.memory.in_use -= bytes;
-            blocks.free.entry(bytes).or_default().push(pointer);
+            blocks.free.put(pointer, bytes);
         }
     }
 

@@ -4,6 +4,7 @@
 //! the matrix library are looked for when a device is opened.
 
 mod context;
+mod graph;
 mod kernel;
 mod library;
 mod memory;
@@ -22,6 +23,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use context::Context;
+pub(crate) use graph::{Graph, reads};
 pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
 pub use memory::MemoryUse;
 pub(crate) use memory::{CudaBuffer, CudaPool, Element};
@@ -109,6 +111,11 @@ impl Cuda {
         let profile = self.profile.get_or_init(Arc::default);
         profile.resume();
         profile.clone()
+    }
+
+    /// Whether the time of each kernel is recorded now.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.profile().is_some()
     }
 
     fn profile(&self) -> Option<&Profile> {

@@ -1,6 +1,7 @@
 //! Moving numbers to the GPU, from it, and within it.
 
 use super::context::failed;
+use super::graph;
 use super::memory::{CudaBuffer, Element};
 use super::program::{Program, programs};
 use super::{Cuda, Kernel, Launch, arguments};
@@ -33,6 +34,7 @@ impl CudaBuffer {
         match self.element() {
             Element::F32 => context.read(pointer, target)?,
             Element::Bf16 => {
+                graph::count_read(context)?;
                 let mut bits = vec![0_u16; target.len()];
                 // SAFETY: the source has that many elements, and the stream is waited for before
                 // `bits` is looked at or freed.
@@ -68,6 +70,7 @@ impl Cuda {
         if values.is_empty() {
             return Ok(());
         }
+        graph::refuse(self.context(), "numbers of the host were given")?;
         self.context().bind()?;
         // SAFETY: callers own as many bytes at the address. Memory of the host that is not pinned is
         // copied away before the call returns.

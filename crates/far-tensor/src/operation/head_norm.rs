@@ -15,6 +15,30 @@ use crate::{Result, Tape, Tensor};
 use std::sync::Arc;
 
 impl Tape {
+    /// [`Tape::head_norm`] of a tensor that is given up: where nobody else has it and no gradient is
+    /// wanted, a GPU overwrites it and copies nothing.
+    ///
+    /// # Errors
+    /// As [`Tape::head_norm`].
+    pub fn head_norm_owned(
+        &mut self,
+        mut x: Tensor,
+        heads: usize,
+        slots: &[Option<Affine<'_>>],
+        epsilon: f32,
+    ) -> Result<Tensor> {
+        self.check_heads(&x, heads, slots)?;
+        let mut small = slots.iter().flatten().flat_map(|affine| [affine.scale, affine.offset]);
+        if let Some(cuda) = self.cuda()
+            && !self.wants(&x)
+            && !small.any(|vector| self.wants(vector))
+            && self.head_norm_over_cuda(&cuda, &mut x, heads, slots, epsilon)?
+        {
+            return Ok(x);
+        }
+        self.head_norm(&x, heads, slots, epsilon)
+    }
+
     /// Normalizes the heads of those of the S = `slots.len()` slots that have an affine map.
     ///
     /// # Errors
@@ -26,19 +50,9 @@ impl Tape {
         slots: &[Option<Affine<'_>>],
         epsilon: f32,
     ) -> Result<Tensor> {
+        let channels = self.check_heads(x, heads, slots)?;
         let (rows, width) = (x.shape().rows(), x.shape().last());
         let parts = heads * slots.len();
-        let divides = parts > 0 && width.is_multiple_of(parts);
-        x.expect("head_norm", divides, || {
-            format!("{} slots of {heads} heads must divide the last axis", slots.len())
-        })?;
-        let channels = width / parts;
-        for affine in slots.iter().flatten() {
-            for vector in [affine.scale, affine.offset] {
-                let requirement = "an affine map has one element per channel of a head";
-                vector.expect_elements("head_norm", channels, x, requirement)?;
-            }
-        }
         if let Some(cuda) = self.cuda() {
             return self.head_norm_cuda(&cuda, x, heads, slots, epsilon);
         }
@@ -75,6 +89,23 @@ impl Tape {
                 .collect(),
             statistics: Arc::new(statistics),
         }))
+    }
+
+    /// The channels of a head, if slots and heads fit.
+    fn check_heads(&self, x: &Tensor, heads: usize, slots: &[Option<Affine<'_>>]) -> Result<usize> {
+        let (parts, width) = (heads * slots.len(), x.shape().last());
+        let divides = parts > 0 && width.is_multiple_of(parts);
+        x.expect("head_norm", divides, || {
+            format!("{} slots of {heads} heads must divide the last axis", slots.len())
+        })?;
+        let channels = width / parts;
+        for affine in slots.iter().flatten() {
+            for vector in [affine.scale, affine.offset] {
+                let requirement = "an affine map has one element per channel of a head";
+                vector.expect_elements("head_norm", channels, x, requirement)?;
+            }
+        }
+        Ok(channels)
     }
 }
 
@@ -151,7 +182,8 @@ impl Backward for HeadNormBackward {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use crate::Device;
+    use crate::testing::{assert_close, check_gradients, evaluate, gpus, normal};
     use proptest::prelude::*;
 
     proptest! {
@@ -189,6 +221,31 @@ mod tests {
                 let key = Affine { scale: &x[3], offset: &x[2] };
                 tape.head_norm(&x[0], 2, &[Some(query), Some(key), None], 1e-5)
             });
+        }
+    }
+
+    /// What is overwritten holds the same bits; what somebody else has is left alone.
+    #[test]
+    fn giving_up_the_input_changes_no_bit() {
+        for (rows, channels) in [(5, 8), (70, 64), (3, 5)] {
+            let (scale, offset) = (normal([channels], 2), normal([channels], 3));
+            let affine = Some(Affine { scale: &scale, offset: &offset });
+            let input = normal([rows, 3 * 2 * channels], 1);
+            let cpu = Device::cpu();
+            for device in gpus().iter().map(|(_, device)| device).chain([&cpu]) {
+                let mut tape = Tape::inference(device);
+                let shared = tape.add(&input, &input).unwrap();
+                for slots in [[affine, affine, None], [None, affine, affine], [None; 3]] {
+                    let before = shared.values().to_vec();
+                    let expected = tape.head_norm(&shared, 2, &slots, 1e-5).unwrap();
+                    let other = tape.head_norm_owned(shared.clone(), 2, &slots, 1e-5).unwrap();
+                    assert_eq!(other.values(), expected.values());
+                    let own = tape.add(&input, &input).unwrap();
+                    let own = tape.head_norm_owned(own, 2, &slots, 1e-5).unwrap();
+                    assert_eq!(own.values(), expected.values());
+                    assert_eq!(tape.affine(&shared, 1.0, 0.0).unwrap().values(), before);
+                }
+            }
         }
     }
 

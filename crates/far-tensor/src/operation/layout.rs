@@ -65,13 +65,14 @@ impl Tape {
         }))
     }
 
-    /// The elements `range` of an axis: [P…, E, Q…] → [P…, n, Q…].
+    /// The elements `range` of an axis: [P…, E, Q…] → [P…, n, Q…]. Where they lie in one piece and no
+    /// gradient is wanted, nothing is copied.
     ///
     /// # Errors
     /// If there is no such axis or it does not reach that far.
     pub fn slice(&mut self, x: &Tensor, axis: usize, range: Range<usize>) -> Result<Tensor> {
         expect_axis("slice", x, axis)?;
-        let (_, extent, inner) = x.shape().around(axis);
+        let (outer, extent, inner) = x.shape().around(axis);
         x.expect("slice", range.start <= range.end && range.end <= extent, || {
             format!("elements {range:?} of axis {axis} must exist")
         })?;
@@ -79,6 +80,9 @@ impl Tape {
         extents[axis] = range.len();
         let shape = Shape::new(&extents);
         let band = range.start * inner..range.end * inner;
+        if outer == 1 && !self.wants(x) {
+            return Ok(x.part(band.start, shape));
+        }
         if let Some(cuda) = self.cuda() {
             return self.slice_cuda(&cuda, shape, x, extent * inner, band);
         }

@@ -6,7 +6,11 @@
 
 use super::TrainConfig;
 use super::preset::DEFAULT;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
+
+/// The table of a cue that is a column; `NAME` stands for the cue's name.
+pub(super) const CUE_TABLE: &str = "cues.NAME";
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +38,33 @@ impl Documented {
 pub fn documented() -> &'static [Documented] {
     static SETTINGS: OnceLock<Vec<Documented>> = OnceLock::new();
     SETTINGS.get_or_init(|| parse(DEFAULT))
+}
+
+/// All settings with the tables in which they stand: that of cues once for each of these names, or
+/// as it is documented when there are none.
+pub(super) fn instances<'a>(
+    cues: impl IntoIterator<Item = &'a String>,
+) -> Vec<(String, &'static Documented)> {
+    let names: BTreeSet<&String> = cues.into_iter().collect();
+    let (own, common): (Vec<_>, Vec<_>) =
+        documented().iter().partition(|setting| setting.table == CUE_TABLE);
+    let mut tables: Vec<String> = names.into_iter().map(|name| format!("cues.{name}")).collect();
+    if tables.is_empty() {
+        tables.push(CUE_TABLE.to_owned());
+    }
+    let common = common.into_iter().map(|setting| (setting.table.clone(), setting));
+    let own =
+        tables.iter().flat_map(|table| own.iter().map(move |setting| (table.clone(), *setting)));
+    common.chain(own).collect()
+}
+
+/// A key under which a setting is documented: that of any cue is `cues.NAME` and the rest.
+pub(super) fn documented_key(key: &str) -> String {
+    match key.strip_prefix("cues.").map(|rest| rest.split_once('.')) {
+        Some(Some((_, rest))) => format!("{CUE_TABLE}.{rest}"),
+        Some(None) => CUE_TABLE.to_owned(),
+        None => key.to_owned(),
+    }
 }
 
 fn parse(text: &str) -> Vec<Documented> {
@@ -69,12 +100,12 @@ impl TrainConfig {
     pub fn to_commented_toml(&self) -> String {
         let values = self.to_table();
         let mut text = String::new();
-        let mut table = "";
-        for setting in documented() {
-            let value = find(&values, &setting.key());
-            if setting.table != table {
-                table = &setting.table;
-                let hidden = setting.optional && find(&values, table).is_none();
+        let mut table = String::new();
+        for (own, setting) in instances(self.cues.keys()) {
+            let value = find(&values, &format!("{own}.{}", setting.name));
+            if own != table {
+                table = own;
+                let hidden = setting.optional && find(&values, &table).is_none();
                 let mark = if hidden { "#" } else { "" };
                 text += &format!("{}{mark}[{table}]\n", if text.is_empty() { "" } else { "\n" });
             }

@@ -1,7 +1,7 @@
 //! Layers of settings: one table laid over another, keys checked on the way.
 
 use super::arm::one_line;
-use super::documentation::{documented, find};
+use super::documentation::{documented, documented_key, find};
 use super::{Documented, TrainConfig};
 use crate::{Error, Result};
 use toml::{Table, Value};
@@ -83,16 +83,17 @@ fn forget_other_rule(base: &mut Table, over: &Table) {
 fn check_keys(table: &Table, prefix: &str, origin: &str) -> Result<()> {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-        let is_table = documented()
-            .iter()
-            .any(|setting| setting.table == key || setting.table.starts_with(&format!("{key}.")));
+        let known = documented_key(&key);
+        let is_table = documented().iter().any(|setting| {
+            setting.table == known || setting.table.starts_with(&format!("{known}."))
+        });
         match value {
             _ if key == RULE_SETTINGS => {}
             // Also below an unknown table: its first key says more than its name.
             Value::Table(inner) if is_table || !inner.is_empty() => {
                 check_keys(inner, &key, origin)?;
             }
-            _ if is_table || documented().iter().any(|setting| setting.key() == key) => {}
+            _ if is_table || documented().iter().any(|setting| setting.key() == known) => {}
             _ => {
                 let nearest = nearest(&key);
                 return Err(Error::UnknownKey { origin: origin.to_owned(), key, nearest });

@@ -7,6 +7,7 @@
 mod arm;
 mod comparison;
 mod compute;
+mod cue_column;
 mod data;
 mod documentation;
 mod encoder;
@@ -20,6 +21,7 @@ mod training;
 pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm};
 pub use comparison::ComparisonConfig;
 pub use compute::ComputeConfig;
+pub use cue_column::CueColumn;
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
@@ -27,11 +29,16 @@ pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
-pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
+pub use training::{
+    ChangeMaskConfig, ChangeMaskSource, MaskBeyond, MaskReading, TrainingContext, TrainingSettings,
+};
 
 use crate::{Error, Result};
-use far_model::{AgentDetectorConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig};
+use far_model::{
+    AgentDetectorConfig, AudioConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig,
+};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Retriever updates below which recall has hardly begun to be learned: 80 gave 0.85 of the
 /// oracle's recall quality in small worlds.
@@ -52,6 +59,8 @@ pub struct TrainConfig {
     pub world_model: DitConfig,
     /// What it is told beyond poses and times.
     pub told: ToldConfig,
+    /// How sound becomes tokens, for the cue `audio`.
+    pub audio: AudioConfig,
     /// The frozen encoder of the key cue.
     pub encoder: EncoderConfig,
     /// Who recalls.
@@ -72,6 +81,9 @@ pub struct TrainConfig {
     pub comparison: ComparisonConfig,
     /// Where the world model runs.
     pub compute: ComputeConfig,
+    /// Key cues that are columns of numbers in the dataset, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cues: BTreeMap<String, CueColumn>,
 }
 
 impl TrainConfig {
@@ -90,11 +102,13 @@ impl TrainConfig {
         self.comparison.contenders()?;
         self.tokenizer.check()?;
         self.world_model.check()?;
+        self.audio.check()?;
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
         self.detector.check()?;
         self.training.check(self.data.batch)?;
+        cue_column::check(&self.cues)?;
         self.evaluation.check()
     }
 

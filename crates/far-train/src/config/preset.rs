@@ -1,6 +1,6 @@
 //! Presets by name, files by path, and the way from either to a configuration.
 
-use super::documentation::{documented, find};
+use super::documentation::{find, instances};
 use super::{TrainConfig, layer};
 use crate::{Error, Result};
 use std::path::Path;
@@ -10,11 +10,14 @@ use toml::Table;
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 9] = [
+pub const PRESETS: [(&str, &str); 12] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
     ("village", include_str!("../../../../configs/village.toml")),
+    ("apartment-v1", include_str!("../../../../configs/apartment-v1.toml")),
+    ("apartment-v2", include_str!("../../../../configs/apartment-v2.toml")),
+    ("kitchen", include_str!("../../../../configs/kitchen.toml")),
     ("corridor", include_str!("../../../../configs/corridor.toml")),
     ("paper-loopnav", include_str!("../../../../configs/paper-loopnav.toml")),
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
@@ -82,8 +85,9 @@ impl TrainConfig {
         let show = |value: Option<&toml::Value>| {
             value.map_or("not set".to_owned(), |value| value.to_string())
         };
-        let learned = documented().iter().filter(|setting| setting.table != "compute");
-        learned.map(|setting| setting.key()).find_map(|key| {
+        let settings = instances(self.cues.keys().chain(other.cues.keys()));
+        let learned = settings.into_iter().filter(|(table, _)| table != "compute");
+        learned.map(|(table, setting)| format!("{table}.{}", setting.name)).find_map(|key| {
             let (here, there) = (find(&here, &key), find(&there, &key));
             (here != there).then(|| (key, show(here), show(there)))
         })

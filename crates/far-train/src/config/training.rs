@@ -21,13 +21,40 @@ pub enum TrainingContext {
 pub struct ChangeMaskConfig {
     /// Which mask of the goal's frame.
     pub source: ChangeMaskSource,
-    /// Weight c of the mask m of mean a: w = (1 + c·m/a)/(1 + c). Paper: 0.3 for AI2-THOR, 5.0 for
-    /// dyn; the formula is one reading of "normalized to unit mean".
+    /// Weight c of the mask. Paper: 0.3 for AI2-THOR, 5.0 for dyn.
     pub coefficient: f32,
-    /// Masks with a larger mean are no local change, and weigh nothing. Paper: 0.15.
+    /// What the coefficient multiplies. The paper says only that the mean weight stays 1.
+    #[serde(default)]
+    pub reading: MaskReading,
+    /// Largest mean a of a mask that counts as a local change. Paper: 0.15.
     pub largest_area: f32,
+    /// What becomes of masks with a larger one. The paper does not say.
+    #[serde(default)]
+    pub beyond: MaskBeyond,
     /// Whether utilities are weighted too. Paper: dyn.
     pub in_utility: bool,
+}
+
+/// How the coefficient c weighs a mask m of mean a; the mean weight is 1 in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaskReading {
+    /// As a share of all weight, however small the mask: w = (1 + c·m/a)/(1 + c).
+    #[default]
+    Share,
+    /// As a multiple of the weight of a pixel: w = (1 + c·m)/(1 + c·a).
+    Multiple,
+}
+
+/// How a mask that covers more than the largest area is weighed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaskBeyond {
+    /// Not at all, since what changed is not local.
+    #[default]
+    Even,
+    /// As if it covered the largest area, and then brought to a mean of 1.
+    Clip,
 }
 
 /// The masks that a dataset can have.

@@ -3,8 +3,11 @@
 use far_eval::{Headline, Results, Role, Verdict};
 
 /// Titles of metrics, in the order of what matters.
-const COLUMNS: [(&str, &str); 7] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("recall_quality", "recall quality"),
+    ("state_surface", "surfaces"),
+    ("state_container", "containers"),
+    ("counterfactual", "histories"),
     ("psnr", "rollout PSNR"),
     ("psnr_closure", "at closure"),
     ("one_step_psnr", "one step"),

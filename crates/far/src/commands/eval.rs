@@ -4,8 +4,9 @@ use super::arm_table;
 use super::compute::ComputeArguments;
 use super::train::{explain, preparation};
 use crate::progress;
+use crate::world_sight::WorldSight;
 use clap::Args;
-use far_data::Picture;
+use far_data::{Dataset, Picture};
 use far_eval::{Progress, Results, summary};
 use far_model::Lpips;
 use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun};
@@ -114,26 +115,35 @@ pub fn evaluate(
     };
     let listener = Listener { stage: &mut preparation(), progress: &mut show };
     let distance = distance.as_ref().map(|distance| distance as &far_eval::Distance<'_>);
-    let found = evaluation.run(&compute.open()?, distance, listener);
+    let data = Dataset::open(&evaluation.runs[evaluation.judge].config.data.folder)?;
+    let sight = WorldSight::new(data.description().clone());
+    let found = evaluation.run(&compute.open()?, distance, Some(&sight), listener);
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let (results, replays) = found?;
+    let (results, shown) = found?;
     std::fs::create_dir_all(out).map_err(|source| far_train::Error::File {
         action: "create",
         path: out.to_path_buf(),
         source,
     })?;
     results.write(out)?;
-    for replay in replays {
-        replay.write(out)?;
-    }
+    shown.write(out)?;
     Ok(results)
 }
 
 /// The metrics that the table shows.
-const SHOWN: [&str; 6] =
-    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips"];
+const SHOWN: [&str; 9] = [
+    "recall_quality",
+    "state_surface",
+    "state_container",
+    "counterfactual",
+    "psnr",
+    "psnr_closure",
+    "one_step_psnr",
+    "ssim",
+    "lpips",
+];
 
 /// One line per arm, and what they say.
 pub fn print_table(results: &Results) {

@@ -9,7 +9,7 @@ use clap::Args;
 use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset, KeyEncoder};
 use far_tensor::Device;
-use far_train::{Contrastive, Retrieval, TrainConfig, retrieval};
+use far_train::{Contrastive, CueRegistry, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub struct Arguments {
     /// The file that is written.
     #[arg(long)]
     out: PathBuf,
-    /// A preset or a file; its sections data, tokenizer and encoder count here.
+    /// A preset or a file; its sections data, tokenizer, audio, encoder and arm.cue count here.
     #[arg(long, default_value = "default")]
     config: String,
     /// Change a setting: --set encoder.width=128. Can be given several times.
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let bar = progress::bar(config.tokenizer.updates(), "updates of the tokenizer");
     let encoded = config.data.open(&config.tokenizer, seed, &cpu, || bar.inc(1));
     bar.finish_and_clear();
-    let encoded = encoded.map_err(explain)?;
+    let encoded = with_feature(encoded.map_err(explain)?, &config).map_err(explain)?;
     encode(&encoded)?;
 
     let device = config.compute.open().map_err(explain)?;
@@ -109,6 +109,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", describe(found, &held_out));
     }
     Ok(())
+}
+
+/// The dataset with what the cue is made of, if that is not latents.
+fn with_feature(
+    encoded: EncodedDataset,
+    config: &TrainConfig,
+) -> far_train::Result<EncodedDataset> {
+    let feature = CueRegistry::of(config)?.feature(&config.arm.cue, encoded.dataset())?;
+    Ok(encoded.with_features(feature.into_iter().collect()))
 }
 
 fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {

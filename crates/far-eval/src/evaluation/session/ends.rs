@@ -14,12 +14,13 @@ use crate::Result;
 use crate::arm::Control;
 use crate::prediction::{Ask, Imagined};
 use crate::probe::both_ends::{BothEnds, both_ends};
+use crate::probe::{BothEndsView, EndAnswer};
 use far_memory::Recall;
 
 impl Session<'_, '_> {
     /// Asks all arms about both ends, where there is a detector and clips have them.
     pub fn look_at_ends(&mut self, group: &Group) -> Result<()> {
-        let Some(detector) = self.probes.detector else { return Ok(()) };
+        let Some(detector) = self.evaluation.probes.detector else { return Ok(()) };
         let dataset = self.evaluation.dataset.dataset();
         let mut asked: Vec<(usize, BothEnds)> = Vec::new();
         for (place, clip) in group.clips.iter().enumerate() {
@@ -35,13 +36,20 @@ impl Session<'_, '_> {
             return Ok(());
         }
         let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
+        let most = self.evaluation.plan.replays.saturating_sub(self.shown.both_ends.len());
+        let views = asked.iter().take(most);
+        let views =
+            views.map(|(place, ends)| ends.view(dataset, group.clips[*place].episode().id()));
+        let mut views: Vec<BothEndsView> = views.collect::<Result<_>>()?;
         for number in 0..self.predictors.len() {
             let predictor = &self.predictors[number];
             let recalls = predictor.recall(&asks)?;
             // The two goals of a clip meet the same noise: they differ in goal and memory alone.
-            let imagined =
-                predictor.imagine(&asks, &recalls, &states, |ask| ask.question.current)?;
+            let noise = predictor.noise(&asks, |ask| ask.question.current);
+            let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let verdicts = detector.fires(&imagined.latents)?;
+            let generated = (imagined.latents.as_slice(), verdicts.as_slice());
+            self.show_ends(number, &asks, &recalls, generated, &mut views)?;
             let control = predictor.arm().is(Control::Tokenizer);
             for (place, (clip, ends)) in asked.iter().enumerate() {
                 let episode = group.clips[*clip].episode().id();
@@ -59,6 +67,38 @@ impl Session<'_, '_> {
                     self.tally.set(arm, "detector_false_positive", clip, other);
                 }
             }
+        }
+        self.shown.both_ends.append(&mut views);
+        Ok(())
+    }
+
+    /// Keeps what an arm recalled and generated for looking at.
+    fn show_ends(
+        &self,
+        number: usize,
+        asks: &[Ask<'_>],
+        recalls: &[Recall],
+        (latents, verdicts): (&[f32], &[bool]),
+        views: &mut [BothEndsView],
+    ) -> Result<()> {
+        let elements = latents.len() / verdicts.len();
+        let frames: Vec<&[f32]> = latents.chunks(elements).take(2 * views.len()).collect();
+        let Some(pictures) = self.quality.pictures(&frames) else { return Ok(()) };
+        let mut answers = Vec::with_capacity(pictures.len());
+        for (place, picture) in pictures.into_iter().enumerate() {
+            let recall = recalls.get(place).into_iter();
+            let recalled: Vec<usize> = recall.flat_map(Recall::ids).map(|id| id.index()).collect();
+            let memories = &mut views[place / 2].memories;
+            let known = |frame: &&usize| !memories.contains_key(*frame);
+            let new: Vec<usize> = recalled.iter().filter(known).copied().collect();
+            let shown = self.quality.memories(asks[place].clip, &new)?;
+            memories.extend(new.into_iter().zip(shown));
+            answers.push(EndAnswer { picture, fires: verdicts[place], recalled });
+        }
+        let mut answers = answers.into_iter();
+        for view in views {
+            let (Some(first), Some(second)) = (answers.next(), answers.next()) else { break };
+            view.arms.insert(self.evaluation.arms[number].id().to_owned(), [first, second]);
         }
         Ok(())
     }

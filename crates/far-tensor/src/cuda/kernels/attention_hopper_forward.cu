@@ -1,11 +1,18 @@
 // Attention on Hopper, forward: softmax(scale · q·kᵀ)·v for heads of 64 or 128 channels in bf16, with
 // a positive scale. Compiled after prelude.cuh and hopper.cuh, which says what the tensor maps hold.
-// All grids have one dimension, and no kernel needs scratch.
+// All grids have one dimension.
 //
 // attention_forward_hopper_64
 //   grid     groups · heads · ceil(queries / 128)
 //   block    256 threads
 //   shared   99,408 bytes, dynamic
+// attention_forward_split_hopper_64, then attention_merge_hopper_64
+//   the same for grids that would leave multiprocessors idle: from the block of rows `whole` on, the
+//   keys of each are dealt out to `splits` blocks, whose results are merged
+//   grid     whole + splits · rest, rest being the blocks of rows from there on; then 16 · rest
+//   block    256 threads
+//   shared   99,408 bytes, dynamic; then none
+//   scratch  rest · splits · 128 · 65 floats: rows of 64 channels, then their logarithms
 // attention_forward_short_hopper_64  up to 256 queries and 256 keys
 //   grid     groups · heads
 //   block    256 threads
@@ -124,9 +131,12 @@ struct Forward {
     int heads, queries, keys;
     i64 output_stride;
     float scale;
+    // Of what is split: the results of parts of the keys, and of how many parts there are in all.
+    float *scratch;
+    int whole, splits, parts;
 };
 
-template <int CHANNELS, int WARPGROUPS, int STAGES, bool SHORT>
+template <int CHANNELS, int WARPGROUPS, int STAGES, bool SHORT, bool SPLIT>
 __device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
                                        const TensorMap &key, const TensorMap &value) {
     typedef ForwardPlan<CHANNELS, WARPGROUPS, STAGES, SHORT> Plan;
@@ -134,9 +144,18 @@ __device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
     const int queries = a.queries, keys = a.keys, heads = a.heads;
     extern __shared__ u8 dynamic[];
     const u32 base = (shared_address(dynamic) + 1023) & ~1023u;
-    const int row_blocks = (queries + ROWS - 1) / ROWS, tiles = (keys + TILE - 1) / TILE;
-    const int pair = SHORT ? blockIdx.x : blockIdx.x / row_blocks;
-    int row_block = SHORT ? 0 : blockIdx.x % row_blocks;
+    const int row_blocks = (queries + ROWS - 1) / ROWS;
+    // The tiles of keys that this block reads, and its number among the parts, if it is one.
+    int block = blockIdx.x, first = 0, tiles = (keys + TILE - 1) / TILE, part = -1;
+    if (SPLIT && block >= a.whole) {
+        part = block - a.whole;
+        block = a.whole + part / a.splits;
+        const int turn = part % a.splits, all = tiles;
+        first = turn * all / a.splits;
+        tiles = (turn + 1) * all / a.splits - first;
+    }
+    const int pair = SHORT ? block : block / row_blocks;
+    int row_block = SHORT ? 0 : block % row_blocks;
     const int head = pair % heads, group = pair / heads;
     const int warpgroup = warpgroup_number(), warp = threadIdx.x % 128 / 32;
     const int lane = threadIdx.x % 32;
@@ -152,8 +171,9 @@ __device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
         barrier_expect(barrier, Plan::STAGE_BYTES + (tile == 0 ? Plan::BLOCK_BYTES : 0));
         if (tile == 0)
             copy_rows<ROWS, CHANNELS>(base, query, barrier, head, row_block * ROWS, group);
-        copy_rows<TILE, CHANNELS>(to, key, barrier, head, tile * TILE, group);
-        copy_rows<TILE, CHANNELS>(to + Plan::KEY_BYTES, value, barrier, head, tile * TILE, group);
+        const int from = (first + tile) * TILE;
+        copy_rows<TILE, CHANNELS>(to, key, barrier, head, from, group);
+        copy_rows<TILE, CHANNELS>(to + Plan::KEY_BYTES, value, barrier, head, from, group);
     };
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
@@ -182,25 +202,25 @@ __device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
     u32 visible[TILE / 32];
     Softmax softmax;
 
-    auto hides = [&](int tile) { return mask || (tile + 1) * TILE > keys; };
+    auto hides = [&](int tile) { return mask || (first + tile + 1) * TILE > keys; };
     // Asks which keys are visible, before the scores are awaited.
     auto look = [&](int tile) {
         if (!hides(tile)) return;
 #pragma unroll
-        for (int part = 0; part < TILE / 32; part++) {
-            int place = tile * TILE + part * 32 + lane;
+        for (int half = 0; half < TILE / 32; half++) {
+            int place = (first + tile) * TILE + half * 32 + lane;
             bool shows = place < keys && (!mask || mask[place] != 0.0f);
-            visible[part] = __ballot_sync(0xffffffffu, shows);
+            visible[half] = __ballot_sync(0xffffffffu, shows);
         }
     };
     auto hide = [&](int tile) {
         if (!hides(tile)) return;
 #pragma unroll
-        for (int part = 0; part < TILE / 32; part++) {
-            u32 bits = visible[part] >> 2 * (lane % 4);
+        for (int half = 0; half < TILE / 32; half++) {
+            u32 bits = visible[half] >> 2 * (lane % 4);
 #pragma unroll
             for (int i = 0; i < 16; i++)
-                if (!(bits >> (i / 4 * 8 + i % 2) & 1)) s[16 * part + i] = MINUS_INFINITY;
+                if (!(bits >> (i / 4 * 8 + i % 2) & 1)) s[16 * half + i] = MINUS_INFINITY;
         }
     };
     auto hold_output = [&]() {
@@ -297,11 +317,22 @@ __device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
             sum += __shfl_xor_sync(0xffffffffu, sum, 2);
             inverse[half] = sum > 0.0f ? 1.0f / sum : 0.0f;
             const int row = warp * 16 + lane / 4 + half * 8;
-            if (lane % 4 == 0 && row < rows)
-                a.logarithm[(i64)pair * queries + first_row + row] =
-                    sum > 0.0f ? (softmax.maximum[half] + log2f(sum)) * 0.6931471805599453f
-                               : MINUS_INFINITY;
+            const float logarithm =
+                sum > 0.0f ? (softmax.maximum[half] + log2f(sum)) * 0.6931471805599453f
+                           : MINUS_INFINITY;
+            if (SPLIT && part >= 0) {
+                const i64 place = (i64)part * ROWS + warpgroup * 64 + row;
+                if (lane % 4 == 0) a.scratch[(i64)a.parts * ROWS * CHANNELS + place] = logarithm;
+                float *to = a.scratch + place * CHANNELS + lane % 4 * 2;
+#pragma unroll
+                for (int i = 2 * half; i < 32; i += 4)
+                    *(float2 *)(to + i / 4 * 8) =
+                        make_float2(o[0][i] * inverse[half], o[0][i + 1] * inverse[half]);
+            } else if (lane % 4 == 0 && row < rows) {
+                a.logarithm[(i64)pair * queries + first_row + row] = logarithm;
+            }
         }
+        if (SPLIT && part >= 0) return;
         // The rows of the queries take the output on its way: nobody multiplies them any more.
         named_barrier(1 + warpgroup, 128);
 #pragma unroll
@@ -322,11 +353,55 @@ __device__ __forceinline__ void attend(const Forward &a, const TensorMap &query,
              const __grid_constant__ TensorMap value, bf16 *output, float *logarithm,              \
              const float *key_mask, int groups, int heads, int queries, int keys,                  \
              i64 output_stride, float scale) {                                                     \
-        Forward arguments = {output,  logarithm, key_mask,      heads,                             \
-                             queries, keys,      output_stride, scale};                            \
-        attend<CHANNELS, WARPGROUPS, STAGES, SHORT>(arguments, query, key, value);                 \
+        Forward arguments = {output, logarithm,     key_mask, heads,   queries,                    \
+                             keys,   output_stride, scale,    nullptr, 0,       0, 0};             \
+        attend<CHANNELS, WARPGROUPS, STAGES, SHORT, false>(arguments, query, key, value);          \
     }
 
 ATTENTION_FORWARD(attention_forward_hopper_64, 64, 2, 5, false, 2)
 ATTENTION_FORWARD(attention_forward_short_hopper_64, 64, 2, 4, true, 2)
 ATTENTION_FORWARD(attention_forward_hopper_128, 128, 3, 4, false, 1)
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    attention_forward_split_hopper_64(const __grid_constant__ TensorMap query,
+                                      const __grid_constant__ TensorMap key,
+                                      const __grid_constant__ TensorMap value, bf16 *output,
+                                      float *logarithm, const float *key_mask, int groups,
+                                      int heads, int queries, int keys, i64 output_stride,
+                                      float scale, float *scratch, int whole, int splits) {
+    Forward arguments = {output, logarithm,     key_mask, heads,   queries, keys,
+                         output_stride, scale, scratch,  whole,   splits,  (int)gridDim.x - whole};
+    attend<64, 2, 5, false, true>(arguments, query, key, value);
+}
+
+// A warp merges what the parts of the keys gave to one row; each lane has two channels.
+extern "C" __global__ void __launch_bounds__(256)
+    attention_merge_hopper_64(const float *scratch, bf16 *output, float *logarithm, int heads,
+                              int queries, i64 output_stride, int whole, int splits) {
+    const int ROWS = 128, CHANNELS = 64, PER_BLOCK = 8;
+    const int rest = blockIdx.x / (ROWS / PER_BLOCK), lane = threadIdx.x % 32;
+    const int row = blockIdx.x % (ROWS / PER_BLOCK) * PER_BLOCK + threadIdx.x / 32;
+    const int row_blocks = (queries + ROWS - 1) / ROWS, block = whole + rest;
+    const int pair = block / row_blocks, place = block % row_blocks * ROWS + row;
+    if (place >= queries) return;
+    const i64 parts = (i64)(gridDim.x / (ROWS / PER_BLOCK)) * splits;
+    const i64 first = (i64)rest * splits * ROWS + row;
+    const float *logarithms = scratch + parts * ROWS * CHANNELS + first;
+    float peak = MINUS_INFINITY;
+    for (int part = 0; part < splits; part++) peak = fmaxf(peak, logarithms[part * ROWS]);
+    float sum = 0.0f, low = 0.0f, high = 0.0f;
+    if (peak > MINUS_INFINITY)
+        for (int part = 0; part < splits; part++) {
+            const float weight = __expf(logarithms[part * ROWS] - peak);
+            const float2 given =
+                *(const float2 *)(scratch + (first + part * ROWS) * CHANNELS + 2 * lane);
+            sum += weight, low += weight * given.x, high += weight * given.y;
+        }
+    const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    const i64 target = ((i64)(pair / heads) * queries + place) * output_stride;
+    *(u32 *)(output + target + pair % heads * CHANNELS + 2 * lane) =
+        to_bf16_pair(low * inverse, high * inverse);
+    if (lane == 0)
+        logarithm[(i64)pair * queries + place] =
+            sum > 0.0f ? peak + logf(sum) : MINUS_INFINITY;
+}

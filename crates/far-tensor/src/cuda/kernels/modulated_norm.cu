@@ -61,8 +61,18 @@ __device__ __forceinline__ const T *vector_of(const T *vectors, i64 group, i64 p
     return vectors ? vectors + (group * parts + part) * width : vectors;
 }
 
-template <typename T>
-__device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics,
+// What is normalized where a residual comes first: x + gate·f, which is kept at `sum` and rounded
+// before the norm, as if it came from there.
+template <typename T> struct Residual {
+    const T *f;
+    T *sum;
+    const T *vectors;
+    i64 parts, gate_part;
+};
+
+template <bool GATED, typename T>
+__device__ __forceinline__ void norm_forward(const T *x, const Residual<T> &residual, T *y,
+                                             float *statistics,
                                              const float *gamma, const float *beta,
                                              const T *vectors, i64 parts, i64 shift_part,
                                              i64 scale_part, i64 width, i64 group_rows, i64 chunks,
@@ -72,29 +82,46 @@ __device__ __forceinline__ void norm_forward(const T *x, T *y, float *statistics
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
     i64 column = (i64)threadIdx.x * V;
     bool inside = column < width;
-    uint4 next[BATCH];
+    uint4 next[BATCH], next_f[BATCH];
+    auto load = [&](i64 row, int index) {
+        bool present = inside && row < chunk.end;
+        next[index] = load_raw(x + row * width + column, present);
+        if (GATED) next_f[index] = load_raw(residual.f + row * width + column, present);
+    };
 #pragma unroll
-    for (int index = 0; index < BATCH; index++)
-        next[index] = load_raw(x + (chunk.first + index) * width + column,
-                               inside && chunk.first + index < chunk.end);
-    float factor[V], offset[V];
+    for (int index = 0; index < BATCH; index++) load(chunk.first + index, index);
+    float factor[V], offset[V], gate[V];
+    const T *gates = vector_of(residual.vectors, chunk.group, residual.parts, residual.gate_part,
+                               width);
     const T *shift = vector_of(vectors, chunk.group, parts, shift_part, width);
     const T *scale = vector_of(vectors, chunk.group, parts, scale_part, width);
 #pragma unroll
     for (int step = 0; step < V; step++) {
         factor[step] = inside ? factor_of(gamma, scale, column + step) : 0.0f;
         offset[step] = inside ? offset_of(beta, shift, scale, column + step) : 0.0f;
+        gate[step] = GATED && inside ? to_float(gates[column + step]) : 0.0f;
     }
     float share = 1.0f / (float)width;
     for (i64 row = chunk.first; row < chunk.end; row += BATCH) {
-        uint4 raw[BATCH];
+        uint4 raw[BATCH], raw_f[BATCH];
         float mean[BATCH], inverse[BATCH];
         // The next rows are under way while these are worked on.
 #pragma unroll
         for (int index = 0; index < BATCH; index++) {
             raw[index] = next[index];
-            i64 ahead = row + BATCH + index;
-            next[index] = load_raw(x + ahead * width + column, inside && ahead < chunk.end);
+            if (GATED) raw_f[index] = next_f[index];
+            load(row + BATCH + index, index);
+        }
+#pragma unroll
+        for (int index = 0; GATED && index < BATCH; index++) {
+            float base[V], branch[V];
+            load_vector((const T *)&raw[index], base);
+            load_vector((const T *)&raw_f[index], branch);
+#pragma unroll
+            for (int step = 0; step < V; step++) base[step] += gate[step] * branch[step];
+            store_vector((T *)&raw[index], base);
+            if (inside && row + index < chunk.end)
+                *(uint4 *)(residual.sum + (row + index) * width + column) = raw[index];
         }
 #pragma unroll
         for (int index = 0; index < BATCH; index++) {
@@ -333,8 +360,17 @@ __device__ __forceinline__ void norm_finish(const float *partials, const float *
         const T *x, T *y, float *statistics, const float *gamma, const float *beta,                \
         const T *vectors, i64 parts, i64 shift, i64 scale, i64 width, i64 group_rows, i64 chunks,  \
         i64 chunk_rows, float epsilon) {                                                           \
-        norm_forward(x, y, statistics, gamma, beta, vectors, parts, shift, scale, width,           \
-                     group_rows, chunks, chunk_rows, epsilon);                                     \
+        norm_forward<false>(x, Residual<T>{}, y, statistics, gamma, beta, vectors, parts, shift,   \
+                            scale, width, group_rows, chunks, chunk_rows, epsilon);                \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(512) gated_norm_forward_##suffix(                 \
+        const T *x, const T *f, T *sum, const T *gates, i64 gate_parts, i64 gate, T *y,            \
+        float *statistics, const float *gamma, const float *beta, const T *vectors, i64 parts,     \
+        i64 shift, i64 scale, i64 width, i64 group_rows, i64 chunks, i64 chunk_rows,               \
+        float epsilon) {                                                                           \
+        norm_forward<true>(x, Residual<T>{f, sum, gates, gate_parts, gate}, y, statistics, gamma,  \
+                           beta, vectors, parts, shift, scale, width, group_rows, chunks,          \
+                           chunk_rows, epsilon);                                                   \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(512) modulated_norm_backward_##suffix(            \
         const T *upstream, const T *x, const float *statistics, T *gradient, float *partials,      \

@@ -16,9 +16,9 @@ programs! {
 
 /// Slots that one launch of the fast kernels takes.
 const SLOTS: usize = 4;
-/// The most threads of a block of the fast kernels, one for each 16-byte vector, and how many threads
-/// the registers of a processor are enough for.
-const FORWARD: [usize; 2] = [512, 1024];
+/// The most threads of a block of the fast kernels, one for each 16-byte vector, and for how many threads
+/// of a processor blocks are made: few leave little to add up, many wait for memory at once.
+const FORWARD: [usize; 2] = [512, 2048];
 const BACKWARD: [usize; 2] = [192, 640];
 /// Rows that a thread has under way at once.
 const BATCH: usize = 4;
@@ -50,6 +50,14 @@ struct Fast {
 }
 
 impl HeadNorm {
+    fn new(x: &Tensor, heads: usize, slots: &[Option<Affine<'_>>], epsilon: f32) -> Self {
+        let (rows, width) = (x.shape().rows(), x.shape().last());
+        let kept = |affine: Affine<'_>| [affine.scale.clone(), affine.offset.clone()];
+        let channels = width / (heads * slots.len());
+        let slots = slots.iter().map(|slot| slot.map(kept)).collect();
+        Self { rows, width, heads, channels, slots, epsilon }
+    }
+
     fn slot_width(&self) -> usize {
         self.heads * self.channels
     }
@@ -140,16 +148,8 @@ impl Tape {
         slots: &[Option<Affine<'_>>],
         epsilon: f32,
     ) -> Result<Tensor> {
-        let (rows, width) = (x.shape().rows(), x.shape().last());
-        let kept = |affine: Affine<'_>| [affine.scale.clone(), affine.offset.clone()];
-        let norm = HeadNorm {
-            rows,
-            width,
-            heads,
-            channels: width / (heads * slots.len()),
-            slots: slots.iter().map(|slot| slot.map(kept)).collect(),
-            epsilon,
-        };
+        let norm = HeadNorm::new(x, heads, slots, epsilon);
+        let HeadNorm { rows, width, .. } = norm;
         let output = cuda.buffer(cuda.element(), rows * width)?;
         if rows * width > 0 {
             norm.forward(cuda, x.pointer(cuda, cuda.element())?, output.pointer())?;
@@ -160,6 +160,29 @@ impl Tape {
             x: x.clone(),
             norm,
         }))
+    }
+
+    /// See [`Tape::head_norm_owned`]; says whether x could be overwritten.
+    pub(crate) fn head_norm_over_cuda(
+        &mut self,
+        cuda: &Cuda,
+        x: &mut Tensor,
+        heads: usize,
+        slots: &[Option<Affine<'_>>],
+        epsilon: f32,
+    ) -> Result<bool> {
+        let mut norm = HeadNorm::new(x, heads, slots, epsilon);
+        let place = x.owned_pointer(cuda, cuda.element());
+        // The general kernels read a head more than once.
+        let Some(place) = place.filter(|place| norm.is_fast(cuda, &[*place])) else {
+            return Ok(false);
+        };
+        // What comes last and would be copied is there.
+        while norm.slots.pop_if(|slot| slot.is_none()).is_some() {}
+        if norm.rows * norm.width > 0 {
+            norm.forward(cuda, place, place)?;
+        }
+        Ok(true)
     }
 }
 

@@ -3,9 +3,11 @@
 use super::modulation::{Chunks, aligned, with_modulation};
 use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
 use crate::gradient::GradientStore;
-use crate::operation::{Affine, Modulation};
+use crate::operation::{Affine, Gate, Modulation};
 use crate::tape::CudaBackward;
+use crate::tensor::Origin;
 use crate::{Result, Tape, Tensor};
+use std::sync::Arc;
 
 programs! {
     /// Norms of rows.
@@ -93,13 +95,7 @@ impl Tape {
         modulation: Option<Modulation<'_>>,
         epsilon: f32,
     ) -> Result<Tensor> {
-        let norm = Norm {
-            rows: x.shape().rows(),
-            width: x.shape().last(),
-            groups: modulation.map_or(1, |m| m.vectors.shape().extents()[0]),
-            affine: affine.map(|affine| [affine.scale.clone(), affine.offset.clone()]),
-            modulation: modulation.map(|m| (m.vectors.clone(), m.shift, m.scale)),
-        };
+        let norm = Norm::new(x, affine, modulation);
         let (rows, width) = (norm.rows, norm.width);
         let element = cuda.element();
         let output = cuda.buffer(element, rows * width)?;
@@ -118,7 +114,73 @@ impl Tape {
     }
 }
 
+impl Tape {
+    /// See [`Tape::gated_norm`]; `None` where there is no kernel for both at once.
+    pub(crate) fn gated_norm_cuda(
+        &mut self,
+        cuda: &Cuda,
+        [x, f]: [&Tensor; 2],
+        gate: Gate<'_>,
+        affine: Option<Affine<'_>>,
+        modulation: Modulation<'_>,
+        epsilon: f32,
+    ) -> Result<Option<[Tensor; 2]>> {
+        let element = cuda.element();
+        let norm = Norm::new(x, affine, Some(modulation));
+        let [groups, gate_parts, _] = *gate.vectors.shape().extents() else { return Ok(None) };
+        let (rows, width) = (norm.rows, norm.width);
+        let [base, branch] = [x.pointer(cuda, element)?, f.pointer(cuda, element)?];
+        let threads = norm.threads(cuda, &[base, branch]);
+        let Some(threads) = threads.filter(|_| groups == norm.groups && rows * width > 0) else {
+            return Ok(None);
+        };
+        let sum = cuda.buffer(element, rows * width)?;
+        let output = cuda.buffer(element, rows * width)?;
+        let statistics = cuda.buffer(Element::F32, 2 * rows)?;
+        let Places { gamma, beta, vectors, parts, shift, scale } = norm.places(cuda)?;
+        let gates = gate.vectors.pointer(cuda, element)?;
+        let dealt = norm.chunks(cuda, threads, FORWARD_THREADS);
+        let arguments = arguments![
+            base,
+            branch,
+            sum.pointer(),
+            gates,
+            gate_parts,
+            gate.part,
+            output.pointer(),
+            statistics.pointer(),
+            gamma,
+            beta,
+            vectors,
+            parts,
+            shift,
+            scale,
+            width,
+            norm.group_rows(),
+            dealt.chunks,
+            dealt.chunk_rows,
+            epsilon
+        ];
+        let launch = Launch::blocks(dealt.blocks(), threads);
+        cuda.launch(kernel("gated_norm_forward"), element, launch, arguments)?;
+        let constant = |buffer: CudaBuffer| {
+            Tensor::new(*x.shape(), Arc::new(buffer.into()), 0, Origin::Constant)
+        };
+        Ok(Some([constant(sum), constant(output)]))
+    }
+}
+
 impl Norm {
+    fn new(x: &Tensor, affine: Option<Affine<'_>>, modulation: Option<Modulation<'_>>) -> Self {
+        Self {
+            rows: x.shape().rows(),
+            width: x.shape().last(),
+            groups: modulation.map_or(1, |m| m.vectors.shape().extents()[0]),
+            affine: affine.map(|affine| [affine.scale.clone(), affine.offset.clone()]),
+            modulation: modulation.map(|m| (m.vectors.clone(), m.shift, m.scale)),
+        }
+    }
+
     fn forward(
         &self,
         cuda: &Cuda,

@@ -6,15 +6,15 @@
 mod call;
 mod choice;
 
-use super::Cuda;
 use super::memory::{CudaBuffer, Element};
+use super::{Cuda, graph};
 use crate::{Error, Result};
 use call::Call;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Scratch memory of the library: what its makers advise for Hopper.
 const WORKSPACE: usize = 32 << 20;
@@ -200,6 +200,7 @@ impl Cuda {
         let algorithm = match known {
             Some(algorithm) => algorithm,
             None => {
+                graph::refuse(self.context(), "a product is met for the first time")?;
                 let found = self.choose(&call, &plan).ok();
                 plans().insert(plan, found);
                 found
@@ -210,11 +211,16 @@ impl Cuda {
         Ok(true)
     }
 
+    /// Keeps others from using the scratch memory while work that uses it is put on the stream.
+    pub(super) fn lock_workspace(&self) -> MutexGuard<'_, CudaBuffer> {
+        self.products.workspace.lock().expect("nobody panics while multiplying")
+    }
+
     fn call(&self, call: &Call, algorithm: &sys::cublasLtMatmulAlgo_t) -> Answer<()> {
         let one = 1.0_f32;
         let beta = if call.product.accumulate { 1.0_f32 } else { 0.0 };
         let Product { left, right, target, .. } = *call.product;
-        let workspace = self.products.workspace.lock().expect("nobody panics while multiplying");
+        let workspace = self.lock_workspace();
         // SAFETY: the descriptions are alive and say the sizes of the matrices, which callers keep
         // alive in the order of the stream.
         unsafe {

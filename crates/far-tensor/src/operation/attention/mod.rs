@@ -382,6 +382,25 @@ mod tests {
         check_gradients(&[normal([37, 6], 4)], |tape, x| tape.self_attention(&x[0], attention));
     }
 
+    /// Few queries leave a GPU room to deal the keys of each out to several blocks; some of those see
+    /// no key at all, and one group sees none anywhere.
+    #[test]
+    fn few_queries_read_many_keys() {
+        for (queries, keys) in [(130, 1300), (300, 700), (3, 3000)] {
+            let (query, key_value) = (normal([3 * queries, 64], 1), normal([3 * keys, 128], 2));
+            let seen =
+                (0..3 * keys).map(|key| f32::from(key < keys || key < 2 * keys && key % 900 < 40));
+            let seen = Tensor::from_slice(&seen.collect::<Vec<_>>(), [3, keys]).unwrap();
+            for key_mask in [None, Some(&seen)] {
+                let attention = Attention { heads: 1, groups: 3, key_mask };
+                evaluate(|tape| tape.cross_attention(&query, &key_value, attention));
+            }
+            let inputs = [query, key_value];
+            let attention = Attention { heads: 1, groups: 3, key_mask: Some(&seen) };
+            compare_gradients(&inputs, |tape, x| tape.cross_attention(&x[0], &x[1], attention));
+        }
+    }
+
     #[test]
     fn a_width_that_heads_do_not_divide_is_refused() {
         let mut tape = Tape::inference(&crate::Device::cpu());

@@ -2,7 +2,7 @@
 
 use super::ARMS;
 use crate::progress;
-use far_eval::{Arm, Control, Evaluation, Results};
+use far_eval::{Arm, Control, Evaluation, Probes, Results};
 use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, Result, Workshop};
 use std::path::Path;
@@ -29,6 +29,7 @@ pub fn common(
         arms: &arms,
         plan: &plan,
         lpips: None,
+        probes: Probes::default(),
         device: &workshop.device().to_string(),
     };
     judge_and_write(&evaluation, Some(seconds), run)
@@ -46,12 +47,10 @@ pub fn judge_and_write(
         bar.set_position(state.done);
     });
     bar.finish_and_clear();
-    let (mut results, replays) = judged?;
+    let (mut results, shown) = judged?;
     results.train_seconds = seconds;
     results.write(run)?;
-    for replay in &replays {
-        replay.write(run)?;
-    }
+    shown.write(run)?;
     Ok(results)
 }
 

@@ -3,7 +3,7 @@
 use super::judgment;
 use crate::commands::train::{View, preparation};
 use crate::interrupt;
-use far_eval::{Evaluation, Results};
+use far_eval::{Evaluation, Probes, Results};
 use far_model::WorldModel;
 use far_tensor::Device;
 use far_train::{
@@ -58,6 +58,7 @@ pub fn run(
         arms: &judged,
         plan: &workshop.config().evaluation_plan(),
         lpips: None,
+        probes: Probes::default(),
         device: &device.to_string(),
     };
     judgment::judge_and_write(&evaluation, None, &folder)

@@ -13,8 +13,40 @@ const FORWARD_WIDE: (&str, [usize; 3]) = ("attention_forward_hopper_128", [192, 
 const BACKWARD_BLOCK: [usize; 3] = [128, 256, 200_736];
 /// Threads and shared memory of a block of the backward that has a whole head.
 const BACKWARD_SHORT_BLOCK: [usize; 2] = [256, 232_448];
+/// Blocks of the first of these that a multiprocessor runs at once, and keys of its tiles.
+const FORWARD_RESIDENT: usize = 2;
+const TILE: usize = 64;
+/// Fewer tiles than these are not worth a block of their own.
+const FEWEST_TILES: usize = 4;
+/// After so many turns of blocks the GPU is not idle for long enough.
+const MOST_TURNS: usize = 4;
+/// Rows that a block merges.
+const MERGED_ROWS: usize = 8;
 /// The most queries, and keys, that one block covers.
 const SHORT: usize = 256;
+
+/// Blocks of rows whose keys are dealt out to several blocks, so that no multiprocessor is idle: those
+/// that are left over when all others fill the GPU one or more times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Split {
+    /// Blocks that read all keys.
+    whole: usize,
+    /// Those whose keys are dealt out.
+    rest: usize,
+    /// To how many each.
+    splits: usize,
+}
+
+impl Split {
+    /// For so many blocks, of which the GPU runs some at once, and tiles of keys; `None` where it would
+    /// not pay.
+    fn of(blocks: usize, at_once: usize, tiles: usize) -> Option<Self> {
+        let rest = blocks % at_once;
+        let splits = at_once.checked_div(rest)?.min(tiles / FEWEST_TILES);
+        let pays = splits > 1 && blocks < MOST_TURNS * at_once;
+        pays.then_some(Self { whole: blocks - rest, rest, splits })
+    }
+}
 
 impl Call<'_> {
     /// Queries, keys and values as the copy engine reads them.
@@ -48,6 +80,12 @@ impl Call<'_> {
             _ => FORWARD,
         };
         let blocks = self.pairs() * self.layout.queries.div_ceil(rows);
+        let at_once = FORWARD_RESIDENT * self.cuda.context().processors;
+        if name == FORWARD.0
+            && let Some(split) = Split::of(blocks, at_once, self.layout.keys.div_ceil(TILE))
+        {
+            return self.forward_split(output, logarithms, split);
+        }
         self.cuda.launch_plain(
             Kernel { program: &HOPPER_FORWARD, name },
             Launch { shared, ..Launch::blocks(blocks, threads) },
@@ -65,6 +103,45 @@ impl Call<'_> {
                 self.width(),
                 self.scale()
             ],
+        )
+    }
+
+    /// The same with the keys of some blocks dealt out to several, and a pass that merges them.
+    fn forward_split(&self, output: u64, logarithms: u64, split: Split) -> Result<()> {
+        let [query, key, value] = &self.maps()?;
+        let [groups, heads, queries, keys] = self.sizes();
+        let (_, [rows, threads, shared]) = FORWARD;
+        let Split { whole, rest, splits } = split;
+        let [whole_blocks, parts] = [whole, splits].map(|count| count as i32);
+        let floats = rest * splits * rows * (self.layout.channels + 1);
+        let scratch = self.cuda.buffer(Element::F32, floats)?;
+        let (scratch, width) = (scratch.pointer(), self.width());
+        let kernel = |name| Kernel { program: &HOPPER_FORWARD, name };
+        self.cuda.launch_plain(
+            kernel("attention_forward_split_hopper_64"),
+            Launch { shared, ..Launch::blocks(whole + rest * splits, threads) },
+            arguments![
+                query,
+                key,
+                value,
+                output,
+                logarithms,
+                self.mask,
+                groups,
+                heads,
+                queries,
+                keys,
+                width,
+                self.scale(),
+                scratch,
+                whole_blocks,
+                parts
+            ],
+        )?;
+        self.cuda.launch_plain(
+            kernel("attention_merge_hopper_64"),
+            Launch::blocks(rest * rows / MERGED_ROWS, threads),
+            arguments![scratch, output, logarithms, heads, queries, width, whole_blocks, parts],
         )
     }
 
@@ -140,5 +217,35 @@ impl Call<'_> {
                 scale
             ],
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn splits_fill_the_gpu_and_no_more(
+            blocks in 1usize..2000, at_once in 1usize..400, tiles in 1usize..100,
+        ) {
+            let Some(Split { whole, rest, splits }) = Split::of(blocks, at_once, tiles) else {
+                return Ok(());
+            };
+            prop_assert!(whole + rest == blocks && whole.is_multiple_of(at_once));
+            prop_assert!(splits > 1 && rest * splits <= at_once);
+            prop_assert!(splits * FEWEST_TILES <= tiles);
+        }
+    }
+
+    /// One clip of the paper's size on an H200: all frames read all, and a target reads all.
+    #[test]
+    fn one_clip_is_split() {
+        let joint = Split { whole: 264, rest: 72, splits: 3 };
+        assert_eq!(Split::of(12 * 28, 264, 56), Some(joint));
+        let target = Split { whole: 0, rest: 24, splits: 11 };
+        assert_eq!(Split::of(12 * 2, 264, 56), Some(target));
+        assert_eq!(Split::of(32 * 12 * 10, 264, 20), None);
     }
 }

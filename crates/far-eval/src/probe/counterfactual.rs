@@ -1,0 +1,204 @@
+//! The counterfactual probe: the same present, the same action, another history.
+//!
+//! Two episodes tell the same story but for one deed, so that what they record is the same from the
+//! return on until a container opens. From the last frame before it opens, with the same noise and
+//! each with its own memory, an arm predicts the first look inside. It is right when, on a crop around
+//! the difference of the two truths, each prediction is nearer its own truth than the other's.
+
+use super::counterfactual_view::{CounterfactualAnswer, CounterfactualView};
+use super::crop::Crop;
+use crate::Result;
+use crate::encoded_clip::{EncodedClip, Question};
+use crate::frame_quality::{FrameQuality, Truth};
+use crate::plan::EvaluationPlan;
+use crate::prediction::{Ask, Predictor};
+use far_data::{Dataset, Episode, Picture};
+use far_memory::Recall;
+use far_model::EncodedDataset;
+use std::collections::BTreeMap;
+
+/// The role, in a dataset's index, of the episode in which the deed is done.
+const FACTUAL: &str = "factual";
+
+/// One pair of episodes.
+pub(crate) struct CounterfactualPair {
+    clips: [EncodedClip; 2],
+    /// From the last common frame to the reveal.
+    question: Question,
+    crop: Crop,
+    present: Picture,
+    truths: [Picture; 2],
+}
+
+/// What an arm predicted of a pair, and whether each was nearer its own truth.
+pub(crate) struct PairAnswer {
+    recalls: [Recall; 2],
+    predictions: [Picture; 2],
+    right: [bool; 2],
+}
+
+impl PairAnswer {
+    /// Whether both histories were told apart.
+    pub fn is_right(&self) -> bool {
+        self.right == [true; 2]
+    }
+}
+
+impl CounterfactualPair {
+    /// The pairs of which both episodes are among `episodes`, at most `most`, evenly spread: first the
+    /// episode with the deed, then the one without.
+    ///
+    /// # Errors
+    /// If an episode is not in the dataset's index.
+    pub fn find(dataset: &Dataset, episodes: &[u32], most: usize) -> Result<Vec<[u32; 2]>> {
+        let mut pairs = Vec::new();
+        for &id in episodes {
+            let pair = dataset.summary(id)?.facts.pair;
+            let partner = pair.filter(|pair| pair.role == FACTUAL).map(|pair| pair.episode);
+            pairs.extend(partner.filter(|other| episodes.contains(other)).map(|other| [id, other]));
+        }
+        let kept = pairs.len().min(most);
+        Ok((0..kept).map(|place| pairs[place * pairs.len() / kept]).collect())
+    }
+
+    /// Opens a pair; `None` if the two never look different, or only from the beginning of the return,
+    /// or if nobody can decode what would be predicted.
+    ///
+    /// # Errors
+    /// If an episode cannot be read.
+    pub fn open(
+        dataset: &EncodedDataset,
+        ids: [u32; 2],
+        plan: &EvaluationPlan,
+        quality: &FrameQuality<'_>,
+    ) -> Result<Option<Self>> {
+        let [first, second] = ids.map(|id| EncodedClip::open(dataset, id, &plan.walk));
+        let (Some(first), Some(second)) = (first?, second?) else { return Ok(None) };
+        let [factual, other] = ids.map(|id| dataset.dataset().episode(id));
+        let Some(question) = reveal(&factual?, &other?) else { return Ok(None) };
+        let clips = [first, second];
+        let [seen, other] = [0, 1].map(|side| {
+            let frames = [question.current, question.goal];
+            quality.truths(&clips[side], &frames)
+        });
+        let (Some(mut seen), Some(mut other)) = (seen?, other?) else { return Ok(None) };
+        let picture = |truths: &mut Vec<Truth>| {
+            let truth = truths.pop().expect("two frames were asked for");
+            truth.raw.unwrap_or(truth.decoded)
+        };
+        let truths = [picture(&mut seen), picture(&mut other)];
+        let present = picture(&mut seen);
+        let crop = Crop::of_difference(&truths[0], &truths[1]);
+        Ok(crop.map(|crop| Self { clips, question, crop, present, truths }))
+    }
+
+    /// What an arm predicts of each pair.
+    ///
+    /// # Errors
+    /// If a policy or the world model refuses its input, or the distance a crop.
+    pub fn answer(
+        pairs: &[Self],
+        predictor: &Predictor<'_>,
+        quality: &FrameQuality<'_>,
+    ) -> Result<Vec<PairAnswer>> {
+        let asks: Vec<Ask<'_>> = pairs.iter().flat_map(Self::asks).collect();
+        let recalls = predictor.recall(&asks)?;
+        // Both histories get the noise of the first, so that memory is all that differs.
+        let firsts: Vec<Ask<'_>> =
+            asks.chunks_exact(2).flat_map(|pair| [pair[0], pair[0]]).collect();
+        let noise = predictor.noise(&firsts, |ask| ask.question.goal);
+        let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
+        let latents = predictor.imagine(&asks, &recalls, &states, &noise)?.latents;
+        let frames: Vec<&[f32]> = latents.chunks(latents.len() / asks.len().max(1)).collect();
+        let mut pictures = quality.pictures(&frames).unwrap_or_default().into_iter();
+        let mut recalls = recalls.into_iter();
+        let mut answers = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            let (Some(first), Some(second)) = (pictures.next(), pictures.next()) else { break };
+            let (Some(mine), Some(other)) = (recalls.next(), recalls.next()) else { break };
+            let predictions = [first, second];
+            let right = [
+                pair.is_nearer(&predictions[0], 0, quality)?,
+                pair.is_nearer(&predictions[1], 1, quality)?,
+            ];
+            answers.push(PairAnswer { recalls: [mine, other], predictions, right });
+        }
+        Ok(answers)
+    }
+
+    fn asks(&self) -> [Ask<'_>; 2] {
+        self.clips.each_ref().map(|clip| {
+            let latent = clip.episode().latent(self.question.current);
+            Ask { clip, question: self.question, latent }
+        })
+    }
+
+    /// Whether a prediction is nearer the truth of its side than that of the other; a tie is not.
+    fn is_nearer(
+        &self,
+        picture: &Picture,
+        side: usize,
+        quality: &FrameQuality<'_>,
+    ) -> Result<bool> {
+        let distance = quality.crop_distance();
+        let predicted = self.crop.cut(picture);
+        let [own, other] = [side, 1 - side]
+            .map(|side| distance.of(&self.crop.cut(&self.truths[side]), &predicted));
+        Ok(own? < other?)
+    }
+
+    /// The pair for looking at, before any arm was added.
+    pub fn view(&self) -> CounterfactualView {
+        CounterfactualView {
+            episodes: self.clips.each_ref().map(|clip| clip.episode().id()),
+            current: self.question.current,
+            goal: self.question.goal,
+            crop: self.crop.edges,
+            present: self.present.clone(),
+            truths: self.truths.clone(),
+            memories: [BTreeMap::new(), BTreeMap::new()],
+            arms: BTreeMap::new(),
+        }
+    }
+
+    /// Adds an arm's answer to the view of this pair.
+    ///
+    /// # Errors
+    /// If the picture of a recalled frame cannot be read.
+    pub fn show(
+        &self,
+        view: &mut CounterfactualView,
+        arm: &str,
+        answer: PairAnswer,
+        quality: &FrameQuality<'_>,
+    ) -> Result<()> {
+        let mut recalled = [Vec::new(), Vec::new()];
+        for (side, recall) in answer.recalls.iter().enumerate() {
+            recalled[side] = recall.ids().map(|id| id.index()).collect();
+            let memories = &mut view.memories[side];
+            let known = |frame: &&usize| !memories.contains_key(*frame);
+            let new: Vec<usize> = recalled[side].iter().filter(known).copied().collect();
+            let pictures = quality.memories(&self.clips[side], &new)?;
+            memories.extend(new.into_iter().zip(pictures));
+        }
+        let PairAnswer { predictions, right, .. } = answer;
+        let answer = CounterfactualAnswer { predictions, recalled, right };
+        view.arms.insert(arm.to_owned(), answer);
+        Ok(())
+    }
+}
+
+/// From which frame to which the probe asks: the goal is the first frame at a canonical viewpoint that
+/// looks different in the two episodes, or else the first such frame anywhere; the present is the frame
+/// before the last interaction up to there, or else the last frame that looks the same.
+fn reveal(a: &Episode, b: &Episode) -> Option<Question> {
+    let start = a.boundary();
+    let end = a.len().min(b.len());
+    let differs = |frame: &usize| a.image_bytes(*frame) != b.image_bytes(*frame);
+    let first = (start..end).find(differs).filter(|first| *first > start)?;
+    let settled = (first..end).find(|frame| differs(frame) && a.pose_key(*frame) >= 0);
+    let goal = settled.unwrap_or(first);
+    let interaction = (start + 1..=goal).rev().find(|frame| !a.events(*frame).is_empty());
+    let current = interaction.map_or(first, |frame| frame.min(first)) - 1;
+    Some(Question { current, goal })
+}

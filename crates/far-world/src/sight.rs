@@ -1,0 +1,107 @@
+//! Whether walls stand between two places of a recorded episode.
+
+use std::sync::Arc;
+
+use far_data::DatasetDescription;
+
+use crate::error::Result;
+use crate::registry::worlds;
+use crate::scene::Stage;
+use crate::vector::Vector;
+use crate::world::Recording;
+
+/// The walls of one episode's scene. Furniture, doors and people block no sight here.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    stage: Arc<Stage>,
+}
+
+impl Sight {
+    /// Builds the scene of an episode of a dataset again; `None` when no built-in world of this
+    /// version recorded it.
+    ///
+    /// # Errors
+    /// If the world refuses what the description says.
+    pub fn of_episode(description: &DatasetDescription, episode: u32) -> Result<Option<Self>> {
+        let generator = &description.generator;
+        let known = worlds()
+            .iter()
+            .find(|world| world.name() == generator.name && world.version() == generator.version);
+        let Some(world) = known else { return Ok(None) };
+        let (variant, size) = (description.variant.as_str(), description.resolution[0]);
+        let recording = Recording::new(*world, Some(variant), generator.seed, size)?;
+        let mut planned = world.episode(&recording, episode)?;
+        Ok(Some(Self { stage: planned.scene(0).stage.clone() }))
+    }
+
+    /// Whether a wall stands on the straight line between two points in meters.
+    pub fn is_blocked(&self, from: Vector, to: Vector) -> bool {
+        let way = std::array::from_fn(|axis| to[axis] - from[axis]);
+        way != [0.0; 3] && self.stage.field().cast(from, way, 1.0).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apartment::Apartment;
+    use crate::{Channels, Frame, Renderer, World, description};
+    use far_memory::{Camera, Pose};
+
+    fn recording() -> Recording {
+        Recording { variant: "v1", seed: 5, size: 64 }
+    }
+
+    /// Looked at by the renderer: what stands in the middle of a picture toward the other place, with
+    /// all furniture carried out, is either beyond it or before it.
+    #[test]
+    fn walls_are_those_that_the_renderer_sees() {
+        let description = description(&Apartment, &recording());
+        let (mut seen, mut renderer) = ([0; 2], Renderer::default());
+        for index in [0, 3] {
+            let sight = Sight::of_episode(&description, index).unwrap().unwrap();
+            let mut episode = Apartment.episode(&recording(), index).unwrap();
+            let mut scene = episode.scene(0).clone();
+            scene.props.clear();
+            let frames = episode.frames();
+            for (from, to) in (0..frames).step_by(11).zip((0..frames).step_by(23)) {
+                let [from, to] = [from, to].map(|frame| episode.pose(frame).position);
+                let distance = crate::vector::length([to[0] - from[0], to[1] - from[1], 0.0]);
+                if distance < 0.5 {
+                    continue;
+                }
+                let yaw = (to[1] - from[1]).atan2(to[0] - from[0]);
+                let pose = Pose::from_yaw_pitch(from, yaw, 0.0);
+                let mut frame = Frame::with_channels(Channels::ALL);
+                // An odd width has a pixel in the very middle.
+                let camera = Camera::from_degrees(2.0, 2.0);
+                renderer.render(&scene, &pose, &camera, 3, 3, &mut frame);
+                let blocked = frame.depth[4] < distance;
+                assert_eq!(sight.is_blocked(from, to), blocked, "{from:?} to {to:?}");
+                seen[usize::from(blocked)] += 1;
+            }
+        }
+        assert!(seen[0] > 3 && seen[1] > 3, "{seen:?}");
+    }
+
+    #[test]
+    fn sight_is_mutual_and_a_place_sees_itself() {
+        let description = description(&Apartment, &recording());
+        let sight = Sight::of_episode(&description, 1).unwrap().unwrap();
+        let episode = Apartment.episode(&recording(), 1).unwrap();
+        let eye = |frame: usize| episode.pose(frame).position;
+        for frame in (1..episode.frames()).step_by(17) {
+            assert_eq!(sight.is_blocked(eye(0), eye(frame)), sight.is_blocked(eye(frame), eye(0)));
+            assert!(!sight.is_blocked(eye(frame), eye(frame)));
+        }
+    }
+
+    #[test]
+    fn recordings_of_others_have_no_walls_to_ask_for() {
+        let mut foreign = description(&Apartment, &recording());
+        foreign.generator.version += 1;
+        assert!(Sight::of_episode(&foreign, 0).unwrap().is_none());
+        foreign.generator.name = "habitat".into();
+        assert!(Sight::of_episode(&foreign, 0).unwrap().is_none());
+    }
+}
