@@ -53,7 +53,6 @@ mod utility_config;
 mod weight_file;
 mod world_model;
 
-pub use agent_detector::{AgentDetector, AgentDetectorConfig, Firing};
 pub use agent_detector::{AgentDetector, Firing};
 pub use agent_detector_training::AgentDetectorConfig;
 pub use audio_feature::{AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding};

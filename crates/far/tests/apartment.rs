@@ -28,7 +28,8 @@ const AUDIO: &str = "audio";
 
 fn ask(folder: &Path, cache: &Path) -> Told {
     let dataset = Arc::new(Dataset::open(folder).unwrap());
-    let pixels = PatchPcaConfig { resolution: [16, 16], patch: 8, channels: 4, frames: 100 };
+    let pixels =
+        PatchPcaConfig { resolution: [16, 16], patch: 8, channels: 4, frames: 100, group: 1 };
     let tokenizer = PatchPca::fit(&dataset, &[0], pixels).unwrap();
     let shape: LatentShape = far_model::Tokenizer::shape(&tokenizer);
     let scale = ConditionScale { length: 4.0, time: 12.8 };
