@@ -4,6 +4,7 @@ use far_memory::{Pose, wrap_angle};
 use rand::seq::index::sample;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 use crate::stream::stream;
 use crate::{
@@ -118,6 +119,8 @@ pub struct ContrastiveSampler<'a> {
     dataset: &'a Dataset,
     config: ContrastiveConfig,
     queries: TrainingSampler<'a>,
+    /// By episode the frames of the last crossing that can be remembered; only for the rule `agent`.
+    crossings: HashMap<u32, Vec<u32>>,
 }
 
 impl<'a> ContrastiveSampler<'a> {
@@ -138,8 +141,12 @@ impl<'a> ContrastiveSampler<'a> {
             pool: u32::MAX,
             anchor: None,
         };
+        let crossings = match config.rule {
+            ContrastiveRule::Place => HashMap::new(),
+            ContrastiveRule::Agent => crossings(dataset, &queries)?,
+        };
         let queries = TrainingSampler::new(dataset, queries)?;
-        Ok(Self { dataset, config, queries })
+        Ok(Self { dataset, config, queries, crossings })
     }
 
     /// All examples of a step, in order.
@@ -158,8 +165,8 @@ impl<'a> ContrastiveSampler<'a> {
             let (near, far) = match self.config.rule {
                 ContrastiveRule::Place => self.by_place(&episode, &query, &frames),
                 ContrastiveRule::Agent => {
-                    let shown = shown(&episode, &query);
-                    frames.iter().partition(|&&frame| shown.contains(&(frame as usize)))
+                    let shown = &self.crossings[&query.episode];
+                    frames.iter().partition(|&frame| shown.contains(frame))
                 }
             };
             let choose = |frames: &[u32], most: u32, purpose| {
@@ -205,8 +212,7 @@ impl<'a> ContrastiveSampler<'a> {
             for attempt in 0..ATTEMPTS {
                 let place = number + attempt * batch;
                 for example in self.queries.observation(step, place)? {
-                    let episode = self.dataset.episode(example.query.episode)?;
-                    if !shown(&episode, &example.query).is_empty() {
+                    if self.crossings.contains_key(&example.query.episode) {
                         return Ok(example);
                     }
                 }
@@ -218,7 +224,14 @@ impl<'a> ContrastiveSampler<'a> {
     }
 }
 
-/// The frames that show the second agent's last crossing before the present and can be remembered.
-fn shown(episode: &Episode, query: &ExampleQuery) -> Vec<usize> {
-    last_crossing(episode, episode.boundary().min(query.current as usize))
+/// The frames of each episode's last crossing before its return; episodes without one are left out.
+fn crossings(dataset: &Dataset, queries: &SamplingConfig) -> Result<HashMap<u32, Vec<u32>>> {
+    let rule = queries.split_rule.unwrap_or(dataset.description().splits[0]);
+    let found = dataset.select(rule, queries.split)?.into_par_iter().map(|id| {
+        let episode = dataset.episode(id)?;
+        let frames = last_crossing(&episode, episode.boundary());
+        Ok((id, frames.into_iter().map(|frame| frame as u32).collect::<Vec<_>>()))
+    });
+    let found: Vec<(u32, Vec<u32>)> = found.collect::<Result<_>>()?;
+    Ok(found.into_iter().filter(|(_, frames)| !frames.is_empty()).collect())
 }

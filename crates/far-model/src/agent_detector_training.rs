@@ -6,9 +6,11 @@
 
 use crate::agent_detector::{Description, FRAMES_AT_A_TIME, KIND, Network, firing_cells};
 use crate::{AgentDetector, EncodedDataset, Error, Firing, Result};
+use far_data::Episode;
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Of so many consecutive episodes the last one calibrates and does not teach.
 const HELD_OUT: usize = 5;
@@ -75,9 +77,10 @@ impl AgentDetectorConfig {
 }
 
 /// A frame to learn from or to calibrate by.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Example {
-    episode: u32,
+    /// Open as long as frames are drawn from it.
+    episode: Arc<Episode>,
     frame: usize,
 }
 
@@ -105,7 +108,7 @@ impl Lessons {
             _ => [&self.explored.without, &self.returned.without],
         };
         let from = if first.is_empty() { second } else { first };
-        from[random.below(from.len())]
+        from[random.below(from.len())].clone()
     }
 
     fn with(&self) -> usize {
@@ -148,14 +151,14 @@ impl AgentDetector {
             // A lone episode has to do for both.
             let is_held_out = place % HELD_OUT == HELD_OUT - 1 || episodes.len() < HELD_OUT;
             let is_taught = place % HELD_OUT < HELD_OUT - 1;
-            let (frames, boundary) = data.dataset().lengths(*id)?;
-            let [frames, boundary] = [frames, boundary].map(|count| count as usize);
+            let episode = Arc::new(data.dataset().episode(*id)?);
+            let (frames, boundary) = (episode.len(), episode.boundary());
             if is_taught {
-                taught.explored.gather(data, *id, 0..boundary)?;
-                taught.returned.gather(data, *id, boundary..frames)?;
+                taught.explored.gather(&episode, 0..boundary);
+                taught.returned.gather(&episode, boundary..frames);
             }
             if is_held_out {
-                held_out.gather(data, *id, boundary..frames)?;
+                held_out.gather(&episode, boundary..frames);
             }
         }
         let taught_counts = [taught.with(), taught.without()];
@@ -217,14 +220,12 @@ impl AgentDetector {
 
 impl Examples {
     /// Adds some frames of an episode.
-    fn gather(&mut self, data: &EncodedDataset, id: u32, frames: Range<usize>) -> Result<()> {
-        let episode = data.dataset().episode(id)?;
+    fn gather(&mut self, episode: &Arc<Episode>, frames: Range<usize>) {
         for frame in frames {
             let shown = episode.agent(frame).visible;
             let side = if shown { &mut self.with } else { &mut self.without };
-            side.push(Example { episode: id, frame });
+            side.push(Example { episode: episode.clone(), frame });
         }
-        Ok(())
     }
 }
 
@@ -233,7 +234,7 @@ fn images(data: &EncodedDataset, examples: &[Example]) -> Result<Tensor> {
     let shape = data.tokenizer().shape();
     let mut values = Vec::with_capacity(examples.len() * shape.elements());
     for example in examples {
-        values.extend(shape.to_image(data.episode(example.episode)?.latent(example.frame)));
+        values.extend(shape.to_image(data.episode(example.episode.id())?.latent(example.frame)));
     }
     let sizes = [examples.len(), shape.channels, shape.height, shape.width];
     Ok(Tensor::from_slice(&values, sizes)?)
@@ -244,7 +245,7 @@ fn covered(data: &EncodedDataset, examples: &[Example], least: f32) -> Result<Ve
     let shape = data.tokenizer().shape();
     let mut cells = Vec::with_capacity(examples.len() * shape.height * shape.width);
     for example in examples {
-        let mask = data.dataset().episode(example.episode)?.silhouette(example.frame)?;
+        let mask = example.episode.silhouette(example.frame)?;
         match mask {
             Some(mask) => {
                 cells.extend(shape.cover(&mask).iter().map(|share| f32::from(*share >= least)));
