@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -17,7 +18,11 @@ pub(crate) fn partial(path: &Path) -> PathBuf {
 
 /// Gives a complete, synced file its final name.
 pub(crate) fn publish(path: &Path) -> Result<()> {
-    std::fs::rename(partial(path), path).map_err(DataError::io("rename", path))?;
+    publish_from(&partial(path), path)
+}
+
+fn publish_from(temporary: &Path, path: &Path) -> Result<()> {
+    std::fs::rename(temporary, path).map_err(DataError::io("rename", path))?;
     // The new name must survive a power cut too; not every system lets a folder be synced.
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
@@ -25,13 +30,18 @@ pub(crate) fn publish(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a whole small file.
+/// Writes a whole small file. Several processes or threads may write the same file at once, as those
+/// that fill a cache together do: each has a partial file of its own, and the last one stays.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = partial(path);
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}-{number}", std::process::id()));
+    let temporary = partial(&path.with_file_name(name));
     let mut file = File::create(&temporary).map_err(DataError::io("create", &temporary))?;
     file.write_all(bytes).map_err(DataError::io("write", &temporary))?;
     file.sync_all().map_err(DataError::io("sync", &temporary))?;
-    publish(path)
+    publish_from(&temporary, path)
 }
 
 /// SHA-256 of a file in lower-case hexadecimal, as `sha256sum` prints it.
@@ -69,6 +79,18 @@ mod tests {
         let path = folder.path().join("abc");
         write(&path, b"abc").expect("written");
         assert_eq!(hash_file(&path).expect("hashed"), known);
-        assert!(!partial(&path).exists());
+    }
+
+    #[test]
+    fn many_may_write_the_same_file_and_leave_nothing_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("shared");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..20).for_each(|_| write(&path, b"whole").expect("written")));
+            }
+        });
+        assert_eq!(std::fs::read(&path).expect("read"), b"whole");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("listed").count(), 1);
     }
 }
