@@ -69,7 +69,7 @@ impl UtilityEstimator<'_> {
         Ok(utilities.iter().map(|utility| (utility / temperature) as f32).collect())
     }
 
-    /// Losses [A, S] with the auxiliary losses [A] of the same candidates, if there are any, counted
+    /// Losses [A, S] with the auxiliary losses of the same A candidates, if there are any, counted
     /// beside them at every level.
     ///
     /// # Errors

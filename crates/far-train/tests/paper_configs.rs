@@ -24,7 +24,7 @@ const TWO_STEPS: [&str; 9] = [
 
 /// Everything that makes the networks small and lets two steps show in their average; shapes of latents
 /// stay the paper's.
-const SMALL: [&str; 7] = [
+const SMALL: [&str; 8] = [
     "training={ learning_rate = 0.01, warm_up = 1, average_decay = 0.5 }",
     "world_model={ depth = 2, width = 48, heads = 4 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
@@ -32,6 +32,7 @@ const SMALL: [&str; 7] = [
     "utility.levels=1",
     "evaluation={ clips_in_training = 1, questions = 1, utility_pool = 3, slots = 3, stride = 16 }",
     "evaluation.sampler.steps=1",
+    "detector.steps=2",
 ];
 
 /// What a preset needs besides to run here: sounds have no encoder, and only anchored examples teach
@@ -106,12 +107,13 @@ fn keys_that_nothing_makes_are_refused_before_anything_is_computed() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let place = format!("data.folder={:?}", data.to_string_lossy());
-    let config = TrainConfig::resolve("paper-soundspaces", &[&place]).expect("a configuration");
+    let config = TrainConfig::resolve("paper-soundspaces", &[&place, "arm.cue=\"smell\""]);
+    let config = config.expect("a configuration");
     synthetic::write(&config, &data, [4, 4]).expect("a dataset");
     let refused = Workshop::open(&config, folder.path(), &Device::cpu(), &mut |_| {
         panic!("something is computed");
     });
-    let error = refused.err().expect("there is no encoder of sounds");
-    assert!(matches!(&error, Error::NoEncoder { cue, .. } if cue == "audio"), "{error}");
+    let error = refused.err().expect("there is no encoder of smells");
+    assert!(matches!(&error, Error::NoEncoder { cue, .. } if cue == "smell"), "{error}");
     assert!(error.hint().contains("--set arm.id=far-meta"), "{}", error.hint());
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 14] = [
     "data.batch=8",
     "compute.device=cpu",
     "retriever={ eager = 0, metadata_width = 16, adapter_width = 8, extra_candidates = 0 }",
@@ -14,6 +14,7 @@ const SETTINGS: [&str; 13] = [
     "encoder.pretraining={ steps = 2, batch = 4 }",
     "tokenizer.patch_pca={ resolution = [32, 32], frames = 100 }",
     "detector.steps=20",
+    "retriever.queries=4",
     "training={ steps = 8, warm_up = 1, checkpoint_every = 8 }",
     "evaluation={ clips = 8, questions = 1, utility_pool = 4, utility_levels = 1, replays = 1 }",
     "evaluation.sampler.steps=2",

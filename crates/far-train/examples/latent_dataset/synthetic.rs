@@ -104,7 +104,7 @@ fn frame(description: &DatasetDescription, index: u32, phase: Phase, angle: f32)
     if description.has(Signal::Change) {
         let stale_frame = None;
         frame.change = Some(Change { kind: ChangeKind::Surface, mask, stale_frame });
-    } else if description.has(Signal::Agent) {
+    } else if description.has(Signal::Agent) && index.is_multiple_of(2) {
         frame.agent = AgentState { visible: true, position: [0.5, 2.0] };
         frame.silhouette = Some(mask);
     }
