@@ -35,11 +35,10 @@ const SMALL: [&str; 8] = [
     "detector.steps=2",
 ];
 
-/// What a preset needs besides to run here: sounds have no encoder, and only anchored examples teach
-/// the retriever of the corridor, which one example in a step seldom is.
+/// What a preset needs besides to run here: only anchored examples teach the retriever of the corridor,
+/// which one example in a step seldom is.
 fn own(preset: &str) -> &'static [&'static str] {
     match preset {
-        "paper-soundspaces" => &["arm.id=far-meta"],
         "paper-thor-dyn" => &["data.anchor.probability=1"],
         _ => &[],
     }
