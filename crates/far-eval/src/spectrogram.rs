@@ -1,10 +1,8 @@
 //! Pictures of what was heard: the last second before a frame, by frequency and time, for both ears.
 
-use far_data::{DataError, Dataset, Picture};
+use far_data::{DataError, Dataset, EarSpectrum, Picture, decibels, level_color};
 use rayon::prelude::*;
-use realfft::{RealFftPlanner, RealToComplex};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// How long before a frame is looked at, in seconds; nothing after it.
 const SECONDS: f32 = 1.0;
@@ -20,17 +18,13 @@ const LOWEST: f32 = 60.0;
 const WINDOW: f32 = 0.025;
 /// Levels in dB of a full tone that are drawn darkest and brightest.
 const LEVELS: [f32; 2] = [-80.0, -10.0];
-/// Colors of levels from quiet to loud, evenly spaced.
-const COLORS: [[u8; 3]; 5] =
-    [[14, 12, 36], [70, 22, 104], [172, 50, 96], [240, 132, 48], [252, 240, 170]];
 
 /// Makes pictures of sounds of one sampling rate.
 pub(crate) struct Spectrograph {
     /// Samples of the time shown.
     samples: usize,
-    /// What each sample of a column is multiplied by, and the sum of it.
-    window: Vec<f32>,
-    transform: Arc<dyn RealToComplex<f32>>,
+    /// Samples that a column hears.
+    length: usize,
     /// Frequencies of the transform that each row shows, low to high.
     bands: Vec<Range<usize>>,
 }
@@ -40,8 +34,6 @@ impl Spectrograph {
     pub(crate) fn new(rate: u32) -> Self {
         let rate = rate as f32;
         let length = ((rate * WINDOW) as usize).next_power_of_two().clamp(16, 8192);
-        let turn = std::f32::consts::TAU / length as f32;
-        let window = (0..length).map(|at| 0.5 - 0.5 * (turn * at as f32).cos()).collect();
         let (step, most) = (rate / length as f32, length / 2);
         let lowest = LOWEST.min(rate / 4.0);
         let edge = |band: usize| lowest * (rate / 2.0 / lowest).powf(band as f32 / BANDS as f32);
@@ -50,24 +42,22 @@ impl Spectrograph {
             let first = bin(edge(band));
             first..bin(edge(band + 1)).max(first + 1).min(most + 1)
         });
-        Self {
-            samples: (rate * SECONDS).round() as usize,
-            window,
-            transform: RealFftPlanner::new().plan_fft_forward(length),
-            bands: bands.collect(),
-        }
+        Self { samples: (rate * SECONDS).round() as usize, length, bands: bands.collect() }
     }
 
     /// The picture of a stretch of sound that ends at a frame: left ear above, right ear below, low
     /// pitches at the bottom of each, the present at the right. What is missing before is silence.
     pub(crate) fn picture(&self, sound: &[[f32; 2]]) -> Picture {
         let height = 2 * BANDS + GAP;
-        let mut picture = Picture::filled(COLUMNS as u32, height as u32, COLORS[0]);
+        let mut picture =
+            Picture::filled(COLUMNS as u32, height as u32, level_color(f32::MIN, LEVELS));
+        let mut spectrum = EarSpectrum::new(self.length);
         for ear in 0..2 {
             for column in 0..COLUMNS {
-                for (band, level) in self.levels(sound, ear, column).into_iter().enumerate() {
+                let levels = self.levels(&mut spectrum, sound, ear, column);
+                for (band, level) in levels.into_iter().enumerate() {
                     let row = ear * (BANDS + GAP) + BANDS - 1 - band;
-                    picture.set_pixel(column as u32, row as u32, color(level));
+                    picture.set_pixel(column as u32, row as u32, level_color(level, LEVELS));
                 }
             }
         }
@@ -75,19 +65,21 @@ impl Spectrograph {
     }
 
     /// The loudest level of each band in one column, in dB of a full tone.
-    fn levels(&self, sound: &[[f32; 2]], ear: usize, column: usize) -> Vec<f32> {
-        let length = self.window.len();
+    fn levels(
+        &self,
+        spectrum: &mut EarSpectrum,
+        sound: &[[f32; 2]],
+        ear: usize,
+        column: usize,
+    ) -> Vec<f32> {
         let silence = self.samples.saturating_sub(sound.len());
-        let start = column * self.samples.saturating_sub(length) / (COLUMNS - 1);
-        let mut values: Vec<f32> = (start..start + length)
-            .map(|at| at.checked_sub(silence).and_then(|at| sound.get(at)).map_or(0.0, |s| s[ear]))
-            .zip(&self.window)
-            .map(|(value, weight)| value * weight)
-            .collect();
-        let mut spectrum = self.transform.make_output_vec();
-        self.transform.process(&mut values, &mut spectrum).expect("lengths are the transform's");
-        let full = self.window.iter().sum::<f32>() / 2.0;
-        let level = |bin: usize| 10.0 * (spectrum[bin].norm_sqr() / (full * full) + 1e-12).log10();
+        let start = column * self.samples.saturating_sub(self.length) / (COLUMNS - 1);
+        let power = spectrum.power(|place| {
+            let at = (start + place).checked_sub(silence);
+            at.and_then(|at| sound.get(at)).map_or(0.0, |pair| pair[ear])
+        });
+        // A tone of amplitude 1 has power ½.
+        let level = |bin: usize| decibels(2.0 * power[bin]);
         let bands = self.bands.iter();
         bands.map(|band| band.clone().map(level).fold(f32::MIN, f32::max)).collect()
     }
@@ -110,17 +102,6 @@ pub(crate) fn heard(
         .par_iter()
         .map(|frame| spectrograph.picture(audio.until_frame(description, *frame, SECONDS)));
     Ok(Some(pictures.collect()))
-}
-
-fn color(level: f32) -> [u8; 3] {
-    let [quiet, loud] = LEVELS;
-    let share = ((level - quiet) / (loud - quiet)).clamp(0.0, 1.0) * (COLORS.len() - 1) as f32;
-    let below = (share as usize).min(COLORS.len() - 2);
-    let rest = share - below as f32;
-    std::array::from_fn(|channel| {
-        let [from, to] = [below, below + 1].map(|at| f32::from(COLORS[at][channel]));
-        (from + rest * (to - from)).round() as u8
-    })
 }
 
 #[cfg(test)]
@@ -161,9 +142,10 @@ mod tests {
             hertz in 100.0f32..7000.0, ear in 0..2usize, column in 0..COLUMNS,
         ) {
             let spectrograph = Spectrograph::new(RATE);
-            let (sound, length) = (tone(hertz, ear), spectrograph.window.len());
+            let (sound, length) = (tone(hertz, ear), spectrograph.length);
+            let mut spectrum = EarSpectrum::new(length);
             let start = column * (RATE as usize - length) / (COLUMNS - 1);
-            let levels = spectrograph.levels(&sound, ear, column);
+            let levels = spectrograph.levels(&mut spectrum, &sound, ear, column);
             for (band, bins) in spectrograph.bands.iter().enumerate().step_by(3) {
                 let level = |bin| level_reference(&sound, ear, start, bin, length);
                 let expected = bins.clone().map(level).fold(f32::MIN, f32::max);
@@ -187,7 +169,10 @@ mod tests {
         assert!(band < BANDS, "in the lower half: the right ear");
         let edge = |band: usize| LOWEST * (8000.0 / LOWEST).powf(band as f32 / BANDS as f32);
         assert!(edge(band) < 1100.0 && edge(band + 1) > 900.0, "band {band}");
-        assert!((0..BANDS).all(|row| picture.pixel(30, row as u32) == COLORS[0]), "left is silent");
+        assert!(
+            (0..BANDS).all(|row| picture.pixel(30, row as u32) == level_color(f32::MIN, LEVELS)),
+            "left is silent"
+        );
     }
 
     #[test]
@@ -196,8 +181,14 @@ mod tests {
         let half = &tone(500.0, 0)[..RATE as usize / 2];
         let picture = spectrograph.picture(half);
         let column = |x: u32| (0..BANDS as u32).map(|y| picture.pixel(x, y)).collect::<Vec<_>>();
-        assert!(column(5).iter().all(|pixel| *pixel == COLORS[0]), "the first half is missing");
-        assert!(column(55).iter().any(|pixel| *pixel != COLORS[0]), "sound ends at the frame");
+        assert!(
+            column(5).iter().all(|pixel| *pixel == level_color(f32::MIN, LEVELS)),
+            "the first half is missing"
+        );
+        assert!(
+            column(55).iter().any(|pixel| *pixel != level_color(f32::MIN, LEVELS)),
+            "sound ends at the frame"
+        );
         for rate in [1, 100, 192_000] {
             Spectrograph::new(rate).picture(&[[0.1, f32::NAN]]);
         }

@@ -1,8 +1,6 @@
 //! A picture of what was heard: a spectrogram per ear and the level of both along time.
 
-use far_data::Picture;
-use realfft::RealFftPlanner;
-use std::f32::consts::TAU;
+use far_data::{EarSpectrum, Picture, decibels, level_color};
 
 /// Samples per transform, as the audio features use.
 const WINDOW: usize = 512;
@@ -27,7 +25,7 @@ pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture
     let height = 2 * ROWS + LEVELS + 4 * STRIP;
     let mut picture = Picture::filled(width, height, [20, 20, 26]);
     let start = |column: u32| (column as u64 * samples.len() as u64 / u64::from(width)) as usize;
-    let mut transform = Transform::new();
+    let mut spectrum = EarSpectrum::new(WINDOW);
     let mut before = None;
     for column in 0..width {
         let middle = (start(column) + start(column + 1)) / 2;
@@ -36,14 +34,17 @@ pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture
         let mut levels = [0; 2];
         for ear in 0..2 {
             let top = ear as u32 * (ROWS + STRIP);
-            let power = transform.power(samples, middle, ear);
+            let power = spectrum.power(|place| {
+                let at = (middle + place).checked_sub(WINDOW / 2);
+                at.and_then(|at| samples.get(at)).map_or(0.0, |pair| pair[ear])
+            });
             for row in 0..ROWS {
                 // Row 0 is the highest; squares spread low tones.
                 let share = |row: u32| (1.0 - row as f32 / ROWS as f32).powi(2);
                 let bin = |share: f32| (share * (WINDOW / 2) as f32) as usize;
                 let bins = bin(share(row + 1))..=bin(share(row));
                 let loudest = power[bins].iter().fold(0.0f32, |a, &b| a.max(b));
-                picture.set_pixel(column, top + row, shade(decibels(loudest), SHADES));
+                picture.set_pixel(column, top + row, level_color(decibels(loudest), SHADES));
             }
             // Of the differences between samples, which favor the tones that the head shades.
             let steps = part.windows(2).map(|pair| pair[1][ear] - pair[0][ear]);
@@ -68,68 +69,15 @@ pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture
     picture
 }
 
-/// A windowed Fourier transform with its working memory.
-struct Transform {
-    plan: std::sync::Arc<dyn realfft::RealToComplex<f32>>,
-    input: Vec<f32>,
-    output: Vec<realfft::num_complex::Complex<f32>>,
-    power: Vec<f32>,
-}
-
-impl Transform {
-    fn new() -> Self {
-        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(WINDOW);
-        let (input, output) = (plan.make_input_vec(), plan.make_output_vec());
-        let power = vec![0.0; output.len()];
-        Self { plan, input, output, power }
-    }
-
-    /// Power per bin of one ear around a sample, such that a sine of amplitude 1 has power ½.
-    fn power(&mut self, samples: &[[f32; 2]], middle: usize, ear: usize) -> &[f32] {
-        for (i, x) in self.input.iter_mut().enumerate() {
-            let at = (middle + i).checked_sub(WINDOW / 2);
-            let sample = at.and_then(|at| samples.get(at)).map_or(0.0, |pair| pair[ear]);
-            let hann = 0.5 - 0.5 * (TAU * i as f32 / WINDOW as f32).cos();
-            *x = sample * hann;
-        }
-        let scale = 8.0 / (WINDOW * WINDOW) as f32;
-        if self.plan.process(&mut self.input, &mut self.output).is_ok() {
-            for (power, value) in self.power.iter_mut().zip(&self.output) {
-                *power = scale * value.norm_sqr();
-            }
-        }
-        &self.power
-    }
-}
-
-fn decibels(power: f32) -> f32 {
-    10.0 * power.max(1e-12).log10()
-}
-
 fn level_row(level: f32) -> u32 {
     let share = ((level - RANGE[0]) / (RANGE[1] - RANGE[0])).clamp(0.0, 1.0);
     ((1.0 - share) * (LEVELS - 1) as f32).round() as u32
 }
 
-/// Black over violet and orange to a pale yellow.
-fn shade(level: f32, [low, high]: [f32; 2]) -> [u8; 3] {
-    const STOPS: [[f32; 3]; 5] = [
-        [4.0, 4.0, 12.0],
-        [72.0, 20.0, 104.0],
-        [186.0, 54.0, 86.0],
-        [248.0, 146.0, 40.0],
-        [252.0, 250.0, 190.0],
-    ];
-    let share = ((level - low) / (high - low)).clamp(0.0, 1.0) * (STOPS.len() - 1) as f32;
-    let stop = (share as usize).min(STOPS.len() - 2);
-    let rest = share - stop as f32;
-    let [a, b] = [STOPS[stop], STOPS[stop + 1]];
-    std::array::from_fn(|channel| (a[channel] + rest * (b[channel] - a[channel])) as u8)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f32::consts::TAU;
 
     #[test]
     fn a_tone_is_drawn_at_its_pitch_and_on_its_side() {
