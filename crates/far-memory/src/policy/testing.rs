@@ -107,9 +107,10 @@ impl Episode {
     /// The cosine of a record's key with a vector; `None` without a key, 0 for a zero key.
     pub(crate) fn cosine(&self, index: usize, vector: &[f32]) -> Option<f32> {
         let key = self.keys[index].as_ref()?;
-        let norm = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>().sqrt().max(1e-30);
+        let norm = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>().sqrt();
         let dot: f32 = key.iter().zip(vector).map(|(a, b)| a * b).sum();
-        Some(dot / (norm(key) * norm(vector)))
+        // The bound is on the product: that of two bounds would round to zero, and 0 / 0 is no cosine.
+        Some(dot / (norm(key) * norm(vector)).max(1e-30))
     }
 
     /// The key of a record as it was given.
