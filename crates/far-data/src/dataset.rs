@@ -2,16 +2,21 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::index::Index;
 use crate::{DataError, DatasetDescription, Episode, EpisodeSummary, Result, Split, SplitRule};
+
+/// Episodes that are kept open. An open one is a mapped file and its times and poses; a training set
+/// of ordinary size is opened once, and a larger one does not run out of mappings.
+const KEPT: usize = 1024;
 
 /// An open dataset. Cheap to open however many episodes it has, and safe to share by threads.
 pub struct Dataset {
     folder: PathBuf,
     description: Arc<DatasetDescription>,
     index: Index,
+    open: Mutex<HashMap<u32, Arc<Episode>>>,
 }
 
 impl Dataset {
@@ -31,7 +36,8 @@ impl Dataset {
             return Err(DataError::Unfinished { path: folder.to_path_buf() });
         }
         let index = Index::open(&path, description.splits.len() == 2)?;
-        let dataset = Self { folder: folder.to_path_buf(), description, index };
+        let (folder, open) = (folder.to_path_buf(), Mutex::default());
+        let dataset = Self { folder, description, index, open };
         dataset.check_scenes()?;
         Ok(dataset)
     }
@@ -80,9 +86,23 @@ impl Dataset {
         Ok(self.index.lengths(self.row(id)?))
     }
 
-    /// Opens an episode.
-    pub fn episode(&self, id: u32) -> Result<Episode> {
-        Episode::open(&self.folder, self.description.clone(), &self.summary(id)?)
+    /// Opens an episode, or finds it open: checking all rows takes a millisecond, and a training step
+    /// asks for a hundred.
+    pub fn episode(&self, id: u32) -> Result<Arc<Episode>> {
+        // A map of open episodes is whole whenever somebody panics.
+        let open = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(episode) = open().get(&id) {
+            return Ok(episode.clone());
+        }
+        // Opened without the lock: two threads may do the same work, none waits for another.
+        let summary = self.summary(id)?;
+        let episode = Arc::new(Episode::open(&self.folder, self.description.clone(), &summary)?);
+        let mut open = open();
+        if open.len() >= KEPT {
+            open.clear();
+        }
+        open.insert(id, episode.clone());
+        Ok(episode)
     }
 
     fn row(&self, id: u32) -> Result<usize> {

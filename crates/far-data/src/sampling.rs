@@ -190,7 +190,10 @@ fn scan(
     }
     let found: Vec<Vec<Stretch>> = episodes
         .par_iter()
-        .map(|source| Ok(stretches(&dataset.episode(source.id)?, &labels, anchor.kind)))
+        .map(|source| {
+            let episode = dataset.episode(source.id)?;
+            Ok(stretches(&episode, &labels, anchor.kind))
+        })
         .collect::<Result<_>>()?;
     Ok(found.into_iter().enumerate().filter(|(_, stretches)| !stretches.is_empty()).collect())
 }

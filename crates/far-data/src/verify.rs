@@ -7,10 +7,11 @@ use crate::{
     AgentState, DataError, Dataset, Episode, EpisodeFacts, EpisodeSummary, ImageEncoding, Result,
     Signal, durable,
 };
+use std::sync::Arc;
 
 /// Checks one episode completely: hash, rows, pictures, masks, sound, and what the index says of
 /// it. Returns the open episode, so that a caller can go on with it.
-pub fn verify_episode(dataset: &Dataset, id: u32) -> Result<Episode> {
+pub fn verify_episode(dataset: &Dataset, id: u32) -> Result<Arc<Episode>> {
     let summary = dataset.summary(id)?;
     let path = episode_path(dataset.folder(), id);
     let episode = dataset.episode(id)?;

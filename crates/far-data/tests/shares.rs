@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use far_data::*;
 use far_memory::Pose;
@@ -25,7 +26,7 @@ fn frame(index: usize, phase: Phase, place: f32, faces: &[u32], states: VisibleS
     frame
 }
 
-fn episode(folder: &Path, frames: Vec<Frame>) -> Episode {
+fn episode(folder: &Path, frames: Vec<Frame>) -> Arc<Episode> {
     let writer = DatasetWriter::create(folder, description()).expect("begins");
     let mut episode = writer.episode(0, EpisodeFacts::new("s", Split::Train, 0)).expect("begins");
     frames.into_iter().for_each(|frame| episode.push(frame).expect("written"));

@@ -46,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dataset = Dataset::open(Path::new(dataset))?;
     let mut replays = Vec::new();
     for id in dataset.ids().take(CLIPS as usize) {
-        replays.push(replay(&dataset.episode(id)?, seed)?);
+        let episode = dataset.episode(id)?;
+        replays.push(replay(&episode, seed)?);
     }
     std::fs::create_dir_all(out)?;
     for replay in &replays {

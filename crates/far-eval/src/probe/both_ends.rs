@@ -93,7 +93,8 @@ impl BothEnds {
 /// # Errors
 /// If its episode cannot be opened.
 pub fn both_ends(dataset: &Dataset, clip: &EncodedClip) -> crate::Result<Option<BothEnds>> {
-    BothEnds::of(dataset, &dataset.episode(clip.episode().id())?)
+    let episode = dataset.episode(clip.episode().id())?;
+    BothEnds::of(dataset, &episode)
 }
 
 #[cfg(test)]

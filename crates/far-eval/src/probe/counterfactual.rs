@@ -75,7 +75,8 @@ impl CounterfactualPair {
         let [first, second] = ids.map(|id| EncodedClip::open(dataset, id, &plan.walk));
         let (Some(first), Some(second)) = (first?, second?) else { return Ok(None) };
         let [factual, other] = ids.map(|id| dataset.dataset().episode(id));
-        let Some(question) = reveal(&factual?, &other?) else { return Ok(None) };
+        let (factual, other) = (factual?, other?);
+        let Some(question) = reveal(&factual, &other) else { return Ok(None) };
         let clips = [first, second];
         let [seen, other] = [0, 1].map(|side| {
             let frames = [question.current, question.goal];
