@@ -255,6 +255,17 @@ impl Episode {
         self.columns.list::<UInt64Type>(column::CHANGED_STATES, frame)
     }
 
+    /// For each state that the frame shows changed, the memories that show it as it is then or being
+    /// made so.
+    pub fn witnesses(&self, frame: usize) -> Vec<Vec<usize>> {
+        let shows = |memory: usize, state: &u64| {
+            let seen = [self.visible_states(memory), self.made_states(memory)];
+            seen.iter().any(|states| states.contains(state))
+        };
+        let of = |state| (0..self.boundary).filter(|&memory| shows(memory, state)).collect();
+        self.changed_states(frame).iter().map(of).collect()
+    }
+
     /// States made by an interaction that can be watched in the frame, ascending.
     pub fn made_states(&self, frame: usize) -> &[u64] {
         self.columns.list::<UInt64Type>(column::MADE_STATES, frame)

@@ -14,6 +14,8 @@ pub(crate) struct ContextState {
     pub(crate) goal: Tensor,
     /// Which tokens can be read, [n, (2 + K)·T] in the order target, current, slots; `None`: all.
     pub(crate) mask: Option<Tensor>,
+    /// What can be copied of the context frames, [n, (1 + K)·T, 2·P]; `None` where nothing is.
+    pub(crate) offered: Option<Tensor>,
     pub(crate) rest: Rest,
 }
 
@@ -64,13 +66,19 @@ impl DitNetwork {
         let same = |a, b| contexts.frame(start + a) == contexts.frame(start + b);
         let (mut distinct, places) = Places::distinct(range.len() * frames, frames, same);
         distinct.iter_mut().for_each(|frame| *frame += start);
-        let x = self.context_tokens(contexts, &distinct)?;
-        let x = self.embed(tape, parameters, &x)?;
+        let latents = self.context_tokens(contexts, &distinct)?;
+        let x = self.embed(tape, parameters, &latents)?;
         let condition = self.embedding.context(tape, parameters, contexts, &distinct)?;
         let grouping = Grouping { groups: distinct.len(), key_mask: None };
         let x = self.blocks[0].forward(tape, parameters, &x, &condition, grouping)?;
 
         let count = range.len();
+        let offered = self.copy.as_ref().map(|copy| {
+            let offered = copy.offer(tape, parameters, &x, &latents)?;
+            let offered = places.spread(tape, &offered)?;
+            offered.reshape([count, frames * self.shape.tokens(), offered.shape().last()])
+        });
+        let offered = offered.transpose()?;
         let goal = self.embedding.goal(tape, parameters, contexts, range.clone())?;
         let mask = self.mask(contexts, range)?;
         let modulations = self.blocks[1..=self.last()]
@@ -82,7 +90,7 @@ impl DitNetwork {
             let keys = self.blocks[1].keys(tape, parameters, &x, &modulations[0])?;
             let keys = places.spread(tape, &keys)?;
             let rest = Rest::Keys(vec![self.keys_of(&keys, count)?]);
-            return Ok(ContextState { goal, mask, rest });
+            return Ok(ContextState { goal, mask, offered, rest });
         }
         let entered = self.blocks[1].enter(tape, parameters, &x, modulations.remove(0))?;
         let entered = entered.map(|part| places.spread(tape, part))?;
@@ -99,7 +107,7 @@ impl DitNetwork {
                 mask.as_ref(),
             )?),
         };
-        Ok(ContextState { goal, mask, rest })
+        Ok(ContextState { goal, mask, offered, rest })
     }
 
     /// The way of contexts that have entered block 1 without their targets: keys and values in every

@@ -92,6 +92,7 @@ impl DdimStep {
         let [clean, estimate] = match prediction {
             Prediction::Noise => [[1.0 / signal, -noise / signal], [0.0, 1.0]],
             Prediction::Velocity => [[signal, -noise], [noise, signal]],
+            Prediction::Clean => [[0.0, 1.0], [1.0 / noise, -signal / noise]],
         };
         let (next_signal, next_noise) = (self.next.sqrt(), (1.0 - self.next).sqrt());
         [0, 1].map(|part| (next_signal * clean[part] + next_noise * estimate[part]) as f32)
@@ -118,11 +119,11 @@ mod tests {
         assert!(stride.iter().enumerate().all(|(step, timestep)| *timestep == 50 * step));
     }
 
-    /// A network that knows the answer leads from any noise to it, by either prediction.
+    /// A network that knows the answer leads from any noise to it, by any prediction.
     #[test]
     fn a_perfect_network_arrives() {
         let (clean, noise) = (0.7f32, -1.3f32);
-        for prediction in [Prediction::Noise, Prediction::Velocity] {
+        for prediction in [Prediction::Noise, Prediction::Velocity, Prediction::Clean] {
             let schedule = schedule();
             let steps = DdimStep::all(&DdimConfig::default(), &schedule).unwrap();
             let first = schedule.signal_power(steps[0].timestep).unwrap();
@@ -134,6 +135,7 @@ mod tests {
                 let predicted = match prediction {
                     Prediction::Noise => noise,
                     Prediction::Velocity => signal * noise - spread * clean,
+                    Prediction::Clean => clean,
                 };
                 let [of_x, of_prediction] = step.coefficients(prediction);
                 x = of_x * x + of_prediction * predicted;

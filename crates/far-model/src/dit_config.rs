@@ -25,6 +25,9 @@ pub enum PredictionKind {
     Noise,
     /// The velocity √ᾱ·ε − √(1−ᾱ)·x_0; learns much faster in short runs.
     Velocity,
+    /// The future x_0 itself, its errors counted as those of the velocity that follows. Noise need not
+    /// pass through the network, which pays where a token has many channels for its width.
+    Clean,
 }
 
 impl From<PredictionKind> for Prediction {
@@ -32,6 +35,7 @@ impl From<PredictionKind> for Prediction {
         match kind {
             PredictionKind::Noise => Self::Noise,
             PredictionKind::Velocity => Self::Velocity,
+            PredictionKind::Clean => Self::Clean,
         }
     }
 }
@@ -60,6 +64,9 @@ pub struct DitConfig {
     pub goal_relative: bool,
     /// Whether queries and keys are normalized per head, as in VGGT.
     pub query_key_norm: bool,
+    /// Whether tokens of the context can be copied to the output as they are; with `prediction =
+    /// "clean"` and without a learned variance alone.
+    pub copy: bool,
     /// The predictor of a second agent's state; only where one is told of.
     pub state_predictor: StatePredictorConfig,
 }
@@ -76,6 +83,7 @@ impl Default for DitConfig {
             bound_weight: 1.0,
             goal_relative: true,
             query_key_norm: true,
+            copy: false,
             state_predictor: StatePredictorConfig::default(),
         }
     }
@@ -100,6 +108,11 @@ impl DitConfig {
         }
         if !(self.bound_weight >= 0.0 && self.bound_weight.is_finite()) {
             return wrong("world_model.bound_weight", "it must be zero or more");
+        }
+        if self.copy && (self.prediction != PredictionKind::Clean || self.learned_variance) {
+            let reason = "what is copied is a clean picture: it wants world_model.prediction = \"clean\" \
+                and world_model.learned_variance = false";
+            return wrong("world_model.copy", reason);
         }
         self.state_predictor.check()
     }

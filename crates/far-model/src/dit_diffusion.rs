@@ -76,6 +76,26 @@ impl DitDiffusion {
             Prediction::Velocity => {
                 target.extend(clean.iter().zip(noise).map(|(x, e)| signal * e - spread * x));
             }
+            Prediction::Clean => target.extend_from_slice(clean),
+        }
+        Ok(())
+    }
+
+    /// What the errors of one future count: the given weights by the noise level's. None are needed
+    /// where all errors count once.
+    fn weigh(
+        &self,
+        given: Option<&[f32]>,
+        timestep: usize,
+        weights: &mut Vec<f32>,
+    ) -> far_tensor::Result<()> {
+        let level = self.schedule.loss_weight(timestep, self.prediction())? as f32;
+        match given {
+            Some(given) => weights.extend(given.iter().map(|weight| level * weight)),
+            None if self.prediction() == Prediction::Clean => {
+                weights.extend(std::iter::repeat_n(level, self.setting.shape.elements()));
+            }
+            None => {}
         }
         Ok(())
     }
@@ -107,21 +127,22 @@ impl DitDiffusion {
         range: Range<usize>,
     ) -> far_tensor::Result<Tensor> {
         let elements = self.setting.shape.elements();
-        let (mut noisy, mut target) = (Vec::new(), Vec::new());
-        let rows = range.start * elements..range.end * elements;
-        let clean = &batch.futures[rows.clone()];
+        let (mut noisy, mut target, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        let clean = &batch.futures[range.start * elements..range.end * elements];
         for example in range.clone() {
             let span = example * elements..(example + 1) * elements;
             let noise = &batch.perturbations.noise[span.clone()];
             let timestep = batch.perturbations.timesteps[example];
-            self.perturb(&batch.futures[span], noise, timestep, &mut noisy, &mut target)?;
+            let future = &batch.futures[span.clone()];
+            self.perturb(future, noise, timestep, &mut noisy, &mut target)?;
+            self.weigh(batch.weights.map(|all| &all[span]), timestep, &mut weights)?;
         }
         let timesteps = &batch.perturbations.timesteps[range.clone()];
         let told: Vec<f32> = timesteps.iter().map(|timestep| *timestep as f32).collect();
         let sizes = self.sizes(range.len());
         let noisy = Tensor::from_slice(&noisy, sizes)?;
         let target = Tensor::from_slice(&target, sizes)?;
-        let weights = batch.weights.map(|weights| Tensor::from_slice(&weights[rows], sizes));
+        let weights = (!weights.is_empty()).then(|| Tensor::from_slice(&weights, sizes));
         let weights = weights.transpose()?;
         let state = self.network.read_context(tape, parameters, batch.contexts, range)?;
         let noisy = NoisyTargets::apart(&noisy, &told);
@@ -188,7 +209,8 @@ impl DitDiffusion {
                 let timestep = perturbations.timesteps[draw];
                 self.perturb(&futures[span.clone()], noise, timestep, &mut noisy, &mut target)?;
                 told.push(timestep as f32);
-                chosen_weights.extend_from_slice(weights.map_or(&[], |all| &all[span.clone()]));
+                let given = weights.map(|all| &all[span.clone()]);
+                self.weigh(given, timestep, &mut chosen_weights)?;
             }
         }
         let predictions = goals.iter().flat_map(|goal| std::iter::repeat_n(*goal, draws));
@@ -206,7 +228,7 @@ impl DitDiffusion {
         let output = self.predicted(&mut tape, output)?;
         let target = Tensor::from_slice(&target, sizes)?;
         let target = noisy.draws.spread(&mut tape, &target)?;
-        let weights = weights.map(|_| {
+        let weights = (!chosen_weights.is_empty()).then(|| {
             let weights = Tensor::from_slice(&chosen_weights, sizes)?;
             noisy.draws.spread(&mut tape, &weights)
         });

@@ -11,6 +11,7 @@
 //! * Only the target leaves the network. In the last block over all frames a context is read but
 //!   does not read, and behind it the target goes alone.
 
+use crate::copy_head::CopyHead;
 use crate::dit::{Block, BlockConfig, Entered, Grouping, Linear};
 use crate::dit_config::DitConfig;
 use crate::frame_embedding::FrameEmbedding;
@@ -28,12 +29,15 @@ pub(crate) struct DitNetwork {
     pub(crate) blocks: Vec<Block>,
     pub(crate) final_modulation: Linear,
     pub(crate) output: Linear,
+    /// Where tokens of the context can be copied, what copies them.
+    pub(crate) copy: Option<CopyHead>,
     /// Where states are told, what they are predicted by.
     pub(crate) predictor: Option<StatePredictor>,
 }
 
 impl DitNetwork {
-    /// Adds the parameters, named and initialized as DiT's; the network begins by predicting zero.
+    /// Adds the parameters, named and initialized as DiT's; the network begins by predicting zero
+    /// or, where it copies, the mean of its context.
     pub(crate) fn new(
         builder: &mut ArenaBuilder,
         config: DitConfig,
@@ -57,6 +61,7 @@ impl DitNetwork {
         let final_modulation = Linear::new(builder, modulation, [width, 2 * width], zero, zero);
         let outputs = if config.learned_variance { 2 * token } else { token };
         let output = Linear::new(builder, "final_layer.linear", [width, outputs], zero, zero);
+        let copy = config.copy.then(|| CopyHead::new(builder, width, shape)).transpose()?;
         let predictor = (told.states > 0)
             .then(|| StatePredictor::new(builder, config.state_predictor, told.states));
         let positions = position_table(rows, columns, width)?;
@@ -69,6 +74,7 @@ impl DitNetwork {
             blocks,
             final_modulation,
             output,
+            copy,
             predictor,
         })
     }

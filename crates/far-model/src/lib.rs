@@ -10,6 +10,7 @@ mod column_feature;
 mod context;
 mod context_state;
 mod convolution_stack;
+mod copy_head;
 mod cue_encoder;
 mod cue_feature;
 mod ddim;

@@ -110,7 +110,7 @@ impl DitNetwork {
                 passage.read(tape, self.last(), entered, &[keys], 1)?
             }
         };
-        passage.finish(tape, &x)
+        passage.finish(tape, &x, state.offered.as_ref())
     }
 }
 
@@ -229,12 +229,21 @@ impl Passage<'_> {
         }
     }
 
-    /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P].
-    fn finish(&self, tape: &mut Tape, x: &Tensor) -> Result<Tensor> {
+    /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P], with what is copied of the frames that
+    /// contexts offer.
+    fn finish(&self, tape: &mut Tape, x: &Tensor, offered: Option<&Tensor>) -> Result<Tensor> {
         let Self { network, parameters, .. } = self;
         let vectors = self.modulation(tape, network.blocks.len())?;
         let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
         let x = tape.modulated_norm(x, None, modulation, 1e-6)?;
-        network.output.forward(tape, parameters, &x)
+        let drawn = network.output.forward(tape, parameters, &x)?;
+        let (Some(copy), Some(offered)) = (&network.copy, offered) else { return Ok(drawn) };
+        let offered = repeat(tape, offered, self.count, self.places.count() / self.count)?;
+        let mask = self.grouping.key_mask.map(|mask| {
+            let target = network.shape.tokens();
+            tape.slice(mask, 1, target..mask.shape().last())
+        });
+        let copied = copy.take(tape, parameters, &x, &offered, mask.transpose()?.as_ref())?;
+        tape.add(&drawn, &copied)
     }
 }

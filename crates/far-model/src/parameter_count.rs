@@ -5,7 +5,7 @@ use far_tensor::Shape;
 use std::fmt;
 
 /// Parts by the beginnings of their parameters' names: first those of a DiT, then what is added to it.
-const PARTS: [(&str, &str, bool); 12] = [
+const PARTS: [(&str, &str, bool); 13] = [
     ("blocks.", "blocks", true),
     ("x_embedder.", "patch embedder", true),
     ("t_embedder.", "timestep embedder", true),
@@ -18,6 +18,7 @@ const PARTS: [(&str, &str, bool); 12] = [
     ("state_embedder.", "state embedder", false),
     ("goal_state_embedder.", "goal state embedder", false),
     ("state_predictor.", "state predictor", false),
+    ("copy_head.", "copy head", false),
 ];
 /// Per-head norms of queries and keys lie inside the blocks, but no DiT has them.
 const NORM: &str = "query-key norm";

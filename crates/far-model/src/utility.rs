@@ -124,7 +124,8 @@ impl UtilityEstimator<'_> {
                 let bound = self.schedule.coefficients(timestep, self.prediction)?;
                 let variance = bound.log_variance_low.exp();
                 let steps = self.schedule.steps() as f64;
-                elements * steps * bound.mean_scale.powi(2) / (2.0 * variance)
+                let told = self.schedule.loss_weight(timestep, self.prediction)?;
+                elements * steps * bound.mean_scale.powi(2) / (2.0 * variance * told)
             }
         })
     }
@@ -135,7 +136,8 @@ impl UtilityEstimator<'_> {
         let ratio = kept / (1.0 - kept);
         let share = match self.prediction {
             Prediction::Noise => 1.0,
-            Prediction::Velocity => kept,
+            // An error of x_0 is told as one of the velocity already.
+            Prediction::Velocity | Prediction::Clean => kept,
         };
         Ok(match self.config.weight {
             UtilityWeight::Eps => 1.0,

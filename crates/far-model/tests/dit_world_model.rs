@@ -80,11 +80,12 @@ fn shaken(setting: DitSetting) -> DitWorldModel {
     model
 }
 
-const ALL: [(ContextAttention, PredictionKind); 4] = [
+const ALL: [(ContextAttention, PredictionKind); 5] = [
     (ContextAttention::Joint, PredictionKind::Noise),
     (ContextAttention::Joint, PredictionKind::Velocity),
     (ContextAttention::ContextFirst, PredictionKind::Noise),
     (ContextAttention::ContextFirst, PredictionKind::Velocity),
+    (ContextAttention::Joint, PredictionKind::Clean),
 ];
 
 #[test]
@@ -127,9 +128,10 @@ fn a_fresh_model_predicts_zero() {
             let target = noise.iter().zip(latent(9)).map(|(e, x)| match prediction {
                 PredictionKind::Noise => *e,
                 PredictionKind::Velocity => signal * e - spread * x,
+                PredictionKind::Clean => x / spread.max(0.2f32.sqrt()),
             });
             let expected = target.map(|y| y * y).sum::<f32>() / ELEMENTS as f32;
-            assert!((loss - expected).abs() < 1e-5, "{loss} {expected}");
+            assert!((loss - expected).abs() < 1e-5 * expected.max(1.0), "{loss} {expected}");
         }
         let frozen = FrozenDit::new(setting(attention, prediction), 3, &Device::cpu()).unwrap();
         assert_eq!(frozen.losses(&contexts(2, &[2]), &latent(9), &drawn, None).unwrap(), losses);

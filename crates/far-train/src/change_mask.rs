@@ -72,7 +72,7 @@ mod tests {
             reading: MaskReading::Share,
             largest_area: 0.15,
             beyond: MaskBeyond::Even,
-            in_utility: false,
+            utility_coefficient: 0.0,
         }
     }
 

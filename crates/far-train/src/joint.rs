@@ -1,6 +1,7 @@
 //! Algorithm 1: the world model learns to predict from what is recalled, and recall learns from what
 //! the prediction was worth.
 
+use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepMaker};
@@ -156,20 +157,17 @@ impl<'a> Joint<'a> {
     fn teach(&mut self, prepared: &PreparedStep) -> Result<Vec<(String, RetrieverReport)>> {
         let JointConfig { training, retriever, utility, .. } = &self.config;
         let most = if retriever.queries == 0 { usize::MAX } else { retriever.queries };
-        let all = prepared.questions.iter().enumerate();
-        let (places, questions): (Vec<usize>, Vec<&Question>) = all
-            .filter(|(_, question)| !retriever.anchored_only || question.anchor != Anchor::None)
-            .take(most)
-            .unzip();
+        let taught =
+            |question: &&Question| !retriever.anchored_only || question.anchor != Anchor::None;
+        let questions: Vec<&Question> =
+            prepared.questions.iter().filter(taught).take(most).collect();
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        let in_utility = training.change_mask.is_some_and(|mask| mask.in_utility);
-        let elements = self.model.shape().elements();
-        let weights = prepared.weights.as_ref().filter(|_| in_utility).map(|weights| {
-            let rows = places.iter().flat_map(|place| &weights[place * elements..][..elements]);
-            rows.copied().collect::<Vec<f32>>()
-        });
+        let mask = training.change_mask.and_then(|mask| mask.of_utility());
+        let dataset = self.maker.data.dataset();
+        let weights = mask.map(|mask| change_weights(&mask, dataset, &questions, self.maker.shape));
+        let weights = weights.transpose()?;
         let credit = Credit {
             weights: weights.as_deref(),
             model: self.model.as_ref(),

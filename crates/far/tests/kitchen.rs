@@ -14,7 +14,7 @@ const SETTINGS: [&str; 13] = [
     "training={ steps = 200, checkpoint_every = 100, log_every = 50, learning_rate = 0.002 }",
     "evaluation={ clips = 2, questions = 1, utility_pool = 4, utility_levels = 1, replays = 1 }",
     "evaluation.sampler.steps=2",
-    "training.change_mask.in_utility=true",
+    "training.change_mask.utility_coefficient=2",
     "training.change_mask.reading=multiple",
     "training.change_mask.beyond=clip",
     "compute.device=cpu",

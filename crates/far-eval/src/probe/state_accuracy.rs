@@ -15,7 +15,7 @@ use crate::Result;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::tally::Tally;
-use far_data::{ChangeKind, Dataset, Episode, Picture, Signal};
+use far_data::{ChangeKind, Dataset, Picture, Signal};
 use far_memory::Recall;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ impl ChangedStates {
             let stale = quality.memories(clip, &[stale as usize])?;
             let truth = crop.cut(truth);
             let magnitude = quality.crop_distance().of(&truth, &crop.cut(&stale[0]))?;
-            let (kind, witnesses) = (change.kind, witnesses(&episode, frame));
+            let (kind, witnesses) = (change.kind, episode.witnesses(frame));
             states.push(ChangedState { step, kind, crop, truth, magnitude, witnesses });
         }
         Ok(Self { states })
@@ -142,14 +142,4 @@ impl ChangedStates {
             tally.share(arm, metric, clip, hits, all);
         }
     }
-}
-
-/// For each thing that a frame shows changed, the memories that show it as it is then.
-fn witnesses(episode: &Episode, frame: usize) -> Vec<Vec<usize>> {
-    let changed = episode.changed_states(frame).iter();
-    let shows = |memory: usize, state: &u64| {
-        let seen = [episode.visible_states(memory), episode.made_states(memory)];
-        seen.iter().any(|states| states.contains(state))
-    };
-    changed.map(|state| (0..episode.boundary()).filter(|&m| shows(m, state)).collect()).collect()
 }

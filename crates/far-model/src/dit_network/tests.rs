@@ -37,6 +37,7 @@ fn plain(
     let latents = Tensor::from_slice(&latents, [frames, tokens, network.shape.token_width()])?;
     let x = network.embed(tape, parameters, &latents)?;
     let mut x = x.reshape([frames * tokens, width])?;
+    let mut offered = None;
     let goal = network.embedding.goal(tape, parameters, contexts, example..example + 1)?;
     let target = network.embedding.target(tape, parameters, &goal, &[timestep])?;
     let context = network.embedding.context(tape, parameters, contexts, &own)?;
@@ -69,6 +70,12 @@ fn plain(
             tape.concat(&[&target, &context], 0)?
         };
         x = block.leave(tape, parameters, &entered, &attended)?;
+        if let (0, Some(copy)) = (index, &network.copy) {
+            let inside = x.reshape([frames, tokens, width])?;
+            let all = copy.offer(tape, parameters, &inside, &latents)?;
+            let context = tape.slice(&all, 0, 1..frames)?;
+            offered = Some(context.reshape([1, (frames - 1) * tokens, all.shape().last()])?);
+        }
     }
     let x = tape.slice(&x, 0, 0..tokens)?;
     let vectors = network.final_modulation.forward(tape, parameters, &target)?;
@@ -76,7 +83,11 @@ fn plain(
     let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
     let x = tape.modulated_norm(&x, None, modulation, 1e-6)?;
     let y = network.output.forward(tape, parameters, &x)?;
-    y.reshape([1, tokens, y.shape().last()])
+    let y = y.reshape([1, tokens, y.shape().last()])?;
+    let (Some(copy), Some(offered)) = (&network.copy, offered) else { return Ok(y) };
+    let x = x.reshape([1, tokens, width])?;
+    let copied = copy.take(tape, parameters, &x, &offered, Some(&context_mask))?;
+    tape.add(&y, &copied)
 }
 
 /// The values of `output` and the gradients of all parameters from a weighted sum of them.
@@ -101,7 +112,7 @@ proptest! {
     fn sharing_changes_neither_values_nor_gradients(
         depth in 2usize..8,
         joint in any::<bool>(),
-        learned_variance in any::<bool>(),
+        output in 0usize..3,
         query_key_norm in any::<bool>(),
         slots in 0usize..3,
         filled in prop::collection::vec(0usize..3, 1..5),
@@ -116,8 +127,9 @@ proptest! {
             width: 8,
             heads: 2,
             attention,
-            prediction: PredictionKind::Noise,
-            learned_variance,
+            prediction: if output == 2 { PredictionKind::Clean } else { PredictionKind::Noise },
+            learned_variance: output == 1,
+            copy: output == 2,
             query_key_norm,
             ..DitConfig::default()
         };

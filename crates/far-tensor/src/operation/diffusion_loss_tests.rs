@@ -39,7 +39,11 @@ impl Batch {
             let power = self.power(index);
             let velocity =
                 power.sqrt() * f64::from(noise) - (1.0 - power).sqrt() * f64::from(clean);
-            if self.prediction == Prediction::Noise { noise } else { velocity as f32 }
+            match self.prediction {
+                Prediction::Noise => noise,
+                Prediction::Velocity => velocity as f32,
+                Prediction::Clean => clean,
+            }
         };
         let values: Vec<f32> = (0..self.clean.values().len()).map(of).collect();
         Tensor::from_slice(&values, *self.clean.shape()).unwrap()
@@ -62,6 +66,7 @@ impl Batch {
         let guess = match self.prediction {
             Prediction::Noise => noisy / power.sqrt() - (1.0 / power - 1.0).sqrt() * prediction,
             Prediction::Velocity => power.sqrt() * noisy - (1.0 - power).sqrt() * prediction,
+            Prediction::Clean => prediction,
         };
         let mean = |clean: f64| {
             let from_clean = beta * before.sqrt() / (1.0 - power) * clean;
@@ -120,9 +125,9 @@ proptest! {
     #[test]
     fn values_match_the_reference(
         timesteps in proptest::collection::vec(prop_oneof![Just(0usize), 1usize..1000], 1..5),
-        space in 1usize..30, velocity in any::<bool>(), weighted in any::<bool>(), seed in 0u64..99,
+        space in 1usize..30, kind in 0usize..3, weighted in any::<bool>(), seed in 0u64..99,
     ) {
-        let prediction = if velocity { Prediction::Velocity } else { Prediction::Noise };
+        let prediction = [Prediction::Noise, Prediction::Velocity, Prediction::Clean][kind];
         let batch = Batch::new(&timesteps, space, prediction, seed);
         let weights = normal(*batch.clean.shape(), seed + 9);
         let weights = weighted.then_some(&weights);

@@ -13,6 +13,8 @@ pub enum Prediction {
     Noise,
     /// The velocity √ᾱ_t·ε − √(1−ᾱ_t)·x_0, so that x_0 = √ᾱ_t·x_t − √(1−ᾱ_t)·velocity.
     Velocity,
+    /// The clean x_0 itself.
+    Clean,
 }
 
 /// What the variational bound of a network with learned variance needs to know of a timestep.
@@ -23,7 +25,7 @@ pub struct BoundCoefficients {
     /// ln β_t, the largest log-variance.
     pub log_variance_high: f64,
     /// By how much the posterior mean falls short per unit that the prediction exceeds its target:
-    /// x_0's part in the posterior mean times the prediction's part in x_0, sign dropped.
+    /// x_0's part in the posterior mean times the prediction's part in x_0, with the sign turned.
     pub mean_scale: f64,
     /// Whether this is t = 0, where the bound is the likelihood of the data itself.
     pub first: bool,
@@ -91,6 +93,20 @@ impl NoiseSchedule {
         })
     }
 
+    /// How much a squared error of the prediction counts in the loss: an error of x_0 as the error of
+    /// the velocity that follows from it, 1/(1 − ᾱ_t), but at most 5, where there is next to no noise
+    /// to tell the two apart; any other error once.
+    ///
+    /// # Errors
+    /// If there is no such step.
+    pub fn loss_weight(&self, timestep: usize, prediction: Prediction) -> Result<f64> {
+        let kept = self.signal_power(timestep)?;
+        Ok(match prediction {
+            Prediction::Noise | Prediction::Velocity => 1.0,
+            Prediction::Clean => 1.0 / (1.0 - kept).max(0.2),
+        })
+    }
+
     /// What [`crate::Tape::diffusion_loss`] needs to know of a timestep.
     ///
     /// # Errors
@@ -107,6 +123,8 @@ impl NoiseSchedule {
         let prediction_part = match prediction {
             Prediction::Noise => (1.0 / kept - 1.0).sqrt(),
             Prediction::Velocity => (1.0 - kept).sqrt(),
+            // The only one that x_0 rises with.
+            Prediction::Clean => -1.0,
         };
         Ok(BoundCoefficients {
             log_variance_low: self.posterior_variance(timestep.max(1)).ln(),

@@ -31,8 +31,17 @@ pub struct ChangeMaskConfig {
     /// What becomes of masks with a larger one. The paper does not say.
     #[serde(default)]
     pub beyond: MaskBeyond,
-    /// Whether utilities are weighted too. Paper: dyn.
-    pub in_utility: bool,
+    /// Weight of the mask in utilities; 0 weighs them evenly. Paper: 0 for AI2-THOR, 5.0 for dyn.
+    #[serde(default)]
+    pub utility_coefficient: f32,
+}
+
+impl ChangeMaskConfig {
+    /// How utilities are weighted; `None` for evenly.
+    pub fn of_utility(self) -> Option<Self> {
+        let coefficient = self.utility_coefficient;
+        (coefficient > 0.0).then_some(Self { coefficient, ..self })
+    }
 }
 
 /// How the coefficient c weighs a mask m of mean a; the mean weight is 1 in both.
@@ -164,6 +173,10 @@ impl TrainingSettings {
         }
         if let Some(mask) = &self.change_mask {
             super::positive_number("training.change_mask.coefficient", mask.coefficient)?;
+            if !(mask.utility_coefficient >= 0.0 && mask.utility_coefficient.is_finite()) {
+                let reason = format!("{} is not 0 or more", mask.utility_coefficient);
+                return Err(Error::setting("training.change_mask.utility_coefficient", reason));
+            }
             if !(0.0..=1.0).contains(&mask.largest_area) {
                 let reason = format!("{} is no share of a frame", mask.largest_area);
                 return Err(Error::setting("training.change_mask.largest_area", reason));
