@@ -22,7 +22,7 @@ impl Chunks {
     /// partial sums that it leaves, should serve many rows. Blocks walk batches of `batch` rows.
     pub(super) fn new([groups, group_rows]: [usize; 2], at_once: usize, batch: usize) -> Self {
         let chunks = (at_once / groups).clamp(1, group_rows.div_ceil(batch).max(1));
-        let chunk_rows = group_rows.div_ceil(chunks).next_multiple_of(batch).max(1);
+        let chunk_rows = group_rows.div_ceil(chunks).next_multiple_of(batch).max(batch);
         Self { groups, group_rows, chunks: group_rows.div_ceil(chunk_rows).max(1), chunk_rows }
     }
 
