@@ -4,6 +4,7 @@ mod fixture;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use far_data::*;
 use fixture::*;
@@ -56,6 +57,18 @@ fn every_column_survives_the_disk() {
     assert!((step.forward - 0.1).abs() < 1e-4 && step.left.abs() < 1e-4);
     assert_eq!(audio.until_frame(episode.description(), 3, 1.0).len(), 6400);
     assert_eq!(audio.until_frame(episode.description(), 50, 1.0).len(), 16_000);
+}
+
+/// Training asks for the same episodes again and again.
+#[test]
+fn an_open_episode_is_shared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dataset = write_dataset(folder.path(), 2);
+    let first = dataset.episode(1).expect("opens");
+    assert!(Arc::ptr_eq(&first, &dataset.episode(1).expect("is open")));
+    assert_eq!(dataset.episode(0).expect("opens").id(), 0);
+    // Nothing is remembered of one that is not there.
+    assert!(dataset.episode(2).is_err() && dataset.episode(2).is_err());
 }
 
 #[test]

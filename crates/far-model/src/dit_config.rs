@@ -117,3 +117,24 @@ impl DitConfig {
         self.state_predictor.check()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clean_pictures_are_copied() {
+        let clean = DitConfig {
+            prediction: PredictionKind::Clean,
+            learned_variance: false,
+            copy: true,
+            ..DitConfig::default()
+        };
+        clean.check().unwrap();
+        let velocity = DitConfig { prediction: PredictionKind::Velocity, ..clean };
+        for config in [velocity, DitConfig { learned_variance: true, ..clean }] {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains("world_model.copy"), "{error}");
+        }
+    }
+}

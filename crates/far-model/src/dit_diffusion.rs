@@ -360,7 +360,7 @@ pub(crate) fn ranges(count: usize, most: usize) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
     use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, normal, shaken};
-    use crate::{ConditionScale, ContextAttention, DitConfig};
+    use crate::{ConditionScale, ContextAttention, DitConfig, PredictionKind};
 
     fn core(attention: ContextAttention) -> (DitDiffusion, Parameters) {
         let config = DitConfig { depth: 4, width: 8, heads: 2, attention, ..DitConfig::default() };
@@ -419,5 +419,38 @@ mod tests {
             })
             .collect();
         assert_near("losses", &found, &expected);
+    }
+
+    /// The same of a network that predicts the future itself: noise does not enter, its level weighs.
+    #[test]
+    fn clean_losses_are_weighted_by_noise_level_and_place() {
+        let (core, _) = core(ContextAttention::Joint);
+        let prediction = PredictionKind::Clean;
+        let config = DitConfig { prediction, learned_variance: false, ..core.setting.config };
+        let setting = DitSetting { config, ..core.setting };
+        let (core, fresh) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
+        let (contexts, futures) = (contexts(1, &[1, 0], 5), normal(2 * ELEMENTS, "x", 5));
+        let given: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
+        let mut drawn = Perturbations::stratified(0..1000, [2, 1, ELEMENTS], 1, "draw", 0);
+        // ᾱ = 0.9999 and 0.0778: one beyond the bound, one below it.
+        drawn.timesteps = vec![0, 500];
+        for weights in [None, Some(&given[..])] {
+            let batch = TrainingBatch::new(&core, &contexts, &futures, &drawn, weights).unwrap();
+            let expected: Vec<f32> = [5.0, 1.0 / (1.0 - 0.077_797)]
+                .iter()
+                .enumerate()
+                .map(|(example, level)| {
+                    let span = example * ELEMENTS..(example + 1) * ELEMENTS;
+                    let squares =
+                        span.map(|at| weights.map_or(1.0, |w| w[at]) * futures[at].powi(2));
+                    level * squares.sum::<f32>() / ELEMENTS as f32
+                })
+                .collect();
+            assert_near("losses", &core.losses(&fresh, &batch).unwrap(), &expected);
+            // Training counts the same errors.
+            let mut tape = Tape::inference(&core.device);
+            let loss = core.frame_loss(&mut tape, &fresh, &batch, 0..2).unwrap();
+            assert_near("loss", loss.values(), &[expected.iter().sum::<f32>() / 2.0]);
+        }
     }
 }

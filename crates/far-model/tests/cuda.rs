@@ -5,7 +5,8 @@ use far_memory::Pose;
 use far_model::{
     BlockConfig, ConditionScale, ContextAttention, ContextBatch, ContextTold, DdimConfig,
     DitConfig, DitSetting, DitWorldModel, LatentShape, ModulationStart, Perturbations,
-    PredictionQuery, Remembered, TokenDit, TokenDitConfig, TrainableWorldModel, WorldModel,
+    PredictionKind, PredictionQuery, Remembered, TokenDit, TokenDitConfig, TrainableWorldModel,
+    WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Precision, Random, Tensor,
@@ -80,20 +81,25 @@ fn lower_precision_learns_alike() {
 
 const SHAPE: LatentShape = LatentShape { channels: 4, height: 8, width: 8, patch: 2 };
 
-fn setting(attention: ContextAttention) -> DitSetting {
-    let config = DitConfig { depth: 4, width: 128, heads: 2, attention, ..DitConfig::default() };
-    DitSetting {
+const SCALE: ConditionScale = ConditionScale { length: 2.0, time: 6.4 };
+
+/// Joint attention, context-first attention, and a network that copies.
+fn settings() -> [DitSetting; 3] {
+    let joint = DitConfig { depth: 4, width: 128, heads: 2, ..DitConfig::default() };
+    let context_first = DitConfig { attention: ContextAttention::ContextFirst, ..joint };
+    let prediction = PredictionKind::Clean;
+    let copying = DitConfig { prediction, learned_variance: false, copy: true, ..joint };
+    [joint, context_first, copying].map(|config| DitSetting {
         config,
         shape: SHAPE,
-        scale: ConditionScale { length: 2.0, time: 6.4 },
+        scale: SCALE,
         told: ContextTold::default(),
-    }
+    })
 }
 
 /// Three predictions, one of which has fewer memories than slots.
 fn contexts() -> ContextBatch {
-    let mut batch =
-        ContextBatch::new(SHAPE, setting(ContextAttention::Joint).scale, 2, ContextTold::default());
+    let mut batch = ContextBatch::new(SHAPE, SCALE, 2, ContextTold::default());
     let pose = |at: f32| Pose::from_yaw_pitch([at, 0.5 * at, 1.6], 0.3 * at, 0.0);
     for (example, count) in [2, 1, 2].into_iter().enumerate() {
         let at = example as f32;
@@ -121,9 +127,9 @@ fn contexts() -> ContextBatch {
 }
 
 /// A model after a few steps, so that everything has an effect.
-fn trained(attention: ContextAttention, device: &Device) -> DitWorldModel {
+fn trained(setting: DitSetting, device: &Device) -> DitWorldModel {
     let optimizer = AdamWConfig { learning_rate: 2e-3, warm_up: 0, ..AdamWConfig::default() };
-    let mut model = DitWorldModel::new(setting(attention), optimizer, 3, device).unwrap();
+    let mut model = DitWorldModel::new(setting, optimizer, 3, device).unwrap();
     let futures = normal(3 * SHAPE.elements(), "future", 0);
     for step in 0..10 {
         let drawn = Perturbations::stratified(0..1000, [3, 1, SHAPE.elements()], 1, "draw", step);
@@ -140,8 +146,8 @@ fn distance(found: &[f32], expected: &[f32]) -> f32 {
 
 #[test]
 fn utility_and_samples_agree_and_a_checkpoint_moves() {
-    for attention in [ContextAttention::Joint, ContextAttention::ContextFirst] {
-        let here = trained(attention, &Device::cpu());
+    for setting in settings() {
+        let here = trained(setting, &Device::cpu());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
         here.save(CheckpointWriter::new()).save(&path).unwrap();
@@ -159,22 +165,21 @@ fn utility_and_samples_agree_and_a_checkpoint_moves() {
         {
             let Some(gpu) = gpu(precision) else { return };
             let optimizer = AdamWConfig::default();
-            let mut there = DitWorldModel::new(setting(attention), optimizer, 9, &gpu).unwrap();
+            let mut there = DitWorldModel::new(setting, optimizer, 9, &gpu).unwrap();
             there.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
             let (found, sampled) = of(&there);
             let off = [distance(&found, &losses), distance(&sampled, &sample)];
-            assert!(off.iter().all(|off| *off <= limit), "{attention:?}, {precision}: {off:?}");
+            assert!(off.iter().all(|off| *off <= limit), "{setting:?}, {precision}: {off:?}");
         }
         // And back: what a GPU has trained goes on here.
         let Some(gpu) = gpu(Precision::F32) else { return };
-        let there = trained(attention, &gpu);
+        let there = trained(setting, &gpu);
         there.save(CheckpointWriter::new()).save(&path).unwrap();
         let optimizer = AdamWConfig::default();
-        let mut back =
-            DitWorldModel::new(setting(attention), optimizer, 9, &Device::cpu()).unwrap();
+        let mut back = DitWorldModel::new(setting, optimizer, 9, &Device::cpu()).unwrap();
         back.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
         let (found, sampled) = of(&back);
         let off = [distance(&found, &losses), distance(&sampled, &sample)];
-        assert!(off.iter().all(|off| *off <= 2e-3), "{attention:?}, trained on the GPU: {off:?}");
+        assert!(off.iter().all(|off| *off <= 2e-3), "{setting:?}, trained on the GPU: {off:?}");
     }
 }

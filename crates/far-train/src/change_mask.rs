@@ -105,6 +105,14 @@ mod tests {
     }
 
     #[test]
+    fn credits_have_a_coefficient_of_their_own() {
+        assert_eq!(config(0.3).of_utility(), None);
+        let mask = ChangeMaskConfig { utility_coefficient: 5.0, ..config(0.3) };
+        let weights = mask.of_utility().map(|mask| mask_weights(&mask, Some(&small()), SHAPE));
+        assert_eq!(weights, Some(mask_weights(&config(5.0), Some(&small()), SHAPE)));
+    }
+
+    #[test]
     fn no_change_and_a_change_of_everything_weigh_evenly() {
         let even = vec![1.0; SHAPE.elements()];
         let all = Mask::from_fn(8, 8, |_, _| true);
