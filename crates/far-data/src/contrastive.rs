@@ -65,6 +65,9 @@ pub struct ContrastiveConfig {
     /// Largest difference in heading of a positive in degrees; `None` for any heading, as the paper
     /// has it for sound.
     pub heading: Option<f32>,
+    /// Largest difference in how far the acted door is open, of a positive and the goal; `None` for
+    /// any. Up to half of the negatives then are frames of the same place with another door.
+    pub door: Option<f32>,
 }
 
 impl Default for ContrastiveConfig {
@@ -81,6 +84,7 @@ impl Default for ContrastiveConfig {
             negatives: 24,
             radius: 1.0,
             heading: Some(45.0),
+            door: None,
         }
     }
 }
@@ -94,8 +98,8 @@ impl ContrastiveConfig {
         Self { horizon: joint.horizon, heading, ..Self::default() }
     }
 
-    /// Whether a frame at `pose` shows the surroundings of `goal`.
-    fn is_positive(&self, pose: &Pose, goal: &Pose) -> bool {
+    /// Whether a frame at `pose` was taken near `goal`.
+    fn is_near(&self, pose: &Pose, goal: &Pose) -> bool {
         let turned = wrap_angle(pose.yaw() - goal.yaw()).abs().to_degrees();
         pose.distance(goal) <= self.radius && self.heading.is_none_or(|limit| turned <= limit)
     }
@@ -162,7 +166,7 @@ impl<'a> ContrastiveSampler<'a> {
                 ContrastiveFrames::Episode => (0..episode.len() as u32).collect(),
                 ContrastiveFrames::Memory => memory,
             };
-            let (near, far) = match self.config.rule {
+            let (near, mut far) = match self.config.rule {
                 ContrastiveRule::Place => self.by_place(&episode, &query, &frames),
                 ContrastiveRule::Agent => {
                     let shown = &self.crossings[&query.episode];
@@ -178,8 +182,18 @@ impl<'a> ContrastiveSampler<'a> {
                 chosen
             };
             let positives = choose(&near, self.config.positives, "positive");
-            let far: Vec<u32> = far.into_iter().filter(|frame| !near.contains(frame)).collect();
-            let negatives = choose(&far, self.config.negatives, "negative");
+            far.retain(|frame| !near.contains(frame));
+            // Frames of the place that only the door rules out are the ones to learn from.
+            let alike: Vec<u32> = far
+                .extract_if(.., |frame| {
+                    self.config.door.is_some()
+                        && self.config.is_near(&episode.poses()[*frame as usize], &query.goal)
+                })
+                .collect();
+            let mut negatives = choose(&alike, self.config.negatives / 2, "alike");
+            let others = self.config.negatives - negatives.len() as u32;
+            negatives.extend(choose(&far, others, "negative"));
+            negatives.sort_unstable();
             Ok(ContrastiveExample { query, positives, negatives })
         });
         drawn.collect()
@@ -193,8 +207,14 @@ impl<'a> ContrastiveSampler<'a> {
         frames: &[u32],
     ) -> (Vec<u32>, Vec<u32>) {
         let pose = |frame: u32| &episode.poses()[frame as usize];
-        let (mut near, far): (Vec<u32>, Vec<u32>) =
-            frames.iter().partition(|&&frame| self.config.is_positive(pose(frame), &query.goal));
+        let door = |frame: u32| episode.door_fraction(frame as usize).unwrap_or(0.0);
+        let goal_door = door(query.current + query.stride);
+        let alike = |frame: u32| {
+            self.config.door.is_none_or(|limit| (door(frame) - goal_door).abs() <= limit)
+        };
+        let (mut near, far): (Vec<u32>, Vec<u32>) = frames
+            .iter()
+            .partition(|&&frame| self.config.is_near(pose(frame), &query.goal) && alike(frame));
         // What is seen now tells nothing of what an action leads to.
         near.retain(|frame| *frame != query.current);
         if near.is_empty() {

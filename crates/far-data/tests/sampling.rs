@@ -203,6 +203,57 @@ fn contrastive_positives_are_near_the_goal_and_negatives_are_not() {
     }
 }
 
+/// An episode of 90 frames at one place whose door opens and shuts every ten frames.
+#[test]
+fn with_a_door_limit_positives_show_the_door_as_it_will_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut description = DatasetDescription::new("kitchen", 10.0, [4, 4], [90.0, 90.0]);
+    description.images = ImageEncoding::None;
+    description.signals.push(Signal::DoorFraction);
+    let writer = DatasetWriter::create(folder.path(), description).expect("a new folder");
+    let facts = EpisodeFacts::new("kitchen", Split::Train, 0);
+    let mut episode = writer.episode(0, facts).expect("a new episode");
+    for index in 0..90 {
+        let phase = if index < 60 { Phase::Explore } else { Phase::Return };
+        // The last ten memories are of another place.
+        let place = if (50..60).contains(&index) { 5.0 } else { 0.0 };
+        let pose = far_memory::Pose::from_yaw_pitch([place, 0.0, 1.5], 0.0, 0.0);
+        let mut frame = Frame::new(f64::from(index) / 10.0, pose, phase, FrameImage::Absent);
+        // No acted door is a shut one.
+        frame.door_fraction = (index / 10 % 2 == 1).then_some(0.9);
+        episode.push(frame).expect("a frame");
+    }
+    episode.finish().expect("whole");
+    writer.finish().expect("an index");
+    let dataset = Dataset::open(folder.path()).expect("opens");
+    let config = ContrastiveConfig {
+        batch: 16,
+        horizon: 15,
+        frames: ContrastiveFrames::Memory,
+        positives: 100,
+        negatives: 12,
+        door: Some(0.3),
+        ..Default::default()
+    };
+    let sampler = ContrastiveSampler::new(&dataset, config.clone()).expect("settings fit");
+    let (mut open, mut shut) = (0, 0);
+    for example in (0..4).flat_map(|step| sampler.batch(step).expect("drawn")) {
+        let is_open = |frame: u32| frame / 10 % 2 == 1;
+        let goal = is_open(example.query.current + example.query.stride);
+        *(if goal { &mut open } else { &mut shut }) += 1;
+        let expected: Vec<u32> = (0..50).filter(|frame| is_open(*frame) == goal).collect();
+        assert_eq!(example.positives, expected);
+        let (alike, others): (Vec<u32>, Vec<u32>) =
+            example.negatives.iter().partition(|frame| **frame < 50);
+        assert_eq!((alike.len(), others.len()), (6, 6), "half are of the same place");
+        assert!(alike.iter().all(|frame| is_open(*frame) != goal));
+    }
+    assert!(open > 5 && shut > 5, "{open} {shut}");
+    let any = ContrastiveConfig { door: None, ..config };
+    let any = ContrastiveSampler::new(&dataset, any).expect("settings fit");
+    assert!(any.batch(0).expect("drawn").iter().all(|example| example.positives.len() == 50));
+}
+
 /// Two episodes of 60 explore and 20 return frames; `seen` says in which the second agent is in view.
 fn watched(folder: &std::path::Path, seen: impl Fn(u32, usize) -> bool) -> Dataset {
     let mut description = DatasetDescription::new("corridor", 10.0, [4, 4], [90.0, 90.0]);

@@ -108,6 +108,7 @@ impl<'a> Predictor<'a> {
         let presents = asks.iter().map(|ask| Present {
             episode: ask.clip.episode(),
             frame: ask.question.current,
+            goal: ask.question.goal,
             latent: ask.latent,
         });
         let presents: Vec<Present<'_>> = presents.collect();

@@ -142,7 +142,7 @@ mod tests {
             let pool = Pool::ids(clip.memory().iter().map(|frame| MemoryId(*frame as u64)));
             let mut query = episode.recall_query(pair[0], pair[1], pool);
             let (encoders, scale) = (dataset.encoders(), copier.scale());
-            let now = Present { episode, frame: pair[0], latent: &present };
+            let now = Present { episode, frame: pair[0], goal: pair[1], latent: &present };
             embed_queries(encoders, &scale, &[now], std::slice::from_mut(&mut query)).unwrap();
             let mut recall = Recall::new();
             let scratch = &mut Scratch::new();

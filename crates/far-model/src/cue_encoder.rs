@@ -1,29 +1,46 @@
 //! What turns a frame into the key of a cue, and the present into a query for it.
 
-use crate::{ConditionScale, POSE_FEATURES, Result};
+use crate::{ConditionScale, Error, POSE_FEATURES, Result};
 use far_memory::Displacement;
 use far_tensor::Tensor;
 
-/// An action as encoders are told of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ActionFeatures(pub [f32; Self::LENGTH]);
+/// An action as encoders are told of it: where it leads, how long it takes, and the interactions on
+/// the way, if there are any.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionFeatures(Vec<f32>);
 
 impl ActionFeatures {
-    /// Numbers of an action: where it leads and how long it takes.
+    /// Numbers of an action without interactions.
     pub const LENGTH: usize = POSE_FEATURES + 1;
 
-    /// A displacement that takes `stride` seconds.
-    pub fn new(scale: &ConditionScale, displacement: Displacement, stride: f32) -> Self {
-        let mut features = [0.0; Self::LENGTH];
-        features[..POSE_FEATURES].copy_from_slice(&scale.pose_features(displacement));
-        features[POSE_FEATURES] = stride / scale.time;
+    /// A displacement that takes `stride` seconds, with the signals that a world model is told of it
+    /// ([`crate::PredictionQuery::signals`]).
+    pub fn new(
+        scale: &ConditionScale,
+        displacement: Displacement,
+        stride: f32,
+        signals: &[f32],
+    ) -> Self {
+        let mut features = scale.pose_features(displacement).to_vec();
+        features.push(stride / scale.time);
+        features.extend_from_slice(signals);
         Self(features)
     }
 
-    /// Actions as rows of a network's input, [n, 8].
-    pub fn tensor(actions: &[Self]) -> Tensor {
-        let values: Vec<f32> = actions.iter().flat_map(|action| action.0).collect();
-        Tensor::from_slice(&values, [actions.len(), Self::LENGTH]).expect("eight numbers each")
+    /// Actions with so many signals each as rows of a network's input, [n, 8 + signals]. Further
+    /// signals are left out.
+    ///
+    /// # Errors
+    /// If an action has fewer signals.
+    pub fn tensor(actions: &[Self], signals: usize) -> Result<Tensor> {
+        let length = Self::LENGTH + signals;
+        let mut values = Vec::with_capacity(actions.len() * length);
+        for Self(features) in actions {
+            let told = features.len() - Self::LENGTH;
+            Error::check_length("the signals of an action", told.min(signals), signals)?;
+            values.extend_from_slice(&features[..length]);
+        }
+        Ok(Tensor::from_slice(&values, [actions.len(), length])?)
     }
 }
 

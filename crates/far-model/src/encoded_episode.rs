@@ -115,12 +115,29 @@ impl EncodedEpisode {
         frames.map(|frame| self.remembered(frame))
     }
 
+    /// What is told of the way from frame `current` to frame `goal` beyond poses and times; empty when
+    /// nothing is.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn signals(&self, current: usize, goal: usize) -> Vec<f32> {
+        self.told.signals(current, goal)
+    }
+
     /// Where a second agent was in a frame and a little earlier; empty when none is told of.
     ///
     /// # Panics
     /// If there is no such frame.
     pub fn state(&self, frame: usize) -> &[f32] {
         self.told.state(frame)
+    }
+
+    /// Whether a frame tells of a second agent in view.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn tells(&self, frame: usize) -> bool {
+        self.state(frame).first().is_some_and(|seen| *seen > 0.0)
     }
 
     /// How many frames earlier the second half of a state was.
@@ -139,7 +156,7 @@ impl EncodedEpisode {
             pose: self.poses[current],
             goal: self.poses[goal],
             stride: (self.times[goal] - self.times[current]) as f32,
-            signals: self.told.signals(current, goal),
+            signals: self.signals(current, goal),
             state: self.told.state(current).to_vec(),
             goal_state: None,
         }
@@ -179,7 +196,9 @@ pub struct Present<'a> {
     pub episode: &'a EncodedEpisode,
     /// The current frame.
     pub frame: usize,
-    /// Its latent, recorded or generated.
+    /// The frame that is asked for: encoders are told of the interactions until then.
+    pub goal: usize,
+    /// The latent of the current frame, recorded or generated.
     pub latent: &'a [f32],
 }
 
@@ -203,7 +222,11 @@ pub fn embed_queries(
 ) -> Result<()> {
     let actions: Vec<ActionFeatures> = queries
         .iter()
-        .map(|query| ActionFeatures::new(scale, query.action, query.stride))
+        .zip(presents)
+        .map(|(query, present)| {
+            let signals = present.episode.signals(present.frame, present.goal);
+            ActionFeatures::new(scale, query.action, query.stride, &signals)
+        })
         .collect();
     for encoder in encoders {
         let inputs = presents.iter().flat_map(|present| present.input(encoder.cue()));

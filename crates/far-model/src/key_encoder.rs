@@ -33,6 +33,9 @@ pub struct EncoderDescription {
     pub input: String,
     /// The units of the actions it was taught.
     pub scale: ConditionScale,
+    /// Numbers that say which interactions are on the way, [`crate::ToldConfig::signals`].
+    #[serde(default)]
+    pub signals: usize,
 }
 
 impl EncoderDescription {
@@ -42,7 +45,7 @@ impl EncoderDescription {
     /// If the settings do not make a network.
     pub fn build(&self, seed: u64) -> Result<(QueryVit, Parameters)> {
         let mut builder = ArenaBuilder::new("encoder");
-        let network = QueryVit::new(&mut builder, self.network, self.latent)?;
+        let network = QueryVit::new(&mut builder, self.network, self.latent, self.signals)?;
         Ok((network, builder.build(seed)))
     }
 }
@@ -57,7 +60,7 @@ impl EncoderDescription {
 /// let network = QueryVitConfig { depth: 1, width: 16, heads: 2, key: 8 };
 /// let scale = ConditionScale { length: 4.0, time: 6.4 };
 /// let (cue, input) = ("vision".into(), "none".into());
-/// let description = EncoderDescription { cue, network, latent, input, scale };
+/// let description = EncoderDescription { cue, network, latent, input, scale, signals: 0 };
 /// let (_, parameters) = description.build(7)?;
 /// let encoder = KeyEncoder::new(description, parameters.values(), &Device::cpu())?;
 /// assert_eq!(encoder.keys(&[0.5; 3 * 64])?.len(), 3 * 8);
@@ -186,7 +189,9 @@ impl KeyEncoder {
             let end = count.min(start + FRAMES_AT_A_TIME);
             let sizes = [end - start, shape.tokens(), shape.token_width()];
             let part = Tensor::from_slice(&frames[start * elements..end * elements], sizes)?;
-            let actions = actions.map(|actions| ActionFeatures::tensor(&actions[start..end]));
+            let signals = self.description.signals;
+            let actions = actions.map(|rows| ActionFeatures::tensor(&rows[start..end], signals));
+            let actions = actions.transpose()?;
             let mut tape = Tape::inference(&self.device);
             let found =
                 self.network.forward(&mut tape, &self.parameters, &part, actions.as_ref())?;
@@ -223,7 +228,8 @@ impl EncoderDescription {
     fn least_parameters(&self) -> f64 {
         let token = [self.latent.patch, self.latent.patch, self.latent.channels];
         let token: f64 = token.iter().map(|size| *size as f64).product();
-        self.network.least_parameters() + token * self.network.width as f64
+        let inputs = token + self.signals as f64;
+        self.network.least_parameters() + inputs * self.network.width as f64
     }
 }
 
@@ -234,6 +240,7 @@ fn to_json(description: &EncoderDescription) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use far_memory::Displacement;
     use far_tensor::Random;
 
     const LATENT: LatentShape = LatentShape { channels: 3, height: 4, width: 4, patch: 2 };
@@ -242,7 +249,7 @@ mod tests {
         let network = QueryVitConfig { depth: 2, width: 16, heads: 2, key: 8 };
         let scale = ConditionScale { length: 3.0, time: 6.4 };
         let (cue, input) = ("vision".to_owned(), "made up".to_owned());
-        EncoderDescription { cue, network, latent: LATENT, input, scale }
+        EncoderDescription { cue, network, latent: LATENT, input, scale, signals: 2 }
     }
 
     /// An encoder whose weights are all random, so that queries depend on actions.
@@ -262,7 +269,12 @@ mod tests {
     }
 
     fn action(value: f32) -> ActionFeatures {
-        ActionFeatures([value, -value, 0.0, 0.5, 0.8, 0.0, 1.0, value])
+        told_action(value, &[0.0, 1.0])
+    }
+
+    fn told_action(value: f32, signals: &[f32]) -> ActionFeatures {
+        let way = Displacement { forward: value, left: -value, up: 0.0, turn: 0.5, tilt: 0.0 };
+        ActionFeatures::new(&description().scale, way, value, signals)
     }
 
     #[test]
@@ -270,13 +282,19 @@ mod tests {
         let encoder = encoder();
         let frames = frames(3);
         let keys = encoder.keys(&frames).unwrap();
-        let near = encoder.queries(&frames, &[action(0.1); 3]).unwrap();
-        let far = encoder.queries(&frames, &[action(-2.0); 3]).unwrap();
+        let near = encoder.queries(&frames, &vec![action(0.1); 3]).unwrap();
+        let far = encoder.queries(&frames, &vec![action(-2.0); 3]).unwrap();
         assert_eq!(keys.len(), 3 * encoder.dimension());
         for row in [&keys, &near, &far].into_iter().flat_map(|rows| rows.chunks(8)) {
             assert!((row.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-5);
         }
         assert!(keys != near && near != far);
+        let told = encoder.queries(&frames, &vec![told_action(0.1, &[1.0, 0.5]); 3]).unwrap();
+        assert_ne!(told, near, "what is done on the way counts");
+        let more = encoder.queries(&frames, &vec![told_action(0.1, &[0.0, 1.0, 7.0]); 3]).unwrap();
+        assert_eq!(more, near, "what it was not taught it does not read");
+        let error = encoder.queries(&frames, &vec![told_action(0.1, &[1.0]); 3]).unwrap_err();
+        assert!(error.to_string().contains("signals of an action"), "{error}");
     }
 
     /// A key is what the network says without an action, whatever else is encoded beside it.
@@ -335,6 +353,9 @@ mod tests {
         let mut longer = description();
         longer.network.key = 9;
         assert!(refused(Some(to_json(&longer))).contains("final_layer.linear"));
+        let mut told = description();
+        told.signals = 1 << 40;
+        assert!(refused(Some(to_json(&told))).contains("cannot hold"));
         assert!(KeyEncoder::load(&folder.path().join("none"), &Device::cpu()).is_err());
     }
 

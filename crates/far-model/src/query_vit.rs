@@ -84,7 +84,7 @@ pub struct QueryVit {
 }
 
 impl QueryVit {
-    /// Adds the parameters of a network over latents of that shape.
+    /// Adds the parameters of a network over latents of that shape and actions with so many signals.
     ///
     /// # Errors
     /// If the settings or the shape do not make a network.
@@ -92,6 +92,7 @@ impl QueryVit {
         builder: &mut ArenaBuilder,
         config: QueryVitConfig,
         shape: LatentShape,
+        signals: usize,
     ) -> Result<Self> {
         config.validate()?;
         if !shape.is_valid() {
@@ -106,7 +107,7 @@ impl QueryVit {
             ..BlockConfig::new(width, heads)
         };
         let (zero, xavier) = (Initialization::Zero, Initialization::Xavier);
-        let features = ActionFeatures::LENGTH;
+        let features = ActionFeatures::LENGTH + signals;
         let mut linear =
             |name: &str, sizes, weight| Linear::new(builder, name, sizes, weight, zero);
         let input = linear("x_embedder", [shape.token_width(), width], xavier);
@@ -132,7 +133,7 @@ impl QueryVit {
         })
     }
 
-    /// Frames [n, T, C] with the actions taken there [n, 8], or with none (keys) → directions
+    /// Frames [n, T, C] with the actions taken there [n, 8 + signals], or with none (keys) → directions
     /// [n, key] of length one.
     ///
     /// # Errors
@@ -203,7 +204,7 @@ mod tests {
 
     fn fresh() -> (QueryVit, Parameters) {
         let mut builder = ArenaBuilder::new("encoder");
-        let network = QueryVit::new(&mut builder, SMALL, SHAPE).unwrap();
+        let network = QueryVit::new(&mut builder, SMALL, SHAPE, 0).unwrap();
         (network, builder.build(3))
     }
 
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn settings_that_make_no_network_are_named() {
         let refused = |config: QueryVitConfig, shape: LatentShape| {
-            let built = QueryVit::new(&mut ArenaBuilder::new("encoder"), config, shape);
+            let built = QueryVit::new(&mut ArenaBuilder::new("encoder"), config, shape, 0);
             built.err().expect("it is refused").to_string()
         };
         assert!(refused(QueryVitConfig { heads: 3, ..SMALL }, SHAPE).contains("encoder.heads"));
@@ -283,7 +284,7 @@ mod tests {
     fn the_papers_encoder_has_16_million_parameters() {
         let mut builder = ArenaBuilder::new("encoder");
         let shape = LatentShape { channels: 4, height: 32, width: 32, patch: 2 };
-        QueryVit::new(&mut builder, QueryVitConfig::default(), shape).unwrap();
+        QueryVit::new(&mut builder, QueryVitConfig::default(), shape, 0).unwrap();
         let count = builder.build(0).count();
         assert!((16_000_000..17_000_000).contains(&count), "{count}");
         assert!(QueryVitConfig::default().least_parameters() <= count as f64);

@@ -4,9 +4,9 @@ use far_data::{
     Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame, FrameImage, Phase, Picture,
     Split,
 };
-use far_memory::Pose;
+use far_memory::{Displacement, Pose};
 use far_model::{
-    ActionFeatures, Convolutional, ConvolutionalConfig, ConvolutionalTraining,
+    ActionFeatures, ConditionScale, Convolutional, ConvolutionalConfig, ConvolutionalTraining,
     ConvolutionalTrainingConfig, CueEncoder, EncodedDataset, LatentShape, LongLiveAutoencoder,
     LongLiveConfig, LongLiveEncoder, Tokenizer,
 };
@@ -262,7 +262,9 @@ fn keys_have_unit_length_and_a_file_gives_the_same() {
     for key in keys.chunks(24) {
         assert!((key.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-5);
     }
-    let actions = [ActionFeatures([0.3; 8]); 160];
+    let scale = ConditionScale { length: 1.0, time: 1.0 };
+    let still = Displacement { forward: 0.3, left: 0.0, up: 0.0, turn: 0.0, tilt: 0.0 };
+    let actions = vec![ActionFeatures::new(&scale, still, 0.3, &[]); 160];
     assert_eq!(encoder.queries(&frames, &actions).unwrap(), keys, "actions are ignored");
     assert!(encoder.queries(&frames, &actions[1..]).is_err());
     assert!(encoder.keys(&frames[1..]).is_err());

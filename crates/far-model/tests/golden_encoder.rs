@@ -14,7 +14,7 @@ const SHAPE: LatentShape = LatentShape { channels: 3, height: 4, width: 6, patch
 fn network(prefix: &str) -> (QueryVit, Parameters) {
     let config = QueryVitConfig { depth: 2, width: 16, heads: 2, key: 8 };
     let mut builder = ArenaBuilder::new("encoder");
-    let network = QueryVit::new(&mut builder, config, SHAPE).unwrap();
+    let network = QueryVit::new(&mut builder, config, SHAPE, 0).unwrap();
     let mut parameters = builder.build(0);
     let path = format!("{}/tests/fixtures/query_vit.safetensors", env!("CARGO_MANIFEST_DIR"));
     let mut checkpoint = Checkpoint::open(Path::new(&path)).unwrap();

@@ -3,7 +3,7 @@
 use crate::question::{Question, recall};
 use crate::{Result, RetrieverSettings};
 use far_memory::policy::PolicyConfig;
-use far_memory::{MemoryId, RecallPolicy, Retriever};
+use far_memory::{MemoryId, PoolView, RecallPolicy, Retriever};
 use far_tensor::Random;
 
 /// Who fills the contexts of the world model's steps.
@@ -64,6 +64,9 @@ impl ContextSource {
 
 /// Replaces some recalled memories by random ones and shortens some contexts, as the cold-start
 /// settings say.
+///
+/// # Errors
+/// If a pool names memories that are not there.
 pub fn disturb(
     contexts: &mut [Vec<MemoryId>],
     questions: &[&Question],
@@ -78,9 +81,14 @@ pub fn disturb(
     let mut random = Random::stream(seed, "disturbed contexts", step);
     for (context, question) in contexts.iter_mut().zip(questions) {
         let pool = question.episode.memory().pool(&question.query.pool, None)?;
+        let newest = if exploration > 0.0 && settings.exploration_told > 0.0 {
+            newest(&pool, settings.chunk_size, |frame| question.episode.tells(frame))
+        } else {
+            Vec::new()
+        };
         for id in context.iter_mut() {
             if random.uniform() < exploration {
-                *id = pool.id(random.below(pool.len()));
+                *id = explored(&pool, &newest, settings.exploration_told, &mut random);
             }
         }
         if random.uniform() < settings.random_length {
@@ -88,4 +96,53 @@ pub fn disturb(
         }
     }
     Ok(())
+}
+
+/// The last `count` memories of a pool, which is in the order of time, that tell something.
+fn newest(pool: &PoolView<'_>, count: usize, tells: impl Fn(usize) -> bool) -> Vec<MemoryId> {
+    let telling: Vec<_> = pool.iter().filter(|id| tells(id.index())).collect();
+    telling[telling.len().saturating_sub(count)..].to_vec()
+}
+
+/// A memory at random, with probability `share` one of `preferred` if there are any.
+fn explored(
+    pool: &PoolView<'_>,
+    preferred: &[MemoryId],
+    share: f32,
+    random: &mut Random,
+) -> MemoryId {
+    if !preferred.is_empty() && random.uniform() < share {
+        preferred[random.below(preferred.len())]
+    } else {
+        pool.id(random.below(pool.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use far_memory::Pool;
+
+    #[test]
+    fn exploration_prefers_the_newest_that_tell() {
+        let ids = Pool::Range(100..200);
+        let pool = PoolView::new(&ids, None, 1000).unwrap();
+        let tells = |frame: usize| frame % 10 == 3 || frame > 500;
+        let preferred = newest(&pool, 4, tells);
+        assert_eq!(preferred, [163, 173, 183, 193].map(MemoryId));
+        assert_eq!(newest(&pool, 40, tells).len(), 10);
+        let mut random = Random::stream(1, "test", 0);
+        let mut hits = |preferred: &[MemoryId], share: f32| {
+            let drawn = (0..1000).map(|_| explored(&pool, preferred, share, &mut random));
+            let drawn: Vec<MemoryId> = drawn.collect();
+            assert!(drawn.iter().all(|id| (100..200).contains(&id.0)));
+            drawn.iter().filter(|id| [163, 173, 183, 193].contains(&id.0)).count()
+        };
+        assert_eq!(hits(&preferred, 1.0), 1000);
+        // Half of them, and 4 of 100 of the other half.
+        let half = hits(&preferred, 0.5);
+        assert!((450..=590).contains(&half), "{half}");
+        // Where nothing tells anything, all memories are alike.
+        assert!(hits(&[], 1.0) < 90);
+    }
 }

@@ -106,7 +106,9 @@ impl<'a> Contrastive<'a> {
         let episodes = dataset.select(rule, sampler.split)?;
         let scale = ConditionScale::of_dataset(dataset, &episodes)?;
         let (latent, input) = (encoded.input_shape(cue), encoded.input_recipe(cue));
-        let description = EncoderDescription { cue: cue.to_owned(), network, latent, input, scale };
+        let signals = encoded.told().signals(dataset.description());
+        let cue = cue.to_owned();
+        let description = EncoderDescription { cue, network, latent, input, scale, signals };
         let (network, parameters) = description.build(config.seed)?;
         let identity = Identity { encoder: &description, sampler: &sampler, pretraining: config };
         let identity = serde_json::to_string(&identity).expect("settings become JSON");
@@ -134,7 +136,10 @@ impl<'a> Contrastive<'a> {
     /// If it is another network, or was taught with other inputs.
     pub fn begin_with(&mut self, encoder: &KeyEncoder) -> Result<()> {
         let (found, own) = (encoder.description(), &self.description);
-        if found.network != own.network || found.latent != own.latent {
+        if found.network != own.network
+            || found.latent != own.latent
+            || found.signals != own.signals
+        {
             let reason = format!("{:?} is not {:?}", found.network, own.network);
             return Err(Error::setting("encoder.pretraining.from", reason));
         }
@@ -219,7 +224,7 @@ impl<'a> Contrastive<'a> {
 
 /// Examples as the network reads them: every frame once.
 struct Batch {
-    /// Inputs of the current frames [B, T, C], and the actions taken there [B, 8].
+    /// Inputs of the current frames [B, T, C], and the actions taken there [B, 8 + signals].
     current: Tensor,
     actions: Tensor,
     /// Inputs of all positives and negatives [U, T, C], none twice.
@@ -278,7 +283,7 @@ impl Batch {
         description: &EncoderDescription,
         examples: &[ContrastiveExample],
     ) -> Result<Self> {
-        let EncoderDescription { cue, latent: shape, scale, .. } = description;
+        let EncoderDescription { cue, latent: shape, scale, signals, .. } = description;
         let sizes = |count: usize| [count, shape.tokens(), shape.token_width()];
         let (mut current, mut actions, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         let (mut positives, mut negatives) = (Vec::new(), Vec::new());
@@ -288,8 +293,10 @@ impl Batch {
             let episode = encoded.episode(query.episode)?;
             let now = query.current as usize;
             current.extend_from_slice(episode.input(cue, now));
-            let seconds = episode.times()[now + query.stride as usize] - episode.times()[now];
-            actions.push(ActionFeatures::new(scale, query.action, seconds as f32));
+            let goal = now + query.stride as usize;
+            let (seconds, told) =
+                (episode.times()[goal] - episode.times()[now], episode.signals(now, goal));
+            actions.push(ActionFeatures::new(scale, query.action, seconds as f32, &told));
             let mut place = |frame: &u32| {
                 let next = places.len();
                 *places.entry((query.episode, *frame)).or_insert_with(|| {
@@ -302,7 +309,7 @@ impl Batch {
         }
         Ok(Self {
             current: Tensor::from_slice(&current, sizes(examples.len()))?,
-            actions: ActionFeatures::tensor(&actions),
+            actions: ActionFeatures::tensor(&actions, *signals)?,
             memories: Tensor::from_slice(&memories, sizes(places.len()))?,
             positives: Slots::new(&positives)?,
             negatives: Slots::new(&negatives)?,

@@ -46,6 +46,7 @@ impl Question {
                 .map(|question| Present {
                     episode: &question.episode,
                     frame: question.current,
+                    goal: question.future,
                     latent: question.latent(),
                 })
                 .collect();

@@ -74,8 +74,10 @@ pub fn retrieval(
                 }
             };
             let now = query.current as usize;
-            let seconds = episode.times()[now + query.stride as usize] - episode.times()[now];
-            let action = ActionFeatures::new(scale, query.action, seconds as f32);
+            let goal = now + query.stride as usize;
+            let (seconds, told) =
+                (episode.times()[goal] - episode.times()[now], episode.signals(now, goal));
+            let action = ActionFeatures::new(scale, query.action, seconds as f32, &told);
             let direction = encoder.queries(episode.input(encoder.cue(), now), &[action])?;
             let cosine = |frame: &u32| -> f32 {
                 let key = &keys[*frame as usize * dimension..][..dimension];

@@ -1,19 +1,19 @@
 //! What a learned arm could recall if its credit were perfect: a fresh retriever is taught, instead of by a
-//! world model, by which memories show what has changed as it is now. What it then misses in kitchens it
-//! never saw, its cues cannot tell.
+//! world model, by which memories show what has changed as it is now, or, in corridors, the second agent's
+//! last crossing. What it then misses in episodes it never saw, its cues cannot tell.
 //!
 //! ```sh
 //! cargo run --release -p far --example known_states -- runs/kitchen/arms/far-meta
 //! ```
 
-use far_data::{ChangeKind, Split};
+use far_data::{ChangeKind, Episode, Signal, Split, last_crossing};
 use far_memory::{MemoryId, Pool, Recall, RecallPolicy, RecallQuery, Scratch};
 use far_model::{
     CandidateBatch, CandidatePools, DistillationTarget, EncodedEpisode, Present, RetrieverBatch,
     RetrieverTrainingConfig, TrainableRetriever, candidate_distillation, embed_queries,
 };
 use far_tensor::{ArenaBuilder, Device, Random, Trained};
-use far_train::{ArmTraining, CueRegistry, SavedRun, Workshop};
+use far_train::{ArmTraining, CueRegistry, SavedRun, TrainingLoop, Workshop};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::Path;
@@ -25,34 +25,65 @@ const TOGETHER: usize = 16;
 /// Nats by which a memory is worth more that shows all that changed: it is next to certain.
 const WORTH: f32 = 10.0;
 
-/// A view that shows something changed, one generated frame ahead.
+/// A view that only some memories tell of.
 struct Question {
     episode: Arc<EncodedEpisode>,
     query: RecallQuery,
-    kind: ChangeKind,
-    /// For each thing that changed, the memories that show it as it is now.
+    kind: &'static str,
+    /// For each thing to be known, the memories that show it.
     witnesses: Vec<Vec<usize>>,
 }
 
-/// The changed views of some episodes, each viewpoint of a return once.
+/// What is asked of an episode: present, goal, kind and witnesses.
+type Asked = (usize, usize, &'static str, Vec<Vec<usize>>);
+
+/// The changed views, each viewpoint of a return once, `stride` frames ahead.
+fn changed_views(episode: &Episode, stride: usize) -> Result<Vec<Asked>, Box<dyn Error>> {
+    let (mut viewpoints, mut found) = (BTreeSet::new(), Vec::new());
+    for goal in episode.boundary() + stride..episode.len() {
+        let changed = episode.is_changed(goal) && episode.pose_key(goal) >= 0;
+        if !changed || !viewpoints.insert(episode.pose_key(goal)) {
+            continue;
+        }
+        let Some(change) = episode.change(goal)? else { continue };
+        let kind = match change.kind {
+            ChangeKind::Surface => "surfaces",
+            ChangeKind::Container => "containers",
+        };
+        found.push((goal - stride, goal, kind, episode.witnesses(goal)));
+    }
+    Ok(found)
+}
+
+/// Both ends of a corridor, from where the return begins; nothing where nobody crossed.
+fn crossings(episode: &Episode) -> Vec<Asked> {
+    let witnesses = last_crossing(episode, episode.boundary());
+    if witnesses.is_empty() {
+        return Vec::new();
+    }
+    let mut viewpoints = BTreeSet::new();
+    let goals = episode.boundary() + 1..episode.len();
+    let ends = goals
+        .filter(|goal| episode.pose_key(*goal) >= 0 && viewpoints.insert(episode.pose_key(*goal)));
+    ends.map(|goal| (episode.boundary(), goal, "crossings", vec![witnesses.clone()])).collect()
+}
+
+/// The questions about some episodes.
 fn questions(workshop: &Workshop, episodes: &[u32]) -> Result<Vec<Question>, Box<dyn Error>> {
     let (data, stride) = (workshop.data(), workshop.config().evaluation.stride as usize);
     let mut found = Vec::new();
     for id in episodes {
         let (recorded, episode) = (data.dataset().episode(*id)?, data.episode(*id)?);
-        let mut viewpoints = BTreeSet::new();
-        for goal in recorded.boundary() + stride..recorded.len() {
-            let changed = recorded.is_changed(goal) && recorded.pose_key(goal) >= 0;
-            if !changed || !viewpoints.insert(recorded.pose_key(goal)) {
-                continue;
-            }
-            let Some(change) = recorded.change(goal)? else { continue };
-            let frame = goal - stride;
+        let asked = if recorded.description().has(Signal::Agent) {
+            crossings(&recorded)
+        } else {
+            changed_views(&recorded, stride)?
+        };
+        for (frame, goal, kind, witnesses) in asked {
             let mut query = [episode.recall_query(frame, goal, Pool::All)];
-            let present = Present { episode: &episode, frame, latent: episode.latent(frame) };
+            let present = Present { episode: &episode, frame, goal, latent: episode.latent(frame) };
             embed_queries(data.encoders(), &workshop.scale(), &[present], &mut query)?;
-            let ([query], witnesses) = (query, recorded.witnesses(goal));
-            let (episode, kind) = (episode.clone(), change.kind);
+            let ([query], episode) = (query, episode.clone());
             found.push(Question { episode, query, kind, witnesses });
         }
     }
@@ -72,11 +103,11 @@ fn candidates(question: &Question) -> (CandidatePools, Vec<f32>) {
     (pools, worth)
 }
 
-/// The share of questions of a kind for which the recalled memories show all that changed.
+/// The share of questions of a kind for which the recalled memories show everything.
 fn recalled(
     policy: &dyn RecallPolicy,
     questions: &[Question],
-    kind: ChangeKind,
+    kind: &str,
     slots: usize,
 ) -> Result<f64, Box<dyn Error>> {
     let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
@@ -96,8 +127,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let saved = SavedRun::read(Path::new(&run))?;
     let (config, cues, device) = (&saved.config, CueRegistry::of(&saved.config)?, Device::cpu());
     let workshop = Workshop::open_to_judge(config, &cues, &saved.folder, &device, &mut |_| {})?;
-    let training = ArmTraining::new(&workshop)?;
-    let fresh = training.joint().retrievers().first().ok_or("the run's arm does not learn")?;
+    let mut training = ArmTraining::new(&workshop)?;
+    training.load(&saved.checkpoint)?;
+    let own = training.joint().retrievers().first().ok_or("the run's arm does not learn")?;
     let dataset = workshop.data().dataset();
     let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
     let known = questions(&workshop, &dataset.select(rule, Split::Train)?)?;
@@ -105,8 +137,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut builder = ArenaBuilder::new("known states");
     let learning = RetrieverTrainingConfig::default();
-    let retriever =
-        TrainableRetriever::new(&mut builder, fresh.policy().config().clone(), learning)?;
+    let retriever = TrainableRetriever::new(&mut builder, own.policy().config().clone(), learning)?;
     let optimizer = config.training.retriever_optimizer(&config.retriever);
     let mut trained = Trained::new(builder.build(config.training.seed), optimizer);
     for update in 0..UPDATES {
@@ -124,27 +155,27 @@ fn main() -> Result<(), Box<dyn Error>> {
             candidate_distillation(tape, &scores.fused, &taught, DistillationTarget::UtilityOnly)
         })?;
     }
-    let surfaces = unknown.iter().filter(|question| question.kind == ChangeKind::Surface).count();
-    let containers = unknown.len() - surfaces;
-    println!(
-        "{} changed views learned from, {surfaces} surfaces and {containers} containers judged",
-        known.len()
-    );
+    let kinds: BTreeSet<&str> = unknown.iter().map(|question| question.kind).collect();
+    print!("{} views learned from, judged:", known.len());
+    for kind in &kinds {
+        print!(" {} {kind}", unknown.iter().filter(|question| question.kind == *kind).count());
+    }
+    println!();
     let learned = retriever.export(&trained.parameters)?;
     let rules = ["nearest-pose", "worldmem", "temporal"];
     let mut policies: Vec<(&str, Box<dyn RecallPolicy>)> =
-        vec![("known-states", Box::new(learned))];
+        vec![("known-states", Box::new(learned)), ("as trained", training.policy()?)];
     for id in rules {
         policies.push((id, workshop.rule(id)?.build()?));
     }
     for (name, policy) in policies {
         for slots in [3, 8] {
-            let [surface, container] = [ChangeKind::Surface, ChangeKind::Container]
-                .map(|kind| recalled(policy.as_ref(), &unknown, kind, slots));
-            let (surface, container) = (surface?, container?);
-            println!(
-                "{name:<14} {slots} memories: surfaces {surface:3.0} %, containers {container:3.0} %"
-            );
+            print!("{name:<14} {slots} memories:");
+            for kind in &kinds {
+                let share = recalled(policy.as_ref(), &unknown, kind, slots)?;
+                print!(" {kind} {share:3.0} %");
+            }
+            println!();
         }
     }
     Ok(())

@@ -45,6 +45,7 @@ fn ask(folder: &Path, cache: &Path) -> Told {
         latent: plain.input_shape(AUDIO),
         input: plain.input_recipe(AUDIO),
         scale,
+        signals: 0,
     };
     let device = Device::cpu();
     let (_, parameters) = description.build(3).unwrap();
@@ -55,7 +56,8 @@ fn ask(folder: &Path, cache: &Path) -> Told {
 
     let (current, goal) = (episode.boundary() + 4, episode.boundary() + 20);
     let mut query = episode.recall_query(current, goal, Pool::All);
-    let present = Present { episode: &episode, frame: current, latent: episode.latent(current) };
+    let present =
+        Present { episode: &episode, frame: current, goal, latent: episode.latent(current) };
     embed_queries(data.encoders(), &scale, &[present], std::slice::from_mut(&mut query)).unwrap();
     let key = data.encoders()[0].keys(episode.input(AUDIO, 30)).unwrap();
 

@@ -43,7 +43,15 @@ impl EncoderConfig {
     /// What it is shown: pairs of the training split, goals as far ahead as the world model's.
     pub fn sampling(&self, data: &DataConfig, seed: u64) -> ContrastiveConfig {
         let PretrainingSettings {
-            batch, frames, rule, positives, negatives, radius, heading, ..
+            batch,
+            frames,
+            rule,
+            positives,
+            negatives,
+            radius,
+            heading,
+            door,
+            ..
         } = self.pretraining;
         ContrastiveConfig {
             seed,
@@ -57,6 +65,7 @@ impl EncoderConfig {
             negatives,
             radius,
             heading: (heading < 180.0).then_some(heading),
+            door: (door < 1.0).then_some(door),
         }
     }
 
@@ -109,6 +118,9 @@ pub struct PretrainingSettings {
     pub radius: f32,
     /// Largest difference in heading of a positive, in degrees; 180 for any, as for sound.
     pub heading: f32,
+    /// Largest difference in how far the acted door is open, of a positive and the goal; 1 for any.
+    /// Below 1, up to half of the negatives show the same place with another door.
+    pub door: f32,
     /// How several positives share the loss.
     pub form: PositiveForm,
     /// Temperature of the loss.

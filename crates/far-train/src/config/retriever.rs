@@ -33,6 +33,9 @@ pub struct RetrieverSettings {
     pub exploration_end: f32,
     /// Steps over which it falls linearly.
     pub exploration_steps: u64,
+    /// Share of those random memories that are drawn from the newest in which the second agent is seen,
+    /// a chunk's worth of them: they teach the predictor of its state to read.
+    pub exploration_told: f32,
     /// Random memories added to the global pool of candidates.
     pub extra_candidates: usize,
     /// Probability that the world model trains on a random number of memories instead of all slots.
@@ -122,6 +125,7 @@ impl RetrieverSettings {
         super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
         share("retriever.exploration", self.exploration)?;
         share("retriever.exploration_end", self.exploration_end)?;
+        share("retriever.exploration_told", self.exploration_told)?;
         share("retriever.random_length", self.random_length)?;
         if !matches!(self.metadata_layers, 2 | 3) {
             let reason = format!("{} layers; 2 or 3 are possible", self.metadata_layers);
