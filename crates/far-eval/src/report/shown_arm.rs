@@ -96,9 +96,11 @@ pub fn learned<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a s
 
 fn note(name: &str) -> &'static str {
     match name {
-        "far" | "far-multi" => "learned recall by pose, time and appearance",
+        "far" | "far-multi" => "learned recall by pose, time and a further cue",
         "far-meta" => "learned recall by pose and time only",
         "far-vision" => "learned recall by appearance only",
+        "far-audio" => "learned recall by sound only",
+        "far-agent" => "learned recall by who is in view only",
         "worldmem" => "greatest overlap of the fields of view, newer first",
         "longlive-rag" => "most similar appearance",
         "temporal" => "the latest frames",

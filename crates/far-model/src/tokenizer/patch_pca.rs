@@ -213,19 +213,29 @@ impl PatchPca {
         Ok(pca)
     }
 
-    fn encode_picture(&self, picture: &Picture, latent: &mut Vec<f32>) {
-        let [mean, basis, scale] =
-            [self.mean, self.basis, self.scale].map(|id| self.parameters.tensor(id));
-        let values = self.config.values();
-        let scale = 1.0 / scale.values()[0];
+    /// The components, [values, channels].
+    fn turned_basis(&self) -> Vec<f32> {
+        let (basis, values) = (self.parameters.tensor(self.basis), self.config.values());
+        let column = |value| basis.values().iter().skip(value).step_by(values).copied();
+        (0..values).flat_map(column).collect()
+    }
+
+    /// All channels of a patch grow together, so that the compiler adds several at once; each sum has the
+    /// order of the definition.
+    fn encode_picture(&self, turned_basis: &[f32], picture: &Picture, latent: &mut Vec<f32>) {
+        let [mean, scale] = [self.mean, self.scale].map(|id| self.parameters.tensor(id));
+        let PatchPcaConfig { channels, .. } = self.config;
+        let (values, scale) = (self.config.values(), 1.0 / scale.values()[0]);
         let patches = patches_of(picture, &self.config);
+        let mut sums = vec![0.0f32; channels];
         for place in self.config.order() {
-            let patch = &patches[place * values..(place + 1) * values];
-            for component in basis.values().chunks_exact(values) {
-                let numbers = patch.iter().zip(mean.values()).zip(component);
-                let sum: f32 = numbers.map(|((value, mean), part)| (value - mean) * part).sum();
-                latent.push(scale * sum);
+            let patch = patches[place * values..(place + 1) * values].iter().zip(mean.values());
+            sums.fill(0.0);
+            for ((value, mean), parts) in patch.zip(turned_basis.chunks_exact(channels)) {
+                let value = value - mean;
+                sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += value * part);
             }
+            latent.extend(sums.iter().map(|sum| scale * sum));
         }
     }
 }
@@ -250,8 +260,9 @@ impl Tokenizer for PatchPca {
 
     fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
         let mut latents = Vec::with_capacity(episode.len() * self.shape().elements());
+        let turned_basis = self.turned_basis();
         for frame in 0..episode.len() {
-            self.encode_picture(&episode.picture(frame)?, &mut latents);
+            self.encode_picture(&turned_basis, &episode.picture(frame)?, &mut latents);
         }
         Ok(latents)
     }
@@ -343,7 +354,7 @@ mod tests {
             let (x, y) = (token % 2 * 4 + cell % 4, token / 2 * 4 + cell / 4);
             picture.pixels[3 * (8 * y + x) + plane] = (255.0 * value).round() as u8;
         }
-        pca.encode_picture(&picture, &mut latents);
+        pca.encode_picture(&pca.turned_basis(), &picture, &mut latents);
         let decoded = pca.decode(&latents).unwrap();
         let worst = decoded.pixels.iter().zip(&picture.pixels).map(|(a, b)| a.abs_diff(*b)).max();
         assert!(worst.unwrap() <= 1);
@@ -396,7 +407,7 @@ mod tests {
         picture.pixels.iter_mut().enumerate().for_each(|(place, x)| *x = (7 * place % 251) as u8);
         let latent = |pca: &PatchPca| {
             let mut latent = Vec::new();
-            pca.encode_picture(&picture, &mut latent);
+            pca.encode_picture(&pca.turned_basis(), &picture, &mut latent);
             latent
         };
         let (plain, grouped) = (latent(&small), latent(&large));
