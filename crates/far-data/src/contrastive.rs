@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::stream::stream;
 use crate::{
-    DataError, Dataset, Episode, ExampleQuery, Result, SamplingConfig, Split, SplitRule,
+    DataError, Dataset, Episode, ExampleQuery, Result, SamplingConfig, Signal, Split, SplitRule,
     TrainingExample, TrainingSampler, last_crossing,
 };
 
@@ -118,6 +118,16 @@ pub struct ContrastiveExample {
     pub negatives: Vec<u32>,
 }
 
+/// The frames of an episode as a goal sees them.
+struct Sorted {
+    /// Positives.
+    near: Vec<u32>,
+    /// Of the same place, but with another door: the negatives to learn most from.
+    alike: Vec<u32>,
+    /// All others.
+    far: Vec<u32>,
+}
+
 /// Draws pretraining examples; any step at any time, like [`TrainingSampler`].
 pub struct ContrastiveSampler<'a> {
     dataset: &'a Dataset,
@@ -134,6 +144,10 @@ impl<'a> ContrastiveSampler<'a> {
             if value == 0 {
                 return Err(DataError::Setting { setting, reason: "must be at least 1".into() });
             }
+        }
+        if config.door.is_some() && !dataset.description().has(Signal::DoorFraction) {
+            let reason = "the dataset does not say how far doors are open".into();
+            return Err(DataError::Setting { setting: "door", reason });
         }
         let queries = SamplingConfig {
             seed: config.seed,
@@ -166,11 +180,12 @@ impl<'a> ContrastiveSampler<'a> {
                 ContrastiveFrames::Episode => (0..episode.len() as u32).collect(),
                 ContrastiveFrames::Memory => memory,
             };
-            let (near, mut far) = match self.config.rule {
+            let Sorted { near, alike, far } = match self.config.rule {
                 ContrastiveRule::Place => self.by_place(&episode, &query, &frames),
                 ContrastiveRule::Agent => {
                     let shown = &self.crossings[&query.episode];
-                    frames.iter().partition(|&frame| shown.contains(frame))
+                    let (near, far) = frames.iter().partition(|&frame| shown.contains(frame));
+                    Sorted { near, alike: Vec::new(), far }
                 }
             };
             let choose = |frames: &[u32], most: u32, purpose| {
@@ -182,14 +197,6 @@ impl<'a> ContrastiveSampler<'a> {
                 chosen
             };
             let positives = choose(&near, self.config.positives, "positive");
-            far.retain(|frame| !near.contains(frame));
-            // Frames of the place that only the door rules out are the ones to learn from.
-            let alike: Vec<u32> = far
-                .extract_if(.., |frame| {
-                    self.config.door.is_some()
-                        && self.config.is_near(&episode.poses()[*frame as usize], &query.goal)
-                })
-                .collect();
             let mut negatives = choose(&alike, self.config.negatives / 2, "alike");
             let others = self.config.negatives - negatives.len() as u32;
             negatives.extend(choose(&far, others, "negative"));
@@ -199,30 +206,27 @@ impl<'a> ContrastiveSampler<'a> {
         drawn.collect()
     }
 
-    /// Frames near the goal and the others.
-    fn by_place(
-        &self,
-        episode: &Episode,
-        query: &ExampleQuery,
-        frames: &[u32],
-    ) -> (Vec<u32>, Vec<u32>) {
+    fn by_place(&self, episode: &Episode, query: &ExampleQuery, frames: &[u32]) -> Sorted {
         let pose = |frame: u32| &episode.poses()[frame as usize];
         let door = |frame: u32| episode.door_fraction(frame as usize).unwrap_or(0.0);
         let goal_door = door(query.current + query.stride);
-        let alike = |frame: u32| {
-            self.config.door.is_none_or(|limit| (door(frame) - goal_door).abs() <= limit)
+        let shows_the_door = |frame: &u32| {
+            self.config.door.is_none_or(|limit| (door(*frame) - goal_door).abs() <= limit)
         };
-        let (mut near, far): (Vec<u32>, Vec<u32>) = frames
-            .iter()
-            .partition(|&&frame| self.config.is_near(pose(frame), &query.goal) && alike(frame));
+        let (placed, mut far): (Vec<u32>, Vec<u32>) =
+            frames.iter().partition(|&&frame| self.config.is_near(pose(frame), &query.goal));
+        let (mut near, mut alike): (Vec<u32>, Vec<u32>) =
+            placed.into_iter().partition(shows_the_door);
         // What is seen now tells nothing of what an action leads to.
         near.retain(|frame| *frame != query.current);
         if near.is_empty() {
             // Memory holds nothing near the goal: the nearest there is must do.
             let distance = |frame: &u32| pose(*frame).distance(&query.goal);
             near.extend(frames.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
+            far.retain(|frame| !near.contains(frame));
+            alike.retain(|frame| !near.contains(frame));
         }
-        (near, far)
+        Sorted { near, alike, far }
     }
 
     /// The examples of a step whose episodes show a crossing; one that does not is drawn again.

@@ -249,6 +249,10 @@ fn with_a_door_limit_positives_show_the_door_as_it_will_be() {
         assert!(alike.iter().all(|frame| is_open(*frame) != goal));
     }
     assert!(open > 5 && shut > 5, "{open} {shut}");
+    let doorless = folder.path().join("doorless");
+    let doorless = watched(&doorless, |_, _| false);
+    let message = ContrastiveSampler::new(&doorless, config.clone()).err().expect("refused");
+    assert!(message.to_string().contains("doors"), "{message}");
     let any = ContrastiveConfig { door: None, ..config };
     let any = ContrastiveSampler::new(&dataset, any).expect("settings fit");
     assert!(any.batch(0).expect("drawn").iter().all(|example| example.positives.len() == 50));

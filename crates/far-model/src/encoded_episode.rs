@@ -124,6 +124,16 @@ impl EncodedEpisode {
         self.told.signals(current, goal)
     }
 
+    /// The action that leads from frame `current` to frame `goal`, as encoders are told of it.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn action(&self, scale: &ConditionScale, current: usize, goal: usize) -> ActionFeatures {
+        let way = self.poses[goal].displacement_from(&self.poses[current]);
+        let seconds = (self.times[goal] - self.times[current]) as f32;
+        ActionFeatures::new(scale, way, seconds, &self.signals(current, goal))
+    }
+
     /// Where a second agent was in a frame and a little earlier; empty when none is told of.
     ///
     /// # Panics

@@ -293,10 +293,7 @@ impl Batch {
             let episode = encoded.episode(query.episode)?;
             let now = query.current as usize;
             current.extend_from_slice(episode.input(cue, now));
-            let goal = now + query.stride as usize;
-            let (seconds, told) =
-                (episode.times()[goal] - episode.times()[now], episode.signals(now, goal));
-            actions.push(ActionFeatures::new(scale, query.action, seconds as f32, &told));
+            actions.push(episode.action(scale, now, now + query.stride as usize));
             let mut place = |frame: &u32| {
                 let next = places.len();
                 *places.entry((query.episode, *frame)).or_insert_with(|| {

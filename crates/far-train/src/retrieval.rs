@@ -2,7 +2,7 @@
 
 use crate::Result;
 use far_data::{ContrastiveConfig, ContrastiveFrames, ContrastiveSampler};
-use far_model::{ActionFeatures, CueEncoder, EncodedDataset, KeyEncoder};
+use far_model::{CueEncoder, EncodedDataset, KeyEncoder};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,10 +74,7 @@ pub fn retrieval(
                 }
             };
             let now = query.current as usize;
-            let goal = now + query.stride as usize;
-            let (seconds, told) =
-                (episode.times()[goal] - episode.times()[now], episode.signals(now, goal));
-            let action = ActionFeatures::new(scale, query.action, seconds as f32, &told);
+            let action = episode.action(scale, now, now + query.stride as usize);
             let direction = encoder.queries(episode.input(encoder.cue(), now), &[action])?;
             let cosine = |frame: &u32| -> f32 {
                 let key = &keys[*frame as usize * dimension..][..dimension];

@@ -326,6 +326,19 @@ mod tests {
     const CONFIG: PatchPcaConfig =
         PatchPcaConfig { resolution: [8, 8], patch: 4, channels: 3, frames: 10, group: 1 };
 
+    impl PatchPca {
+        /// The latent of a patch by its definition.
+        fn plain(&self, patch: &[f32]) -> Vec<f32> {
+            let [mean, basis, scale] =
+                [self.mean, self.basis, self.scale].map(|id| self.parameters.tensor(id));
+            let parts = basis.values().chunks_exact(patch.len()).map(|component| {
+                let numbers = patch.iter().zip(mean.values()).zip(component);
+                numbers.map(|((x, m), c)| (x - m) * c).sum::<f32>() * (1.0 / scale.values()[0])
+            });
+            parts.collect()
+        }
+    }
+
     /// Patches made of three known patterns come back exactly, in the order of their strength.
     #[test]
     fn a_space_of_three_patterns_is_found() {
@@ -355,23 +368,16 @@ mod tests {
             picture.pixels[3 * (8 * y + x) + plane] = (255.0 * value).round() as u8;
         }
         pca.encode_picture(&pca.turned_basis(), &picture, &mut latents);
+        let plain = patches_of(&picture, &CONFIG);
+        let defined: Vec<f32> =
+            plain.chunks_exact(values).flat_map(|patch| pca.plain(patch)).collect();
+        assert_eq!(latents, defined, "to the bit");
         let decoded = pca.decode(&latents).unwrap();
         let worst = decoded.pixels.iter().zip(&picture.pixels).map(|(a, b)| a.abs_diff(*b)).max();
         assert!(worst.unwrap() <= 1);
 
-        let all: Vec<f32> = patches
-            .chunks_exact(values)
-            .flat_map(|patch| {
-                let basis = pca.parameters.tensor(pca.basis);
-                let mean = pca.parameters.tensor(pca.mean);
-                let scale = pca.parameters.tensor(pca.scale).values()[0];
-                let parts = basis.values().chunks_exact(values).map(|component| {
-                    let numbers = patch.iter().zip(mean.values()).zip(component);
-                    numbers.map(|((x, m), c)| (x - m) * c).sum::<f32>() / scale
-                });
-                parts.collect::<Vec<f32>>()
-            })
-            .collect();
+        let all: Vec<f32> =
+            patches.chunks_exact(values).flat_map(|patch| pca.plain(patch)).collect();
         let power = all.iter().map(|x| x * x).sum::<f32>() / all.len() as f32;
         assert!((power - 1.0).abs() < 1e-3, "{power}");
     }

@@ -1,7 +1,7 @@
 //! `[encoder]`: the frozen encoder of the key cue.
 
 use super::DataConfig;
-use crate::{ContrastiveTraining, Result};
+use crate::{ContrastiveTraining, Error, Result};
 use far_data::{ContrastiveConfig, ContrastiveFrames, ContrastiveRule, Split};
 use far_model::{InfoNce, PositiveForm, QueryVitConfig};
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,11 @@ impl EncoderConfig {
             [("learning_rate", learning_rate), ("temperature", temperature), ("radius", radius)];
         for (key, number) in numbers {
             super::positive_number(&format!("encoder.pretraining.{key}"), number)?;
+        }
+        let door = self.pretraining.door;
+        if !(0.0..=1.0).contains(&door) {
+            let reason = format!("{door} is no difference between two parts of a whole");
+            return Err(Error::setting("encoder.pretraining.door", reason));
         }
         Ok(())
     }

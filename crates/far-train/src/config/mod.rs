@@ -106,6 +106,10 @@ impl TrainConfig {
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
+        if self.retriever.exploration_told > 0.0 && !self.told.agent {
+            let reason = "nobody is told of without told.agent = true";
+            return Err(Error::setting("retriever.exploration_told", reason));
+        }
         self.detector.check()?;
         self.training.check(self.data.batch)?;
         cue_column::check(&self.cues)?;
