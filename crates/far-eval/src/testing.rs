@@ -252,7 +252,7 @@ impl Copier {
         Self { stubborn: Some(value), ..Self::new() }
     }
 
-    fn predict(contexts: &ContextBatch) -> Vec<f32> {
+    fn predict(contexts: &ContextBatch<'_>) -> Vec<f32> {
         let slots = contexts.slots();
         let (frames, present) = (contexts.latents(), contexts.present());
         let mut predicted = Vec::new();
@@ -290,7 +290,7 @@ impl WorldModel for Copier {
 
     fn losses(
         &self,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         futures: &[f32],
         perturbations: &Perturbations,
         _: Option<&[f32]>,
@@ -306,10 +306,16 @@ impl WorldModel for Copier {
         Ok(losses.collect())
     }
 
-    fn sample(&self, contexts: &ContextBatch, noise: &[f32], _: &DdimConfig) -> Result<Vec<f32>> {
+    fn sample(
+        &self,
+        contexts: &ContextBatch<'_>,
+        noise: &[f32],
+        _: &DdimConfig,
+    ) -> Result<Vec<f32>> {
         self.noises.lock().expect("one test").extend(noise.chunks(3).map(<[f32]>::to_vec));
         let each = 3 * (1 + contexts.slots());
-        let seen = contexts.latents().chunks(each).map(<[f32]>::to_vec);
+        let latents = contexts.latents();
+        let seen = latents.chunks(each).map(<[f32]>::to_vec);
         self.contexts.lock().expect("one test").extend(seen);
         Ok(match self.stubborn {
             None => Self::predict(contexts),

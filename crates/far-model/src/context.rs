@@ -8,6 +8,7 @@ use crate::{Error, Result};
 use far_data::Dataset;
 use far_memory::{Displacement, Pose};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Numbers that say how one pose lies in the frame of another.
 pub const POSE_FEATURES: usize = 7;
@@ -111,15 +112,18 @@ pub struct FrameCondition {
 /// Contexts of several predictions, all with the same number of slots; empty slots are masked.
 ///
 /// Frames are in the order target, current, slot 0, slot 1, …; the target has a condition and no
-/// latent.
+/// latent. Latents stay where they are until a world model reads them: hundreds of candidates are
+/// credited in one batch, most of whose frames are one and the same present.
 #[derive(Clone, Debug)]
-pub struct ContextBatch {
+pub struct ContextBatch<'a> {
     shape: LatentShape,
     scale: ConditionScale,
     slots: usize,
     told: ContextTold,
     examples: usize,
-    latents: Vec<f32>,
+    latents: Vec<Cow<'a, [f32]>>,
+    /// What an empty slot shows.
+    nothing: Vec<f32>,
     present: Vec<bool>,
     conditions: Vec<FrameCondition>,
     strides: Vec<f32>,
@@ -144,7 +148,7 @@ impl ContextTold {
     }
 }
 
-impl ContextBatch {
+impl<'a> ContextBatch<'a> {
     /// No prediction yet.
     pub fn new(shape: LatentShape, scale: ConditionScale, slots: usize, told: ContextTold) -> Self {
         Self {
@@ -154,6 +158,7 @@ impl ContextBatch {
             told,
             examples: 0,
             latents: Vec::new(),
+            nothing: vec![0.0; shape.elements()],
             present: Vec::new(),
             conditions: Vec::new(),
             strides: Vec::new(),
@@ -169,10 +174,10 @@ impl ContextBatch {
     /// # Errors
     /// If a latent has the wrong length, there are too many memories, or the query or a memory has not
     /// as many signals and states as this batch was made for.
-    pub fn push<'a>(
+    pub fn push(
         &mut self,
         query: &PredictionQuery,
-        current: &[f32],
+        current: &'a [f32],
         memories: impl IntoIterator<Item = Remembered<'a>>,
     ) -> Result<()> {
         let elements = self.shape.elements();
@@ -182,8 +187,7 @@ impl ContextBatch {
         Error::check_length("the state of the present", query.state.len(), states)?;
         let goal_state = query.goal_state.as_ref().map_or(states / 2, Vec::len);
         Error::check_length("the state at the goal", goal_state, states / 2)?;
-        let latents = self.latents.len();
-        self.latents.extend_from_slice(current);
+        self.latents.push(Cow::Borrowed(current));
         self.states.extend_from_slice(&query.state);
         self.condition(query, &query.goal, query.stride);
         self.condition(query, &query.pose, 0.0);
@@ -199,12 +203,12 @@ impl ContextBatch {
                 });
             }
             Error::check_length("the state of a memory", memory.state.len(), states)?;
-            self.latents.extend_from_slice(memory.latent);
+            self.latents.push(Cow::Borrowed(memory.latent));
             self.states.extend_from_slice(memory.state);
             self.condition(query, &memory.pose, (memory.time - query.time) as f32);
         }
-        self.latents.resize(latents + (1 + self.slots) * elements, 0.0);
         self.examples += 1;
+        self.latents.resize(self.examples * (1 + self.slots), Cow::Borrowed(&[]));
         self.states.resize(self.examples * (1 + self.slots) * states, 0.0);
         self.conditions.resize(self.examples * (2 + self.slots), FrameCondition::default());
         self.present.extend((0..self.slots).map(|slot| slot < filled));
@@ -226,12 +230,44 @@ impl ContextBatch {
         });
     }
 
-    /// Latent, condition and state of a context frame, counted over all predictions: [B, 1 + K].
-    pub(crate) fn frame(&self, frame: usize) -> (&[f32], &FrameCondition, &[f32]) {
-        let (elements, frames) = (self.shape.elements(), 1 + self.slots);
+    /// The same with latents of its own.
+    pub fn into_owned(self) -> ContextBatch<'static> {
+        let own = |latent: Cow<'_, [f32]>| Cow::Owned(latent.into_owned());
+        ContextBatch {
+            latents: self.latents.into_iter().map(own).collect(),
+            shape: self.shape,
+            scale: self.scale,
+            slots: self.slots,
+            told: self.told,
+            examples: self.examples,
+            nothing: self.nothing,
+            present: self.present,
+            conditions: self.conditions,
+            strides: self.strides,
+            signal_values: self.signal_values,
+            states: self.states,
+            goal_states: self.goal_states,
+        }
+    }
+
+    /// The latent of a context frame, counted over all predictions: [B, 1 + K].
+    pub(crate) fn latent(&self, frame: usize) -> &[f32] {
+        let latent = &self.latents[frame];
+        if latent.is_empty() { &self.nothing } else { latent }
+    }
+
+    /// Where and when a context frame lies, and its state.
+    pub(crate) fn condition_and_state(&self, frame: usize) -> (&FrameCondition, &[f32]) {
+        let frames = 1 + self.slots;
         let condition = frame / frames * (frames + 1) + 1 + frame % frames;
-        let latent = &self.latents[frame * elements..(frame + 1) * elements];
-        (latent, &self.conditions[condition], &self.states[self.told.state(frame)])
+        (&self.conditions[condition], &self.states[self.told.state(frame)])
+    }
+
+    /// Whether two context frames are told the same and show the same.
+    pub(crate) fn same_frame(&self, a: usize, b: usize) -> bool {
+        let [first, second] = [a, b].map(|frame| self.latent(frame));
+        self.condition_and_state(a) == self.condition_and_state(b)
+            && (std::ptr::eq(first, second) || first == second)
     }
 
     /// What a target is told: its condition, the time to it, further signals, and the state there.
@@ -267,9 +303,9 @@ impl ContextBatch {
         self.shape
     }
 
-    /// Latents of the current frame and the slots, [B, 1 + K, E].
-    pub fn latents(&self) -> &[f32] {
-        &self.latents
+    /// Latents of the current frame and the slots, [B, 1 + K, E]; zeros in empty slots.
+    pub fn latents(&self) -> Vec<f32> {
+        (0..self.latents.len()).flat_map(|frame| self.latent(frame)).copied().collect()
     }
 
     /// Which slots hold a memory, [B, K].

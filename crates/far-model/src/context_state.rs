@@ -30,14 +30,18 @@ pub(crate) enum Rest {
 
 impl DitNetwork {
     /// The latents of some context frames as a tensor [frames, T, P].
-    fn context_tokens(&self, contexts: &ContextBatch, frames: &[usize]) -> Result<Tensor> {
-        let mut values = Vec::with_capacity(frames.len() * self.shape.elements());
-        frames.iter().for_each(|frame| values.extend_from_slice(contexts.frame(*frame).0));
-        Tensor::from_slice(&values, [frames.len(), self.shape.tokens(), self.shape.token_width()])
+    fn context_tokens(
+        &self,
+        tape: &Tape,
+        contexts: &ContextBatch<'_>,
+        frames: &[usize],
+    ) -> Result<Tensor> {
+        let latents: Vec<&[f32]> = frames.iter().map(|frame| contexts.latent(*frame)).collect();
+        tape.gathered(&latents, [frames.len(), self.shape.tokens(), self.shape.token_width()])
     }
 
     /// Which tokens of target, current and slots can be read: [n, (2 + K)·T], or `None` for all.
-    fn mask(&self, contexts: &ContextBatch, range: Range<usize>) -> Result<Option<Tensor>> {
+    fn mask(&self, contexts: &ContextBatch<'_>, range: Range<usize>) -> Result<Option<Tensor>> {
         let (slots, tokens, count) = (contexts.slots(), self.shape.tokens(), range.len());
         let present = &contexts.present()[range.start * slots..range.end * slots];
         if present.iter().all(|present| *present) {
@@ -58,15 +62,15 @@ impl DitNetwork {
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         range: Range<usize>,
     ) -> Result<ContextState> {
         let frames = 1 + contexts.slots();
         let start = range.start * frames;
-        let same = |a, b| contexts.frame(start + a) == contexts.frame(start + b);
+        let same = |a, b| contexts.same_frame(start + a, start + b);
         let (mut distinct, places) = Places::distinct(range.len() * frames, frames, same);
         distinct.iter_mut().for_each(|frame| *frame += start);
-        let latents = self.context_tokens(contexts, &distinct)?;
+        let latents = self.context_tokens(tape, contexts, &distinct)?;
         let x = self.embed(tape, parameters, &latents)?;
         let condition = self.embedding.context(tape, parameters, contexts, &distinct)?;
         let grouping = Grouping { groups: distinct.len(), key_mask: None };

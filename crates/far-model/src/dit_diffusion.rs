@@ -240,7 +240,7 @@ impl DitDiffusion {
     pub(crate) fn sample(
         &self,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         noise: &[f32],
         sampler: &DdimConfig,
     ) -> Result<Vec<f32>> {
@@ -260,7 +260,7 @@ impl DitDiffusion {
     fn denoise(
         &self,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         range: Range<usize>,
         mut x: Tensor,
         steps: &[DdimStep],
@@ -285,7 +285,7 @@ impl DitDiffusion {
 
     /// How many contexts pass the network together, with so many draws of noise each, where a device
     /// that works on several parts at once takes `most` noisy frames.
-    pub(crate) fn together(&self, contexts: &ContextBatch, draws: usize, most: usize) -> usize {
+    pub(crate) fn together(&self, contexts: &ContextBatch<'_>, draws: usize, most: usize) -> usize {
         let tokens = (2 + contexts.slots()) * self.setting.shape.tokens();
         let most =
             if self.parallel { most } else { LARGEST / (tokens * self.setting.config.width) };
@@ -312,7 +312,7 @@ impl DitDiffusion {
 /// Contexts with their futures and noises, of sizes that fit.
 #[derive(Clone, Copy)]
 pub(crate) struct TrainingBatch<'a> {
-    contexts: &'a ContextBatch,
+    contexts: &'a ContextBatch<'a>,
     futures: &'a [f32],
     perturbations: &'a Perturbations,
     weights: Option<&'a [f32]>,
@@ -321,7 +321,7 @@ pub(crate) struct TrainingBatch<'a> {
 impl<'a> TrainingBatch<'a> {
     pub(crate) fn new(
         core: &DitDiffusion,
-        contexts: &'a ContextBatch,
+        contexts: &'a ContextBatch<'a>,
         futures: &'a [f32],
         perturbations: &'a Perturbations,
         weights: Option<&'a [f32]>,

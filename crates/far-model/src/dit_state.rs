@@ -9,7 +9,11 @@ use std::borrow::Cow;
 impl DitDiffusion {
     /// What is predicted of the second agent at the goals, [B, states / 2]: the logit of presence,
     /// and the position. `None` where nothing is told of one.
-    fn states(&self, parameters: &Parameters, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+    fn states(
+        &self,
+        parameters: &Parameters,
+        contexts: &ContextBatch<'_>,
+    ) -> Result<Option<Vec<f32>>> {
         let Some(predictor) = &self.network.predictor else { return Ok(None) };
         let together = self.together(contexts, 1, TOGETHER);
         let predicted = self.by_parts(contexts.examples(), together, |range| {
@@ -24,7 +28,7 @@ impl DitDiffusion {
     pub(crate) fn predicted_states(
         &self,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
     ) -> Result<Option<Vec<f32>>> {
         let numbers = self.setting.told.states / 2;
         let predicted = self.states(parameters, contexts)?;
@@ -35,7 +39,7 @@ impl DitDiffusion {
     pub(crate) fn auxiliary_losses(
         &self,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
     ) -> Result<Option<Vec<f32>>> {
         let numbers = self.setting.told.states / 2;
         Error::check_finite("the states at the goals", contexts.goal_states())?;
@@ -51,8 +55,8 @@ impl DitDiffusion {
     pub(crate) fn completed<'a>(
         &self,
         parameters: &Parameters,
-        contexts: &'a ContextBatch,
-    ) -> Result<Cow<'a, ContextBatch>> {
+        contexts: &'a ContextBatch<'a>,
+    ) -> Result<Cow<'a, ContextBatch<'a>>> {
         let known = contexts.goal_states();
         if known.iter().all(|value| !value.is_nan()) {
             return Ok(Cow::Borrowed(contexts));

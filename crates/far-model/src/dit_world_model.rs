@@ -143,7 +143,7 @@ macro_rules! world_model {
 
             fn losses(
                 &$self,
-                contexts: &ContextBatch,
+                contexts: &ContextBatch<'_>,
                 futures: &[f32],
                 perturbations: &Perturbations,
                 weights: Option<&[f32]>,
@@ -155,18 +155,18 @@ macro_rules! world_model {
 
             fn sample(
                 &$self,
-                contexts: &ContextBatch,
+                contexts: &ContextBatch<'_>,
                 noise: &[f32],
                 sampler: &DdimConfig,
             ) -> Result<Vec<f32>> {
                 $self.core.sample($parameters, contexts, noise, sampler)
             }
 
-            fn predicted_states(&$self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+            fn predicted_states(&$self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
                 $self.core.predicted_states($parameters, contexts)
             }
 
-            fn auxiliary_losses(&$self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+            fn auxiliary_losses(&$self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
                 $self.core.auxiliary_losses($parameters, contexts)
             }
         }
@@ -179,7 +179,7 @@ world_model!(FrozenDit, self => &self.parameters);
 impl TrainableWorldModel for DitWorldModel {
     fn train(
         &mut self,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         futures: &[f32],
         perturbations: &Perturbations,
         weights: Option<&[f32]>,

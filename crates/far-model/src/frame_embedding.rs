@@ -113,11 +113,11 @@ impl FrameEmbedding {
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         frames: &[usize],
     ) -> Result<Tensor> {
         let per_prediction = 1 + contexts.slots();
-        let conditions = frames.iter().map(|frame| contexts.frame(*frame).1);
+        let conditions = frames.iter().map(|frame| contexts.condition_and_state(*frame).0);
         let roles = frames.iter().map(|frame| {
             let current = frame.is_multiple_of(per_prediction);
             (if current { Role::Current } else { Role::Recalled }) as usize
@@ -129,7 +129,7 @@ impl FrameEmbedding {
         let sum = tape.add(&place, &role)?;
         let mut sum = tape.add(&sum, &clean)?;
         if let Some([states, _]) = self.states {
-            let rows = frames.iter().map(|frame| contexts.frame(*frame).2);
+            let rows = frames.iter().map(|frame| contexts.condition_and_state(*frame).1);
             sum = tell(tape, parameters, &sum, states, rows)?;
         }
         tape.activate(&sum, Activation::Silu)
@@ -140,7 +140,7 @@ impl FrameEmbedding {
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         range: Range<usize>,
     ) -> Result<Tensor> {
         let goals = range.clone().map(|example| contexts.goal(example));

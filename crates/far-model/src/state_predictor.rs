@@ -120,14 +120,14 @@ impl StatePredictor {
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         range: Range<usize>,
     ) -> Result<Tensor> {
         let (count, frames) = (range.len(), 1 + contexts.slots());
         let (mut slots, mut questions, mut mask) = (Vec::new(), Vec::new(), Vec::new());
         for example in range {
             for frame in 0..frames {
-                let (_, condition, state) = contexts.frame(example * frames + frame);
+                let (condition, state) = contexts.condition_and_state(example * frames + frame);
                 let FrameCondition { from_current, from_goal, time } = condition;
                 slots.extend_from_slice(state);
                 slots.extend(from_goal.iter().chain(from_current).chain([time]));
@@ -139,7 +139,7 @@ impl StatePredictor {
             let (goal, stride, ..) = contexts.goal(example);
             questions.extend(goal.from_current);
             questions.push(stride);
-            questions.extend_from_slice(contexts.frame(example * frames).2);
+            questions.extend_from_slice(contexts.condition_and_state(example * frames).1);
         }
         let slots = Tensor::from_slice(&slots, [count * frames, slots.len() / (count * frames)])?;
         let questions = Tensor::from_slice(&questions, [count, questions.len() / count])?;
@@ -162,7 +162,7 @@ impl StatePredictor {
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         range: Range<usize>,
     ) -> Result<Tensor> {
         let predicted = self.forward(tape, parameters, contexts, range.clone())?;

@@ -24,11 +24,23 @@ pub(crate) fn shaken(parameters: &Parameters, seed: u64) -> Parameters {
 
 /// A batch of contexts with so many memories each, out of `slots`; pairs of them have their query and
 /// their present in common, as candidates have.
-pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatch {
+pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatch<'static> {
     let pose = |x: f32| Pose::from_yaw_pitch([x, 0.5 * x, 1.6], 0.3 * x, 0.1);
     let mut batch =
         ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, slots, TOLD);
-    for (example, count) in filled.iter().enumerate() {
+    let frames: Vec<[Vec<Vec<f32>>; 2]> = (0..filled.len())
+        .map(|example| {
+            let rows = |purpose: &str, width: usize| {
+                let row = |slot| normal(width, &format!("{purpose} {example} {slot}"), seed);
+                (0..filled[example]).map(row).collect()
+            };
+            [rows("memory", ELEMENTS), rows("state", TOLD.states)]
+        })
+        .collect();
+    let presents: Vec<Vec<f32>> = (0..filled.len().div_ceil(2))
+        .map(|pair| normal(ELEMENTS, &format!("present {pair}"), seed))
+        .collect();
+    for (example, [latents, states]) in frames.iter().enumerate() {
         let pair = (example / 2) as u64;
         let query = PredictionQuery {
             time: 10.0,
@@ -39,21 +51,15 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
             state: normal(TOLD.states, &format!("state {pair}"), seed),
             goal_state: Some(vec![(pair % 2) as f32, 0.3, 0.1 * pair as f32]),
         };
-        let latents: Vec<Vec<f32>> = (0..*count)
-            .map(|slot| normal(ELEMENTS, &format!("memory {example} {slot}"), seed))
-            .collect();
-        let states: Vec<Vec<f32>> = (0..*count)
-            .map(|slot| normal(TOLD.states, &format!("state {example} {slot}"), seed))
-            .collect();
         let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64 + 0.3 * example as f64,
             pose: pose(slot as f32 - 0.7 * example as f32),
             latent,
             state: &states[slot],
         });
-        batch.push(&query, &normal(ELEMENTS, &format!("present {pair}"), seed), memories).unwrap();
+        batch.push(&query, &presents[example / 2], memories).unwrap();
     }
-    batch
+    batch.into_owned()
 }
 
 /// Fails unless all values agree within rounding of the largest.

@@ -61,7 +61,7 @@ pub trait WorldModel: Send + Sync {
     }
 
     /// An empty batch for contexts of this many slots.
-    fn batch(&self, slots: usize) -> ContextBatch {
+    fn batch<'a>(&self, slots: usize) -> ContextBatch<'a> {
         ContextBatch::new(self.shape(), self.scale(), slots, self.told())
     }
 
@@ -75,7 +75,7 @@ pub trait WorldModel: Send + Sync {
     /// If the sizes do not fit.
     fn losses(
         &self,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         futures: &[f32],
         perturbations: &Perturbations,
         weights: Option<&[f32]>,
@@ -87,7 +87,7 @@ pub trait WorldModel: Send + Sync {
     /// If the sizes do not fit.
     fn sample(
         &self,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         noise: &[f32],
         sampler: &DdimConfig,
     ) -> Result<Vec<f32>>;
@@ -98,7 +98,7 @@ pub trait WorldModel: Send + Sync {
     ///
     /// # Errors
     /// If the sizes do not fit.
-    fn predicted_states(&self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+    fn predicted_states(&self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
         let _ = contexts;
         Ok(None)
     }
@@ -108,7 +108,7 @@ pub trait WorldModel: Send + Sync {
     ///
     /// # Errors
     /// If the sizes do not fit or a state at a goal is not given.
-    fn auxiliary_losses(&self, contexts: &ContextBatch) -> Result<Option<Vec<f32>>> {
+    fn auxiliary_losses(&self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
         let _ = contexts;
         Ok(None)
     }
@@ -123,7 +123,7 @@ pub trait TrainableWorldModel: WorldModel {
     /// If the sizes do not fit or the loss is not finite; nothing has changed then.
     fn train(
         &mut self,
-        contexts: &ContextBatch,
+        contexts: &ContextBatch<'_>,
         futures: &[f32],
         perturbations: &Perturbations,
         weights: Option<&[f32]>,

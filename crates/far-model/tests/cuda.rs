@@ -98,14 +98,16 @@ fn settings() -> [DitSetting; 3] {
 }
 
 /// Three predictions, one of which has fewer memories than slots.
-fn contexts() -> ContextBatch {
+fn contexts() -> ContextBatch<'static> {
     let mut batch = ContextBatch::new(SHAPE, SCALE, 2, ContextTold::default());
     let pose = |at: f32| Pose::from_yaw_pitch([at, 0.5 * at, 1.6], 0.3 * at, 0.0);
+    let shown = |purpose, count| -> Vec<Vec<f32>> {
+        (0..count).map(|number| normal(SHAPE.elements(), purpose, number)).collect()
+    };
+    let (latents, presents) = (shown("memory", 2), shown("current", 3));
     for (example, count) in [2, 1, 2].into_iter().enumerate() {
         let at = example as f32;
-        let latents: Vec<Vec<f32>> =
-            (0..count).map(|slot| normal(SHAPE.elements(), "memory", slot)).collect();
-        let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
+        let memories = latents[..count].iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64,
             pose: pose(slot as f32 - 3.0),
             latent,
@@ -120,10 +122,9 @@ fn contexts() -> ContextBatch {
             state: Vec::new(),
             goal_state: None,
         };
-        let current = normal(SHAPE.elements(), "current", example as u64);
-        batch.push(&query, &current, memories).unwrap();
+        batch.push(&query, &presents[example], memories).unwrap();
     }
-    batch
+    batch.into_owned()
 }
 
 /// A model after a few steps, so that everything has an effect.

@@ -52,20 +52,21 @@ fn query(number: f32) -> PredictionQuery {
 }
 
 /// A batch of contexts with the given numbers of memories, out of `slots`.
-fn contexts(slots: usize, filled: &[usize]) -> ContextBatch {
+fn contexts(slots: usize, filled: &[usize]) -> ContextBatch<'static> {
     let scale = ConditionScale { length: 2.0, time: 6.4 };
     let mut batch = ContextBatch::new(SHAPE, scale, slots, TOLD);
+    let latents: Vec<Vec<f32>> = (0..slots as u64).map(|slot| latent(100 + slot)).collect();
+    let presents: Vec<Vec<f32>> = (0..filled.len() as u64).map(latent).collect();
     for (example, count) in filled.iter().enumerate() {
-        let latents: Vec<Vec<f32>> = (0..*count as u64).map(|slot| latent(100 + slot)).collect();
-        let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
+        let memories = latents[..*count].iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64,
             pose: pose(slot as f32 - 3.0),
             latent,
             state: &[],
         });
-        batch.push(&query(example as f32), &latent(example as u64), memories).unwrap();
+        batch.push(&query(example as f32), &presents[example], memories).unwrap();
     }
-    batch
+    batch.into_owned()
 }
 
 /// A model whose parameters are no longer the initial ones, so that everything has an effect.
@@ -92,10 +93,11 @@ const ALL: [(ContextAttention, PredictionKind); 5] = [
 fn what_is_told_decides_where_nothing_else_does() {
     // The same present, goal and memory; a future of its own for each of two interactions.
     let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, 1, TOLD);
+    let (memory, present) = (latent(7), latent(5));
     for signals in [[1.0, 0.0], [0.0, 1.0]] {
         let query = PredictionQuery { signals: signals.to_vec(), ..query(0.0) };
-        let remembered = Remembered { time: 1.0, pose: pose(1.0), latent: &latent(7), state: &[] };
-        batch.push(&query, &latent(5), [remembered]).unwrap();
+        let remembered = Remembered { time: 1.0, pose: pose(1.0), latent: &memory, state: &[] };
+        batch.push(&query, &present, [remembered]).unwrap();
     }
     let futures = [latent(20), latent(21)].concat();
     let mut model = model(setting(ContextAttention::Joint, PredictionKind::Velocity));
@@ -150,6 +152,7 @@ fn losses_do_not_depend_on_company() {
         assert_eq!(together.len(), 120);
         let scale = ConditionScale { length: 2.0, time: 6.4 };
         for context in [0, 1, 2, 17, 38] {
+            let present = latent(context as u64);
             let mut alone = ContextBatch::new(SHAPE, scale, filled[context], TOLD);
             let latents: Vec<_> =
                 (0..filled[context] as u64).map(|slot| latent(100 + slot)).collect();
@@ -159,7 +162,7 @@ fn losses_do_not_depend_on_company() {
                 latent,
                 state: &[],
             });
-            alone.push(&query(context as f32), &latent(context as u64), memories).unwrap();
+            alone.push(&query(context as f32), &present, memories).unwrap();
             // Fewer slots instead of a mask, one draw at a time instead of three.
             for draw in 0..3 {
                 let one = Perturbations {
@@ -202,15 +205,14 @@ fn it_learns_to_read_its_context() {
         let scale = ConditionScale { length: 2.0, time: 6.4 };
         let make = |step: u64| {
             let mut batch = ContextBatch::new(SHAPE, scale, 1, TOLD);
-            let mut futures = Vec::new();
-            for example in 0..16 {
-                let future = latent(1000 + 16 * step + example);
+            let first = 1000 + 16 * step;
+            let futures: Vec<f32> = (first..first + 16).flat_map(latent).collect();
+            for future in futures.chunks_exact(ELEMENTS) {
                 let seen =
-                    Remembered { time: 0.0, pose: query(0.0).goal, latent: &future, state: &[] };
+                    Remembered { time: 0.0, pose: query(0.0).goal, latent: future, state: &[] };
                 batch.push(&query(0.0), &[0.0; ELEMENTS], [seen]).unwrap();
-                futures.extend(future);
             }
-            (batch, futures)
+            (batch.into_owned(), futures)
         };
         for step in 0..600 {
             let (batch, futures) = make(step);

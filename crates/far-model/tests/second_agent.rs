@@ -52,11 +52,11 @@ impl Story {
     }
 
     /// Adds the question, with the truth or without, and with a memory that tells or one that does not.
-    fn push(&self, batch: &mut ContextBatch, known: bool, telling: bool) {
+    fn push(&self, batch: &mut ContextBatch<'_>, known: bool, telling: bool) {
         self.push_with(batch, known.then(|| self.truth()), telling);
     }
 
-    fn push_with(&self, batch: &mut ContextBatch, goal_state: Option<Vec<f32>>, telling: bool) {
+    fn push_with(&self, batch: &mut ContextBatch<'_>, goal_state: Option<Vec<f32>>, telling: bool) {
         let side = |right: bool| if right { -1.2 } else { 1.2 };
         let pose = Pose::from_yaw_pitch([0.0, 0.0, 1.6], 0.0, 0.0);
         let query = PredictionQuery {
@@ -68,10 +68,12 @@ impl Story {
             state: vec![0.0; 6],
             goal_state,
         };
-        let step = if self.right { 0.4 } else { -0.4 };
-        let seen = [1.0, step, 0.5, 1.0, -step, 0.5];
-        let state = if telling { seen } else { [0.0; 6] };
-        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], state: &state };
+        let state = match (telling, self.right) {
+            (false, _) => &[0.0; 6],
+            (true, true) => &[1.0, 0.4, 0.5, 1.0, -0.4, 0.5],
+            (true, false) => &[1.0, -0.4, 0.5, 1.0, 0.4, 0.5],
+        };
+        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], state };
         batch.push(&query, &[0.2; ELEMENTS], [memory]).unwrap();
     }
 }
@@ -81,7 +83,12 @@ fn stories(count: usize, step: u64) -> Vec<Story> {
     (0..count).map(|_| Story::draw(&mut random)).collect()
 }
 
-fn contexts(model: &dyn WorldModel, stories: &[Story], known: bool, telling: bool) -> ContextBatch {
+fn contexts(
+    model: &dyn WorldModel,
+    stories: &[Story],
+    known: bool,
+    telling: bool,
+) -> ContextBatch<'static> {
     let mut batch = model.batch(2);
     stories.iter().for_each(|story| story.push(&mut batch, known, telling));
     batch

@@ -38,6 +38,11 @@ impl From<CudaBuffer> for Storage {
 }
 
 impl Storage {
+    /// Numbers of the host that went to a GPU, in single precision, without being kept.
+    pub(crate) fn given(buffer: CudaBuffer) -> Self {
+        Self { born: None, ..buffer.into() }
+    }
+
     /// How many numbers there are.
     pub(crate) fn length(&self) -> usize {
         self.length

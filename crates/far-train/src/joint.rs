@@ -10,6 +10,7 @@ use crate::{Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
 use far_model::{ContextBatch, EncodedDataset, TrainableWorldModel, UtilityConfig};
 use far_tensor::{Checkpoint, CheckpointWriter, Device, Step};
+use std::sync::Arc;
 
 /// The note in checkpoints that counts the steps.
 const STEP: &str = "step";
@@ -30,7 +31,7 @@ pub struct JointConfig {
 /// A world model and the retrievers that learn from its credit.
 pub struct Joint<'a> {
     config: JointConfig,
-    maker: StepMaker<'a>,
+    maker: Arc<StepMaker<'a>>,
     device: Device,
     model: Box<dyn TrainableWorldModel>,
     retrievers: Vec<LearnedRetriever>,
@@ -77,7 +78,7 @@ impl<'a> Joint<'a> {
             slots: config.training.slots,
             seed: config.training.seed,
         };
-        let device = device.clone();
+        let (maker, device) = (Arc::new(maker), device.clone());
         Ok(Self { config, maker, device, model, retrievers, step: 0, next: None })
     }
 
@@ -110,29 +111,39 @@ impl<'a> Joint<'a> {
             None => self.maker.make(self.step)?,
         };
         let (contexts, futures) = self.contexts(&prepared)?;
-        let JointConfig { training, retriever, .. } = &self.config;
         let number = self.step + 1;
-        let due = retriever.is_due(number);
-        let (parts, last) = (training.micro_batches, training.steps);
-        let weights = prepared.weights.as_deref();
-
-        let (maker, model, drawn) = (&self.maker, &mut self.model, &prepared.drawn);
-        let (world_model, next) = std::thread::scope(|scope| {
-            let next = (number < last).then(|| scope.spawn(|| maker.make(number)));
-            let made = model.train(&contexts, &futures, drawn, weights, parts);
+        let maker = self.maker.clone();
+        let (made, next) = std::thread::scope(|scope| {
+            let more = number < self.config.training.steps;
+            let next = more.then(|| scope.spawn(|| maker.make(number)));
+            let made = self.learn(&prepared, &contexts, &futures);
             let next = next.map(|next| next.join().expect("preparing a step does not panic"));
             (made, next)
         });
-        let world_model = world_model?;
-        let retrievers = if due { self.teach(&prepared)? } else { Vec::new() };
+        let (world_model, retrievers) = made?;
         // What could not be prepared is tried again, and refused, in the step that needs it.
         self.next = next.and_then(Result::ok);
         self.step = number;
         Ok(JointStep { number, world_model, retrievers })
     }
 
+    /// The world model's update and, where they are due, those of the retrievers.
+    fn learn(
+        &mut self,
+        prepared: &PreparedStep,
+        contexts: &ContextBatch<'_>,
+        futures: &[f32],
+    ) -> Result<(Step, Vec<(String, RetrieverReport)>)> {
+        let (drawn, weights) = (&prepared.drawn, prepared.weights.as_deref());
+        let parts = self.config.training.micro_batches;
+        let made = self.model.train(contexts, futures, drawn, weights, parts)?;
+        let due = self.config.retriever.is_due(self.step + 1);
+        let taught = if due { self.teach(prepared)? } else { Vec::new() };
+        Ok((made, taught))
+    }
+
     /// What the world model reads for each question, and what it should predict.
-    fn contexts(&self, prepared: &PreparedStep) -> Result<(ContextBatch, Vec<f32>)> {
+    fn contexts<'p>(&self, prepared: &'p PreparedStep) -> Result<(ContextBatch<'p>, Vec<f32>)> {
         let JointConfig { training, retriever, .. } = &self.config;
         let questions: Vec<&Question> = prepared.questions.iter().collect();
         let mut recalled = match &prepared.recalled {

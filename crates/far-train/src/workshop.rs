@@ -36,9 +36,6 @@ const TENSORS: &str = ".safetensors";
 /// The cue that rules compare who look at pictures.
 const VISION: &str = "vision";
 
-/// Episodes that are encoded between two reports of progress.
-const EPISODES_AT_A_TIME: usize = 16;
-
 /// How far the preparation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
@@ -389,14 +386,21 @@ fn encode(
     unit: &'static str,
     progress: &mut dyn FnMut(Stage),
 ) -> Result<()> {
-    let total = episodes.len() as u64;
-    let mut done = 0;
-    for some in episodes.chunks(EPISODES_AT_A_TIME) {
-        some.par_iter().try_for_each(|id| data.episode(*id).map(drop))?;
-        done += some.len() as u64;
-        progress(Stage { unit, done, total });
-    }
-    Ok(())
+    // Threads encode, this one reports.
+    let (sender, encoded) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let all = scope.spawn(move || {
+            episodes.par_iter().try_for_each_with(sender, |sender, id| {
+                data.episode(*id)?;
+                // Nobody listens only where the report has failed, which ends all of it.
+                let _ = sender.send(());
+                Ok::<(), crate::Error>(())
+            })
+        });
+        let mut report = counter(unit, episodes.len() as u64, progress);
+        encoded.iter().for_each(|()| report());
+        all.join().expect("encoding does not panic")
+    })
 }
 
 /// Reports one more of `total` each time it is called.

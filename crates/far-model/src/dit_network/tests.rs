@@ -23,7 +23,7 @@ fn plain(
     network: &DitNetwork,
     tape: &mut Tape,
     parameters: &Parameters,
-    contexts: &ContextBatch,
+    contexts: &ContextBatch<'_>,
     example: usize,
     noisy: &[f32],
     timestep: f32,
@@ -33,7 +33,7 @@ fn plain(
         (0..=contexts.slots()).map(|f| example * (1 + contexts.slots()) + f).collect();
     let frames = 1 + own.len();
     let mut latents = noisy.to_vec();
-    own.iter().for_each(|frame| latents.extend_from_slice(contexts.frame(*frame).0));
+    own.iter().for_each(|frame| latents.extend_from_slice(contexts.latent(*frame)));
     let latents = Tensor::from_slice(&latents, [frames, tokens, network.shape.token_width()])?;
     let x = network.embed(tape, parameters, &latents)?;
     let mut x = x.reshape([frames * tokens, width])?;

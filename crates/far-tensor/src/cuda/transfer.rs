@@ -66,6 +66,21 @@ impl Cuda {
         Ok(buffer)
     }
 
+    /// A copy of rows of the host, one behind another, in f32.
+    ///
+    /// # Errors
+    /// If the GPU has no room or has failed.
+    pub(crate) fn upload_rows(&self, rows: &[&[f32]]) -> Result<CudaBuffer> {
+        let length = rows.iter().map(|row| row.len()).sum();
+        let buffer = self.pool.take(Element::F32, length)?;
+        let mut pointer = buffer.pointer();
+        for row in rows {
+            self.write(pointer, row)?;
+            pointer += size_of_val(*row) as u64;
+        }
+        Ok(buffer)
+    }
+
     /// Writes plain numbers of the host to an address.
     ///
     /// # Errors

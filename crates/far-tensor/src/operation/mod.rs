@@ -12,6 +12,7 @@ mod embedding;
 mod feed_forward;
 mod gated_norm;
 mod gated_residual;
+mod gathered;
 mod group_norm;
 mod head_norm;
 mod layout;

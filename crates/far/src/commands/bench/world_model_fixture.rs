@@ -34,11 +34,16 @@ pub fn world_model(
 ///
 /// # Errors
 /// Never with latents of the model's own shape.
-pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<ContextBatch> {
+pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<ContextBatch<'static>> {
     let elements = model.shape().elements();
     let mut batch = model.batch(of.slots);
     let pose = |place: f32| Pose::from_yaw_pitch([place, 0.5 * place, 1.6], 0.3 * place, 0.0);
-    for example in 0..of.examples {
+    let numbered = |purpose, count| -> Vec<Vec<f32>> {
+        (0..count).map(|number| normal(elements, purpose, number)).collect()
+    };
+    let presents = numbered("current", of.examples);
+    let memories = numbered("memory", of.examples * of.contexts * of.slots);
+    for (example, current) in presents.iter().enumerate() {
         let query = PredictionQuery {
             time: 100.0,
             pose: pose(example as f32),
@@ -48,22 +53,19 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
             state: Vec::new(),
             goal_state: None,
         };
-        let current = normal(elements, "current", example);
         for context in 0..of.contexts {
             let first = (example * of.contexts + context) * of.slots;
-            let latents: Vec<Vec<f32>> = (first..first + of.slots)
-                .map(|memory| normal(elements, "memory", memory))
-                .collect();
-            let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
+            let latents = memories[first..first + of.slots].iter().enumerate();
+            let memories = latents.map(|(slot, latent)| Remembered {
                 time: (first + slot) as f64 % 97.0,
                 pose: pose(-(slot as f32)),
                 latent,
                 state: &[],
             });
-            batch.push(&query, &current, memories)?;
+            batch.push(&query, current, memories)?;
         }
     }
-    Ok(batch)
+    Ok(batch.into_owned())
 }
 
 /// Normal numbers.
