@@ -109,6 +109,17 @@ pub struct FrameCondition {
     pub time: f32,
 }
 
+impl FrameCondition {
+    /// How far it lies from the goal: meters in units of length and turns, as chords of a unit circle,
+    /// taken together.
+    pub(crate) fn distance_from_goal(&self) -> f32 {
+        let [forward, left, up, turn_sine, turn_cosine, tilt_sine, tilt_cosine] = self.from_goal;
+        let turned = [turn_sine, turn_cosine - 1.0, tilt_sine, tilt_cosine - 1.0];
+        let parts = [forward, left, up].into_iter().chain(turned);
+        parts.map(|part| part * part).sum::<f32>().sqrt()
+    }
+}
+
 /// Contexts of several predictions, all with the same number of slots; empty slots are masked.
 ///
 /// Frames are in the order target, current, slot 0, slot 1, …; the target has a condition and no

@@ -78,7 +78,11 @@ impl DitNetwork {
 
         let count = range.len();
         let offered = self.copy.as_ref().map(|copy| {
-            let offered = copy.offer(tape, parameters, &x, &latents)?;
+            let away: Vec<f32> = distinct
+                .iter()
+                .map(|frame| contexts.condition_and_state(*frame).0.distance_from_goal())
+                .collect();
+            let offered = copy.offer(tape, parameters, &x, &latents, &away)?;
             let offered = places.spread(tape, &offered)?;
             offered.reshape([count, frames * self.shape.tokens(), offered.shape().last()])
         });

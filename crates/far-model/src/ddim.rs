@@ -17,6 +17,9 @@ pub enum Spacing {
     Stride,
     /// Evenly from the first to the last: 0, 53, 105, …, 999 for 20 of 1,000.
     Even,
+    /// Every n-th back from the last: 49, 99, …, 999 for 20 of 1,000. The only one that begins at pure
+    /// noise however few steps there are, and ends above none.
+    Trailing,
 }
 
 /// The settings of the sampler.
@@ -53,6 +56,7 @@ impl DdimConfig {
                 // Ties go to the even number, as in the source that named this spacing.
                 (0..steps).map(|step| (step as f64 * gap).round_ties_even() as usize).collect()
             }
+            Spacing::Trailing => (1..=steps).map(|step| step * length / steps - 1).collect(),
         }
     }
 }
@@ -117,6 +121,9 @@ mod tests {
         assert_eq!(even, expected);
         let stride = DdimConfig::default().timesteps(1000);
         assert!(stride.iter().enumerate().all(|(step, timestep)| *timestep == 50 * step));
+        let trailing = |steps| DdimConfig { steps, spacing: Spacing::Trailing }.timesteps(1000);
+        assert_eq!((trailing(1), trailing(3)), (vec![999], vec![332, 665, 999]));
+        assert!(trailing(20).iter().enumerate().all(|(step, at)| *at == 50 * step + 49));
     }
 
     /// A network that knows the answer leads from any noise to it, by any prediction.

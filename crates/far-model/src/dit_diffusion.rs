@@ -81,25 +81,6 @@ impl DitDiffusion {
         Ok(())
     }
 
-    /// What the errors of one future count: the given weights by the noise level's. None are needed
-    /// where all errors count once.
-    fn weigh(
-        &self,
-        given: Option<&[f32]>,
-        timestep: usize,
-        weights: &mut Vec<f32>,
-    ) -> far_tensor::Result<()> {
-        let level = self.schedule.loss_weight(timestep, self.prediction())? as f32;
-        match given {
-            Some(given) => weights.extend(given.iter().map(|weight| level * weight)),
-            None if self.prediction() == Prediction::Clean => {
-                weights.extend(std::iter::repeat_n(level, self.setting.shape.elements()));
-            }
-            None => {}
-        }
-        Ok(())
-    }
-
     /// The training loss of some predictions: that of the frame and, where one is told of, that of
     /// the second agent's state.
     pub(crate) fn loss(
@@ -135,7 +116,7 @@ impl DitDiffusion {
             let timestep = batch.perturbations.timesteps[example];
             let future = &batch.futures[span.clone()];
             self.perturb(future, noise, timestep, &mut noisy, &mut target)?;
-            self.weigh(batch.weights.map(|all| &all[span]), timestep, &mut weights)?;
+            weights.extend(batch.weights.iter().flat_map(|all| &all[span.clone()]));
         }
         let timesteps = &batch.perturbations.timesteps[range.clone()];
         let told: Vec<f32> = timesteps.iter().map(|timestep| *timestep as f32).collect();
@@ -209,8 +190,7 @@ impl DitDiffusion {
                 let timestep = perturbations.timesteps[draw];
                 self.perturb(&futures[span.clone()], noise, timestep, &mut noisy, &mut target)?;
                 told.push(timestep as f32);
-                let given = weights.map(|all| &all[span.clone()]);
-                self.weigh(given, timestep, &mut chosen_weights)?;
+                chosen_weights.extend(weights.iter().flat_map(|all| &all[span.clone()]));
             }
         }
         let predictions = goals.iter().flat_map(|goal| std::iter::repeat_n(*goal, draws));
@@ -421,9 +401,9 @@ mod tests {
         assert_near("losses", &found, &expected);
     }
 
-    /// The same of a network that predicts the future itself: noise does not enter, its level weighs.
+    /// The same of a network that predicts the future itself: noise does not enter.
     #[test]
-    fn clean_losses_are_weighted_by_noise_level_and_place() {
+    fn clean_losses_are_weighted_by_place() {
         let (core, _) = core(ContextAttention::Joint);
         let prediction = PredictionKind::Clean;
         let config = DitConfig { prediction, learned_variance: false, ..core.setting.config };
@@ -431,19 +411,15 @@ mod tests {
         let (core, fresh) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
         let (contexts, futures) = (contexts(1, &[1, 0], 5), normal(2 * ELEMENTS, "x", 5));
         let given: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
-        let mut drawn = Perturbations::stratified(0..1000, [2, 1, ELEMENTS], 1, "draw", 0);
-        // ᾱ = 0.9999 and 0.0778: one beyond the bound, one below it.
-        drawn.timesteps = vec![0, 500];
+        let drawn = Perturbations::stratified(0..1000, [2, 1, ELEMENTS], 1, "draw", 0);
         for weights in [None, Some(&given[..])] {
             let batch = TrainingBatch::new(&core, &contexts, &futures, &drawn, weights).unwrap();
-            let expected: Vec<f32> = [5.0, 1.0 / (1.0 - 0.077_797)]
-                .iter()
-                .enumerate()
-                .map(|(example, level)| {
+            let expected: Vec<f32> = (0..2)
+                .map(|example| {
                     let span = example * ELEMENTS..(example + 1) * ELEMENTS;
                     let squares =
                         span.map(|at| weights.map_or(1.0, |w| w[at]) * futures[at].powi(2));
-                    level * squares.sum::<f32>() / ELEMENTS as f32
+                    squares.sum::<f32>() / ELEMENTS as f32
                 })
                 .collect();
             assert_near("losses", &core.losses(&fresh, &batch).unwrap(), &expected);

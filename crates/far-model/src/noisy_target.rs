@@ -110,7 +110,7 @@ impl DitNetwork {
                 passage.read(tape, self.last(), entered, &[keys], 1)?
             }
         };
-        passage.finish(tape, &x, state.offered.as_ref())
+        passage.finish(tape, &x, latents, state.offered.as_ref())
     }
 }
 
@@ -229,9 +229,15 @@ impl Passage<'_> {
         }
     }
 
-    /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P], with what is copied of the frames that
-    /// contexts offer.
-    fn finish(&self, tape: &mut Tape, x: &Tensor, offered: Option<&Tensor>) -> Result<Tensor> {
+    /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P], with what is copied of the noisy latents
+    /// [m, T, P] and of the frames that contexts offer.
+    fn finish(
+        &self,
+        tape: &mut Tape,
+        x: &Tensor,
+        latents: &Tensor,
+        offered: Option<&Tensor>,
+    ) -> Result<Tensor> {
         let Self { network, parameters, .. } = self;
         let vectors = self.modulation(tape, network.blocks.len())?;
         let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
@@ -243,7 +249,8 @@ impl Passage<'_> {
             let target = network.shape.tokens();
             tape.slice(mask, 1, target..mask.shape().last())
         });
-        let copied = copy.take(tape, parameters, &x, &offered, mask.transpose()?.as_ref())?;
+        let (noisy, mask) = (self.places.spread(tape, latents)?, mask.transpose()?);
+        let copied = copy.take(tape, parameters, &x, &noisy, &offered, mask.as_ref())?;
         tape.add(&drawn, &copied)
     }
 }

@@ -124,8 +124,7 @@ impl UtilityEstimator<'_> {
                 let bound = self.schedule.coefficients(timestep, self.prediction)?;
                 let variance = bound.log_variance_low.exp();
                 let steps = self.schedule.steps() as f64;
-                let told = self.schedule.loss_weight(timestep, self.prediction)?;
-                elements * steps * bound.mean_scale.powi(2) / (2.0 * variance * told)
+                elements * steps * bound.mean_scale.powi(2) / (2.0 * variance)
             }
         })
     }
@@ -137,8 +136,8 @@ impl UtilityEstimator<'_> {
         let share = match self.prediction {
             Prediction::Noise => 1.0,
             Prediction::Velocity => kept,
-            // The noise that x_0 leaves is off by SNR as much in power; what its error was told as is taken back.
-            Prediction::Clean => ratio / self.schedule.loss_weight(timestep, self.prediction)?,
+            // The noise that x_0 leaves is off by SNR as much in power.
+            Prediction::Clean => ratio,
         };
         Ok(match self.config.weight {
             UtilityWeight::Eps => 1.0,
@@ -203,26 +202,12 @@ mod tests {
         assert_near(&of(UtilityMode::Vlb, eps, noise), &[-14.0, -15.0]);
         // Velocity errors are worth ᾱ as much: 3/4 and 1/4.
         assert_near(&of(UtilityMode::Vlb, eps, velocity), &[-5.0, -4.5]);
-        // Errors of x_0 are told as those of the velocity that follows.
-        for (mode, weight) in [
-            (UtilityMode::Sum, eps),
-            (UtilityMode::Sum, x0),
-            (UtilityMode::Sum, minsnr),
-            (UtilityMode::Vlb, eps),
-        ] {
-            assert_near(&of(mode, weight, Prediction::Clean), &of(mode, weight, velocity));
-        }
-    }
-
-    /// Where there is next to no noise, errors of x_0 count fivefold and no more: that is what is undone.
-    #[test]
-    fn a_bounded_weight_of_clean_errors_is_taken_back() {
-        let schedule = NoiseSchedule::from_beta(vec![0.1, 0.5]).unwrap();
-        let config = UtilityConfig { weight: UtilityWeight::X0, ..UtilityConfig::default() };
-        let prediction = Prediction::Clean;
-        let estimator = UtilityEstimator { config, schedule: &schedule, prediction, elements: 4 };
-        // 4 elements off by 0.3: told as 5 · 0.3 each.
-        assert_near(&estimator.utilities(&[1.5], &[0]).unwrap(), &[-1.2]);
+        // Errors of x_0 are worth SNR as much as those of noise: 1 and 1/3 of them.
+        let clean = Prediction::Clean;
+        assert_near(&of(UtilityMode::Sum, eps, clean), &[-6.0, -7.0]);
+        assert_near(&of(UtilityMode::Sum, x0, clean), &[-6.0, -7.0]);
+        assert_near(&of(UtilityMode::Sum, minsnr, clean), &[-14.0 / 3.0, -5.0]);
+        assert_near(&of(UtilityMode::Vlb, eps, clean), &[-26.0 / 3.0, -7.0]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepMaker};
 use crate::question::{Question, frames_per_memory};
-use crate::{Result, RetrieverSettings, TrainingSettings};
+use crate::{Error, Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
 use far_model::{ContextBatch, EncodedDataset, TrainableWorldModel, UtilityConfig};
 use far_tensor::{Checkpoint, CheckpointWriter, Device, Step};
@@ -65,7 +65,12 @@ impl<'a> Joint<'a> {
         retrievers: Vec<LearnedRetriever>,
         device: &Device,
     ) -> Result<Self> {
-        config.utility.check(model.schedule().steps())?;
+        let (least_noisy, levels) = (config.training.least_noisy, model.schedule().steps());
+        config.utility.check(levels)?;
+        if least_noisy >= levels {
+            let reason = format!("{least_noisy} is not below {levels}");
+            return Err(Error::setting("training.least_noisy", reason));
+        }
         let sampler = TrainingSampler::new(data.dataset(), config.sampling.clone())?;
         let maker = StepMaker {
             sampler,
@@ -74,7 +79,7 @@ impl<'a> Joint<'a> {
             scale: model.scale(),
             shape: model.shape(),
             change_mask: config.training.change_mask,
-            levels: model.schedule().steps(),
+            levels: least_noisy..levels,
             slots: config.training.slots,
             seed: config.training.seed,
         };
@@ -210,7 +215,7 @@ impl<'a> Joint<'a> {
     pub fn resume(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         let step = checkpoint.notes().get(STEP).and_then(|step| step.parse().ok());
         let step = step.ok_or_else(|| {
-            crate::Error::setting("checkpoint", "it does not say how many steps were made")
+            Error::setting("checkpoint", "it does not say how many steps were made")
         })?;
         self.model.load(checkpoint)?;
         for retriever in &mut self.retrievers {

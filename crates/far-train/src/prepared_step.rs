@@ -9,6 +9,7 @@ use crate::question::Question;
 use far_data::TrainingSampler;
 use far_memory::MemoryId;
 use far_model::{ConditionScale, EncodedDataset, LatentShape, Perturbations};
+use std::ops::Range;
 
 /// The questions of a step, their noise, and what a rule recalls for them.
 pub(crate) struct PreparedStep {
@@ -34,8 +35,8 @@ pub(crate) struct StepMaker<'a> {
     pub shape: LatentShape,
     /// How what changed is weighed.
     pub change_mask: Option<ChangeMaskConfig>,
-    /// Steps of the noise schedule.
-    pub levels: usize,
+    /// Steps of the noise schedule that are learned at.
+    pub levels: Range<usize>,
     pub slots: usize,
     pub seed: u64,
 }
@@ -58,7 +59,7 @@ impl StepMaker<'_> {
             mask.map(|mask| change_weights(mask, dataset, &asked, self.shape)).transpose()?;
         let sizes = [questions.len(), 1, self.shape.elements()];
         let drawn =
-            Perturbations::stratified(0..self.levels, sizes, self.seed, "world model", step);
+            Perturbations::stratified(self.levels.clone(), sizes, self.seed, "world model", step);
         Ok(PreparedStep { step, questions, recalled, drawn, weights })
     }
 }

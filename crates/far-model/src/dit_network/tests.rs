@@ -72,7 +72,11 @@ fn plain(
         x = block.leave(tape, parameters, &entered, &attended)?;
         if let (0, Some(copy)) = (index, &network.copy) {
             let inside = x.reshape([frames, tokens, width])?;
-            let all = copy.offer(tape, parameters, &inside, &latents)?;
+            // The target is no context; nobody asks how far it lies from itself.
+            let away = own.iter().map(|frame| contexts.condition_and_state(*frame).0);
+            let away: Vec<f32> =
+                [0.0].into_iter().chain(away.map(|at| at.distance_from_goal())).collect();
+            let all = copy.offer(tape, parameters, &inside, &latents, &away)?;
             let context = tape.slice(&all, 0, 1..frames)?;
             offered = Some(context.reshape([1, (frames - 1) * tokens, all.shape().last()])?);
         }
@@ -86,7 +90,8 @@ fn plain(
     let y = y.reshape([1, tokens, y.shape().last()])?;
     let (Some(copy), Some(offered)) = (&network.copy, offered) else { return Ok(y) };
     let x = x.reshape([1, tokens, width])?;
-    let copied = copy.take(tape, parameters, &x, &offered, Some(&context_mask))?;
+    let noisy = tape.slice(&latents, 0, 0..1)?;
+    let copied = copy.take(tape, parameters, &x, &noisy, &offered, Some(&context_mask))?;
     tape.add(&y, &copied)
 }
 

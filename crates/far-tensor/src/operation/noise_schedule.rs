@@ -93,20 +93,6 @@ impl NoiseSchedule {
         })
     }
 
-    /// How much a squared error of the prediction counts in the loss: an error of x_0 as the error of
-    /// the velocity that follows from it, 1/(1 − ᾱ_t), but at most 5, where there is next to no noise
-    /// to tell the two apart; any other error once.
-    ///
-    /// # Errors
-    /// If there is no such step.
-    pub fn loss_weight(&self, timestep: usize, prediction: Prediction) -> Result<f64> {
-        let kept = self.signal_power(timestep)?;
-        Ok(match prediction {
-            Prediction::Noise | Prediction::Velocity => 1.0,
-            Prediction::Clean => 1.0 / (1.0 - kept).max(0.2),
-        })
-    }
-
     /// What [`crate::Tape::diffusion_loss`] needs to know of a timestep.
     ///
     /// # Errors

@@ -88,6 +88,8 @@ pub struct TrainingSettings {
     pub slots: usize,
     /// Which memories the world model reads.
     pub context: TrainingContext,
+    /// The least noisy of the 1,000 steps of the schedule that the world model learns at. Paper: 0.
+    pub least_noisy: usize,
     /// Learning rate of the world model. Paper: 1e-4; short runs of small models want 1e-3 to 2e-3.
     pub learning_rate: f32,
     /// Steps over which the rate rises linearly. Paper: 5,000.
