@@ -15,10 +15,10 @@ use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Ta
 use std::f64::consts::PI;
 
 /// By how many nats a token's own place is ahead of places in other rows and columns at first: enough
-/// that of all tokens of a frame it has nine tenths.
-const AHEAD: f64 = 10.0;
+/// that what it finds in a frame of 64 tokens is itself to a thousandth.
+const AHEAD: f64 = 16.0;
 /// By how many nats a frame falls behind for each unit that it lies away from the goal, at first.
-const BEHIND: f32 = 15.0;
+const BEHIND: f32 = 40.0;
 /// What queries have in the last channel at first, where keys have the distance: so much that what either
 /// learns to add there, of the order of 1, changes little before it has learned.
 const LAST: f32 = 4.0;
