@@ -37,7 +37,7 @@ pub(crate) struct DitNetwork {
 
 impl DitNetwork {
     /// Adds the parameters, named and initialized as DiT's; the network begins by predicting zero
-    /// or, where it copies, the mean of its context.
+    /// or, where it copies, what the nearest frame of its context shows.
     pub(crate) fn new(
         builder: &mut ArenaBuilder,
         config: DitConfig,

@@ -130,7 +130,7 @@ fn a_fresh_model_predicts_zero() {
             let target = noise.iter().zip(latent(9)).map(|(e, x)| match prediction {
                 PredictionKind::Noise => *e,
                 PredictionKind::Velocity => signal * e - spread * x,
-                PredictionKind::Clean => x / spread.max(0.2f32.sqrt()),
+                PredictionKind::Clean => x,
             });
             let expected = target.map(|y| y * y).sum::<f32>() / ELEMENTS as f32;
             assert!((loss - expected).abs() < 1e-5 * expected.max(1.0), "{loss} {expected}");
