@@ -55,6 +55,11 @@ fn a_small_kitchen_is_learned_and_probed() {
     let message = String::from_utf8_lossy(&refused.stderr);
     assert!(message.contains("told.interactions is true there, false here"), "{message}");
 
+    let silent =
+        train(text(&data), text(&folder.path().join("other")), &["training.least_noisy=1000"]);
+    let message = String::from_utf8_lossy(&silent.stderr);
+    assert!(message.contains("training.least_noisy: 1000 is not below 1000"), "{message}");
+
     let judged = far(&[
         &["eval", text(&run), "--rule", "worldmem", "--out", text(&out), "--json"],
         &["--device", "cpu"][..],
