@@ -381,6 +381,46 @@ mod tests {
     }
 
     #[test]
+    fn frames_are_the_same_by_what_they_show_and_are_told() {
+        let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
+        let (present, copy, other) = ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]);
+        let seen = |time, latent| Remembered { time, pose: query().goal, latent, state: &[] };
+        for (current, memory) in [
+            (&present, Some(seen(4.0, &other))),
+            (&present, Some(seen(4.0, &present))),
+            (&copy, Some(seen(5.0, &copy))),
+            (&other, None),
+            (&other, None),
+        ] {
+            batch.push(&query(), current, memory).unwrap();
+        }
+        // Frames: current and slot of each prediction. Where it lies in memory does not count.
+        for batch in [batch.clone(), batch.into_owned()] {
+            assert!(batch.same_frame(0, 2) && batch.same_frame(2, 4));
+            assert!(!batch.same_frame(4, 6), "another picture");
+            assert!(!batch.same_frame(1, 3), "another picture of the same moment");
+            assert!(!batch.same_frame(3, 5), "the same picture at another time");
+            assert!(batch.same_frame(7, 9), "nothing is nothing");
+            assert_eq!(batch.latents()[12..], [1.0, 3.0, 0.0, 0.0, 1.0, 3.0, 0.0, 0.0]);
+        }
+    }
+
+    #[test]
+    fn the_distance_from_the_goal_joins_ways_and_turns() {
+        let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
+        let goal = query().goal;
+        // A quarter turn is a chord of √2, six meters are three units.
+        let turned = Pose::from_yaw_pitch([3.0, 6.0, 0.0], 0.5 + std::f32::consts::FRAC_PI_2, 0.0);
+        for pose in [goal, turned] {
+            let seen = Remembered { time: 4.0, pose, latent: &[5.0, 6.0], state: &[] };
+            batch.push(&query(), &[1.0, 2.0], [seen]).unwrap();
+        }
+        let away = |frame| batch.condition_and_state(frame).0.distance_from_goal();
+        assert!(away(1) < 1e-3, "{}", away(1));
+        assert!((away(3) - 11f32.sqrt()).abs() < 1e-3, "{}", away(3));
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
         let seen = Remembered { time: 4.0, pose: query().pose, latent: &[5.0, 6.0], state: &[] };
