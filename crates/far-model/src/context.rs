@@ -109,17 +109,6 @@ pub struct FrameCondition {
     pub time: f32,
 }
 
-impl FrameCondition {
-    /// How far it lies from the goal: meters in units of length and turns, as chords of a unit circle,
-    /// taken together.
-    pub(crate) fn distance_from_goal(&self) -> f32 {
-        let [forward, left, up, turn_sine, turn_cosine, tilt_sine, tilt_cosine] = self.from_goal;
-        let turned = [turn_sine, turn_cosine - 1.0, tilt_sine, tilt_cosine - 1.0];
-        let parts = [forward, left, up].into_iter().chain(turned);
-        parts.map(|part| part * part).sum::<f32>().sqrt()
-    }
-}
-
 /// Contexts of several predictions, all with the same number of slots; empty slots are masked.
 ///
 /// Frames are in the order target, current, slot 0, slot 1, …; the target has a condition and no
@@ -403,21 +392,6 @@ mod tests {
             assert!(batch.same_frame(7, 9), "nothing is nothing");
             assert_eq!(batch.latents()[12..], [1.0, 3.0, 0.0, 0.0, 1.0, 3.0, 0.0, 0.0]);
         }
-    }
-
-    #[test]
-    fn the_distance_from_the_goal_joins_ways_and_turns() {
-        let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
-        let goal = query().goal;
-        // A quarter turn is a chord of √2, six meters are three units.
-        let turned = Pose::from_yaw_pitch([3.0, 6.0, 0.0], 0.5 + std::f32::consts::FRAC_PI_2, 0.0);
-        for pose in [goal, turned] {
-            let seen = Remembered { time: 4.0, pose, latent: &[5.0, 6.0], state: &[] };
-            batch.push(&query(), &[1.0, 2.0], [seen]).unwrap();
-        }
-        let away = |frame| batch.condition_and_state(frame).0.distance_from_goal();
-        assert!(away(1) < 1e-3, "{}", away(1));
-        assert!((away(3) - 11f32.sqrt()).abs() < 1e-3, "{}", away(3));
     }
 
     #[test]

@@ -78,13 +78,12 @@ impl DitNetwork {
 
         let count = range.len();
         let offered = self.copy.as_ref().map(|copy| {
-            let away: Vec<f32> = distinct
-                .iter()
-                .map(|frame| contexts.condition_and_state(*frame).0.distance_from_goal())
-                .collect();
+            let away = distinct.iter().map(|frame| contexts.distance_from_goal(*frame));
+            let away: Vec<f32> = away.collect();
             let offered = copy.offer(tape, parameters, &x, &latents, &away)?;
             let offered = places.spread(tape, &offered)?;
-            offered.reshape([count, frames * self.shape.tokens(), offered.shape().last()])
+            let sizes = [count, frames * self.shape.tokens(), offered.shape().last()];
+            copy.supersede(tape, &offered.reshape(sizes)?, &contexts.superseded(range.clone()))
         });
         let offered = offered.transpose()?;
         let goal = self.embedding.goal(tape, parameters, contexts, range.clone())?;

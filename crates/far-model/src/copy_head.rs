@@ -1,36 +1,50 @@
 //! Copying: what a memory shows as it will be need not be drawn again.
 //!
 //! A token of the target attends once more to the tokens of its context, whose values are their latents
-//! themselves, and adds what it finds, each channel as far as its gate is open, and as much of what
-//! it shows itself through the noise:
-//! x̂₀ = W·h + gate(h) ⊙ Σ_j softmax_j(q(h)·k_j / √P)·z_j + own(h) ⊙ x_t.
+//! themselves, and adds what it finds as far as its gate is open, and of each channel as much as it
+//! keeps of what it shows itself through the noise:
+//! x̂₀ = W·h + gate(h)·Σ_j softmax_j(q(h)·k_j / √P)·(trust_j ⊙ z_j) + own(h) ⊙ x_t.
 //! A picture that returns to the pixel then need not pass through the channels of the network, nor one
-//! that is nearly drawn. Queries and keys begin with a code of where in its frame a token stands and with
-//! how far from the goal its frame was seen, so that each finds its own place in the nearest frame at
-//! once and only has to learn which other frame, or which other place, to look at.
+//! that is nearly drawn. Trust is a matter of distance: fine detail of a frame that was seen from
+//! beside the goal is out of place there, and what was seen from the goal itself is right in every
+//! channel, so trust begins as 1 and is learned as a rate per unit of distance. (A gate per channel
+//! of the target would learn how much of a channel is right on average, and blur what is exact.)
+//!
+//! Queries and keys begin with a code of where in its frame a token stands, with how far from the goal
+//! its frame was seen and by how many newer ones from as near it is superseded. So each token finds its
+//! own place in the nearest and newest look at once and only has to learn where not to.
 
 use crate::LatentShape;
 use crate::dit::Linear;
-use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};
+use far_tensor::{
+    Activation, ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,
+};
 use std::f64::consts::PI;
 
 /// By how many nats a token's own place is ahead of places in other rows and columns at first: enough
 /// that of all tokens of a frame it has more than 98 %.
 const AHEAD: f64 = 16.0;
-/// By how many nats a frame falls behind for each unit that it lies away from the goal, at first.
-const BEHIND: f32 = 40.0;
-/// What queries have in the last channel at first, where keys have the distance: so much that what either
-/// learns to add there, of the order of 1, changes little before it has learned.
-const LAST: f32 = 4.0;
+/// By how many nats a frame falls behind for each unit that it lies away from the goal, at first: few
+/// enough that a look from a step beside, which may be the only one that is not outdated, is still heard.
+const BEHIND: f32 = 15.0;
+/// By how many nats it falls behind for each newer memory from as near, at first.
+const SUPERSEDED: f32 = 3.0;
+/// By how many nats a change of 1 in either channel of a query changes these: of the order of what they
+/// are, so that they are trusted before anything is learned, and can be unlearned where they mislead.
+const STEPS: [f32; 2] = [4.0, 1.0];
+/// Channels of keys that say these two, behind the code of the place.
+const SAID: usize = STEPS.len();
 
 /// The last part of a network that copies; its parameters live in the network's arena.
 pub(crate) struct CopyHead {
     /// Where tokens stand, [T, P].
     places: Tensor,
-    /// The same for queries, who also weigh distance.
+    /// The same for queries, who also weigh distance and newer looks.
     asking: Tensor,
     query: Linear,
     key: Linear,
+    /// How fast trust in each channel of a token is lost with distance.
+    rate: Linear,
     gate: Linear,
     /// How much of the noisy target is kept.
     own: Linear,
@@ -45,21 +59,25 @@ impl CopyHead {
         shape: LatentShape,
     ) -> Result<Self> {
         let sizes = [width, shape.token_width()];
-        let zero = Initialization::Zero;
-        let mut part = |name: &str, weight, bias| Linear::new(builder, name, sizes, weight, bias);
+        let (zero, one) = (Initialization::Zero, Initialization::One);
+        let mut part = |name: &str, sizes, weight, bias| {
+            Linear::new(builder, &format!("copy_head.{name}"), sizes, weight, bias)
+        };
         Ok(Self {
-            places: places(shape, 0.0)?,
-            asking: places(shape, LAST)?,
-            query: part("copy_head.query", Initialization::Xavier, zero),
-            key: part("copy_head.key", Initialization::Xavier, zero),
-            gate: part("copy_head.gate", zero, Initialization::One),
-            own: part("copy_head.own", zero, zero),
+            places: places(shape, [0.0; SAID])?,
+            asking: places(shape, [BEHIND / STEPS[0], SUPERSEDED / STEPS[1]])?,
+            // Next to nothing, so that place, distance and newness decide at first.
+            query: part("query", sizes, zero, zero),
+            key: part("key", sizes, Initialization::Normal(0.02), zero),
+            rate: part("rate", sizes, zero, zero),
+            gate: part("gate", [width, 1], zero, one),
+            own: part("own", sizes, zero, zero),
         })
     }
 
     /// What context frames offer that lie so far from the goal, `[f]`: keys of their tokens inside the
-    /// network, [f, T, D], and behind them the latents that they stand for, [f, T, P]. In all
-    /// [f, T, 2·P].
+    /// network, [f, T, D], and behind them the latents that they stand for, [f, T, P], as far as they are
+    /// to be trusted. In all [f, T, 2·P].
     pub(crate) fn offer(
         &self,
         tape: &mut Tape,
@@ -71,17 +89,57 @@ impl CopyHead {
         let x = tape.layer_norm(x, None, 1e-6)?;
         let key = self.key.forward(tape, parameters, &x)?;
         let key = placed(tape, &key, &self.places)?;
-        // Attention divides by √P.
-        let width = key.shape().last();
-        let factor = -BEHIND * (width as f32).sqrt() / LAST;
-        let mut nearness = vec![0.0; away.len() * width];
-        for (row, distance) in nearness.chunks_exact_mut(width).zip(away) {
-            row[width - 1] = factor * distance;
+        let rate = self.rate.forward(tape, parameters, &x)?;
+        let width = rate.shape().last();
+        let said = self.said(tape, away, 0, width)?.reshape(*key.shape())?;
+        let key = tape.add(&key, &said)?;
+        let nearer = away.iter().flat_map(|distance| std::iter::repeat_n(-distance, width));
+        let nearer = Tensor::from_slice(&nearer.collect::<Vec<_>>(), [away.len(), width])?;
+        let nearer = self.of_tokens(tape, &nearer)?.reshape(*rate.shape())?;
+        let lost = tape.multiply(&rate, &nearer)?;
+        let half = tape.activate(&lost, Activation::Sigmoid)?;
+        let trust = tape.add(&half, &half)?;
+        let values = tape.multiply(&trust, &latents.reshape(*trust.shape())?)?;
+        tape.concat(&[&key, &values], 2)
+    }
+
+    /// What the frames of contexts offer, [n, (1 + K)·T, 2·P], where each is superseded by so many newer
+    /// ones, [n·(1 + K)].
+    pub(crate) fn supersede(
+        &self,
+        tape: &mut Tape,
+        offered: &Tensor,
+        newer: &[f32],
+    ) -> Result<Tensor> {
+        if newer.iter().all(|count| *count == 0.0) {
+            return Ok(offered.clone());
         }
-        let nearness = Tensor::from_slice(&nearness, [away.len(), width])?;
-        let nearness = tape.repeat(&nearness, 1, self.places.shape().rows())?;
-        let key = tape.add(&key, &nearness.reshape(*key.shape())?)?;
-        tape.concat(&[&key, latents], 2)
+        let said = self.said(tape, newer, 1, offered.shape().last())?;
+        tape.add(offered, &said.reshape(*offered.shape())?)
+    }
+
+    /// One number of each frame, in the channel of keys that says it and in rows of this width.
+    fn said(
+        &self,
+        tape: &mut Tape,
+        numbers: &[f32],
+        channel: usize,
+        width: usize,
+    ) -> Result<Tensor> {
+        let keys = self.places.shape().last();
+        // Attention divides by √P.
+        let factor = -STEPS[channel] * (keys as f32).sqrt();
+        let mut rows = vec![0.0; numbers.len() * width];
+        for (row, number) in rows.chunks_exact_mut(width).zip(numbers) {
+            row[keys - SAID + channel] = factor * number;
+        }
+        let rows = Tensor::from_slice(&rows, [numbers.len(), width])?;
+        self.of_tokens(tape, &rows)
+    }
+
+    /// Rows of frames, [f, …], for each of their tokens.
+    fn of_tokens(&self, tape: &mut Tape, rows: &Tensor) -> Result<Tensor> {
+        tape.repeat(rows, 1, self.places.shape().rows())
     }
 
     /// What targets [m, T, D], which show `noisy` [m, T, P], take of it and of what their contexts offer,
@@ -101,6 +159,8 @@ impl CopyHead {
         let found =
             tape.cross_attention(&query, offered, Attention { heads: 1, groups, key_mask })?;
         let gate = self.gate.forward(tape, parameters, x)?;
+        let gate = gate.reshape([gate.shape().elements()])?;
+        let gate = tape.repeat(&gate, 1, found.shape().last())?.reshape(*found.shape())?;
         let found = tape.multiply(&gate, &found)?;
         let own = self.own.forward(tape, parameters, x)?;
         let own = tape.multiply(&own, noisy)?;
@@ -116,11 +176,11 @@ fn placed(tape: &mut Tape, x: &Tensor, places: &Tensor) -> Result<Tensor> {
 }
 
 /// The codes of all places of a frame, [T, P]: per axis cosines and sines of multiples of half a turn
-/// per axis, whose sums of products vanish or nearly so for different places. The last number is left for
-/// how far away a frame was seen.
-fn places(shape: LatentShape, last: f32) -> Result<Tensor> {
+/// per axis, whose sums of products vanish or nearly so for different places. The last numbers are left for
+/// where and when a frame was seen.
+fn places(shape: LatentShape, last: [f32; SAID]) -> Result<Tensor> {
     let ([rows, columns], width) = (shape.grid(), shape.token_width());
-    let waves = (width - 1) / 4;
+    let waves = (width - SAID) / 4;
     // Attention divides by √P, and the code of a place times itself is half its width.
     let scale = (AHEAD / (2.0 * waves.max(1) as f64) * (width as f64).sqrt()).sqrt();
     let mut table = vec![0.0; rows * columns * width];
@@ -132,7 +192,7 @@ fn places(shape: LatentShape, last: f32) -> Result<Tensor> {
                 pair.copy_from_slice(&[angle.cos(), angle.sin()].map(|part| (scale * part) as f32));
             }
         }
-        code[width - 1] = last;
+        code[width - SAID..].copy_from_slice(&last);
     }
     Tensor::from_slice(&table, [rows * columns, width])
 }
@@ -155,7 +215,7 @@ mod tests {
     fn a_token_finds_its_own_place_at_once() {
         for (channels, grid, patch) in [(32, 8, 1), (128, 8, 1), (8, 16, 2)] {
             let shape = LatentShape { channels, height: grid, width: grid, patch };
-            let table = places(shape, 0.0).unwrap();
+            let table = places(shape, [0.0; SAID]).unwrap();
             let (tokens, width) = (shape.tokens(), shape.token_width());
             let code = |place: usize| &table.values()[place * width..(place + 1) * width];
             for place in [0, tokens / 2 + 1, tokens - 1] {
@@ -170,36 +230,57 @@ mod tests {
         }
     }
 
-    /// Two frames, of ones and of twos, that lie so far from the goal: what a fresh head takes of them.
-    fn taken(away: [f32; 2], mask: Option<&Tensor>) -> Vec<f32> {
+    /// Two frames, of ones and of twos, that lie so far from the goal and are superseded so often: what a
+    /// head takes of them that is fresh, but for so high rates at which trust is lost.
+    fn taken(away: [f32; 2], newer: [f32; 2], mask: Option<&Tensor>, rates: f32) -> Vec<f32> {
         let shape = LatentShape { channels: 8, height: 2, width: 2, patch: 1 };
-        let (head, parameters) = head(shape);
+        let (head, mut parameters) = head(shape);
+        parameters.set(head.rate.bias, &[rates; 8]).unwrap();
         let mut tape = Tape::inference(&Device::cpu());
         let tensor = |values: Vec<f32>, sizes: [usize; 3]| Tensor::from_slice(&values, sizes);
         let inside = tensor(normal(2 * 4 * 8, "inside", 1), [2, 4, 8]).unwrap();
         let latents = tensor([[1.0; 32], [2.0; 32]].concat(), [2, 4, 8]).unwrap();
         let offered = head.offer(&mut tape, &parameters, &inside, &latents, &away).unwrap();
         let offered = offered.reshape([1, 8, 16]).unwrap();
+        let offered = head.supersede(&mut tape, &offered, &newer).unwrap();
         let target = tensor(normal(4 * 8, "target", 1), [1, 4, 8]).unwrap();
         let noisy = tensor(normal(4 * 8, "noisy", 1), [1, 4, 8]).unwrap();
         let taken = head.take(&mut tape, &parameters, &target, &noisy, &offered, mask).unwrap();
         taken.values().to_vec()
     }
 
+    fn mean(values: &[f32]) -> f32 {
+        values.iter().sum::<f32>() / values.len() as f32
+    }
+
     /// A fresh network takes what it finds, and finds nothing in a frame that is hidden.
     #[test]
     fn open_gates_take_and_a_mask_hides_frames() {
-        assert!(taken([0.1; 2], None).iter().all(|value| (1.0..=2.0).contains(value)));
+        let both = taken([0.1; 2], [0.0; 2], None, 0.0);
+        assert!(both.iter().all(|value| (1.0..=2.0).contains(value)));
         let mask = Tensor::from_slice(&[1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [1, 8]).unwrap();
-        let first = taken([0.1; 2], Some(&mask));
+        let first = taken([0.1; 2], [0.0; 2], Some(&mask), 0.0);
         assert!(first.iter().all(|value| (value - 1.0).abs() < 1e-5));
     }
 
-    /// Of frames that are both there it takes the one that was seen nearer the goal.
+    /// Of frames that are both there it takes the one that was seen nearer the goal, and of those from
+    /// as near the newer one.
     #[test]
-    fn the_nearer_frame_is_ahead() {
-        let mean = |away| taken(away, None).iter().sum::<f32>() / 32.0;
-        let [first, second] = [mean([0.0, 1.0]), mean([1.0, 0.0])];
+    fn the_nearer_and_the_newer_frame_is_ahead() {
+        let mean = |away, newer| mean(&taken(away, newer, None, 0.0));
+        let [first, second] = [mean([0.0, 1.0], [0.0; 2]), mean([1.0, 0.0], [0.0; 2])];
         assert!(first < 1.05 && second > 1.95, "{first} {second}");
+        let [first, second] = [mean([0.0; 2], [0.0, 1.0]), mean([0.0; 2], [1.0, 0.0])];
+        assert!(first < 1.15 && second > 1.85, "{first} {second}");
+    }
+
+    /// What was seen from the goal itself is exact, however fast trust is lost.
+    #[test]
+    fn trust_is_lost_with_distance_alone() {
+        let mask = Tensor::from_slice(&[1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [1, 8]).unwrap();
+        let first = |away| mean(&taken([away, 0.0], [0.0; 2], Some(&mask), 2.0));
+        assert!((first(0.0) - 1.0).abs() < 1e-5, "{}", first(0.0));
+        let half = 2.0 / (1.0 + 1f32.exp());
+        assert!((first(0.5) - half).abs() < 1e-5, "{} {half}", first(0.5));
     }
 }

@@ -105,7 +105,7 @@ impl Scaling {
 #[derive(Clone, Copy)]
 pub(crate) struct Linear {
     weight: ParameterId,
-    bias: ParameterId,
+    pub(crate) bias: ParameterId,
 }
 
 impl Linear {

@@ -33,6 +33,7 @@ mod longlive_network;
 mod metadata_scorer;
 mod metric;
 mod modulation_table;
+mod nearness;
 mod noisy_target;
 mod parameter_count;
 mod posterior;

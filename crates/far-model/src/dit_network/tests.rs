@@ -73,12 +73,13 @@ fn plain(
         if let (0, Some(copy)) = (index, &network.copy) {
             let inside = x.reshape([frames, tokens, width])?;
             // The target is no context; nobody asks how far it lies from itself.
-            let away = own.iter().map(|frame| contexts.condition_and_state(*frame).0);
-            let away: Vec<f32> =
-                [0.0].into_iter().chain(away.map(|at| at.distance_from_goal())).collect();
+            let away = own.iter().map(|frame| contexts.distance_from_goal(*frame));
+            let away: Vec<f32> = [0.0].into_iter().chain(away).collect();
             let all = copy.offer(tape, parameters, &inside, &latents, &away)?;
             let context = tape.slice(&all, 0, 1..frames)?;
-            offered = Some(context.reshape([1, (frames - 1) * tokens, all.shape().last()])?);
+            let context = context.reshape([1, (frames - 1) * tokens, all.shape().last()])?;
+            let newer = contexts.superseded(example..example + 1);
+            offered = Some(copy.supersede(tape, &context, &newer)?);
         }
     }
     let x = tape.slice(&x, 0, 0..tokens)?;
