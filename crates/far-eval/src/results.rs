@@ -15,7 +15,7 @@ use std::path::Path;
 /// | `psnr_closure`, `ssim_closure`, `lpips_closure` | of the last 5 % of the return, at least one frame |
 /// | `one_step_psnr` | of predictions from real frames |
 /// | `recall_quality` | 1 is the oracle, 0 is chance |
-/// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed, with `_recalled` whether memories that show them were recalled |
+/// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed, with `_recalled` whether memories that show them were recalled, with `_now` those that also are nearer to how they are than to how they were; with `_outdated`, of `tokenizer`, what the outdated view itself would score |
 /// | `counterfactual` | share of pairs of histories that predictions tell apart |
 pub type ArmResults = BTreeMap<String, Interval>;
 

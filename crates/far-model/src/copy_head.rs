@@ -14,8 +14,8 @@
 //! its frame was seen and by how many newer ones from as near it is superseded. So each token finds its
 //! own place in the nearest and newest look at once and only has to learn where not to.
 
-use crate::LatentShape;
 use crate::dit::Linear;
+use crate::{Error, LatentShape};
 use far_tensor::{
     Activation, ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,
 };
@@ -53,11 +53,20 @@ pub(crate) struct CopyHead {
 impl CopyHead {
     /// Adds the parameters for tokens of `width` channels inside the network; gates begin open, so
     /// that a fresh network predicts what the nearest frame shows.
+    ///
+    /// # Errors
+    /// If tokens are too narrow for a code of their place.
     pub(crate) fn new(
         builder: &mut ArenaBuilder,
         width: usize,
         shape: LatentShape,
-    ) -> Result<Self> {
+    ) -> crate::Result<Self> {
+        let narrowest = SAID + 4;
+        if shape.token_width() < narrowest {
+            let token = shape.token_width();
+            let reason = format!("tokens have {token} channels, {narrowest} are needed to copy");
+            return Err(Error::Setting { setting: "world_model.copy", reason });
+        }
         let sizes = [width, shape.token_width()];
         let (zero, one) = (Initialization::Zero, Initialization::One);
         let mut part = |name: &str, sizes, weight, bias| {
@@ -182,11 +191,11 @@ fn places(shape: LatentShape, last: [f32; SAID]) -> Result<Tensor> {
     let ([rows, columns], width) = (shape.grid(), shape.token_width());
     let waves = (width - SAID) / 4;
     // Attention divides by √P, and the code of a place times itself is half its width.
-    let scale = (AHEAD / (2.0 * waves.max(1) as f64) * (width as f64).sqrt()).sqrt();
+    let scale = (AHEAD / (2.0 * waves as f64) * (width as f64).sqrt()).sqrt();
     let mut table = vec![0.0; rows * columns * width];
     for (place, code) in table.chunks_exact_mut(width).enumerate() {
         let at = [(place / columns, rows), (place % columns, columns)];
-        for ((at, length), code) in at.into_iter().zip(code.chunks_exact_mut((2 * waves).max(1))) {
+        for ((at, length), code) in at.into_iter().zip(code.chunks_exact_mut(2 * waves)) {
             for (wave, pair) in code.chunks_exact_mut(2).enumerate() {
                 let angle = PI * ((wave + 1) * at) as f64 / length as f64;
                 pair.copy_from_slice(&[angle.cos(), angle.sin()].map(|part| (scale * part) as f32));
@@ -228,6 +237,13 @@ mod tests {
                 assert!(share > 0.985, "{share} of {tokens} tokens of width {width}");
             }
         }
+    }
+
+    #[test]
+    fn tokens_without_room_for_their_place_are_refused() {
+        let shape = LatentShape { channels: 5, height: 2, width: 2, patch: 1 };
+        let error = CopyHead::new(&mut ArenaBuilder::new("copy"), 8, shape).err().unwrap();
+        assert!(error.to_string().contains("5 channels, 6 are needed"), "{error}");
     }
 
     /// Two frames, of ones and of twos, that lie so far from the goal and are superseded so often: what a

@@ -194,6 +194,7 @@ impl Session<'_, '_> {
                     replay.add(arm, clip, &self.quality, rollout, pictures, &values)?;
                 }
                 if arm.is(Control::Tokenizer) {
+                    changed[place].tally_outdated(&mut self.tally, arm.id(), row, distance);
                     // Against itself it is perfect, which says nothing.
                     values.iter_mut().for_each(|frame| *frame = [None, frame[1], None, None]);
                 }

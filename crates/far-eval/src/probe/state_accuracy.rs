@@ -6,6 +6,11 @@
 //! Each viewpoint of a return counts once, at the first frame generated there: the agent stands still,
 //! so further frames would only say the same again.
 //!
+//! That is the paper's question, and a rollout that shows the outdated state answers it by luck: its distance
+//! from the truth is about that of the outdated frame, a little more or a little less. So a second,
+//! harder question asks whether it also is nearer to the truth than to the outdated frame. What pasting
+//! the outdated frame scores in the first is counted for the control `tokenizer`.
+//!
 //! Beside it stands whether the present state was recalled at all: whether each thing that changed is
 //! seen, as it is now or being made so, in one of the memories that this frame was generated from. What
 //! was recalled and is still shown as it was, the world model did not read.
@@ -23,6 +28,9 @@ use std::collections::BTreeSet;
 /// How large a change is, by the distance of truth and outdated frame.
 const MAGNITUDES: [&str; 3] = ["small", "medium", "large"];
 
+/// The kinds of changes that are told apart.
+const KINDS: [ChangeKind; 2] = [ChangeKind::Surface, ChangeKind::Container];
+
 /// The changed states of one clip.
 pub(crate) struct ChangedStates {
     states: Vec<ChangedState>,
@@ -34,10 +42,13 @@ struct ChangedState {
     step: usize,
     kind: ChangeKind,
     crop: Crop,
-    /// The crop of the true frame.
+    /// The crops of the true and of the outdated frame.
     truth: Picture,
-    /// How far the outdated frame is from it.
+    outdated: Picture,
+    /// How far apart they are.
     magnitude: f64,
+    /// How far from the true frame the outdated one is once the tokenizer has decoded it.
+    pasted: f64,
     /// For each thing that changed, the memories that show it as it is now.
     witnesses: Vec<Vec<usize>>,
 }
@@ -69,11 +80,21 @@ impl ChangedStates {
             let crop = Crop::of_mask(&change.mask, [truth.width, truth.height]);
             let (Some(stale), Some(crop)) = (change.stale_frame, crop) else { continue };
             viewpoints.insert(episode.pose_key(frame));
-            let stale = quality.memories(clip, &[stale as usize])?;
-            let truth = crop.cut(truth);
-            let magnitude = quality.crop_distance().of(&truth, &crop.cut(&stale[0]))?;
-            let (kind, witnesses) = (change.kind, episode.witnesses(frame));
-            states.push(ChangedState { step, kind, crop, truth, magnitude, witnesses });
+            let (stale, distance) = (stale as usize, quality.crop_distance());
+            let (truth, outdated) = (crop.cut(truth), quality.memories(clip, &[stale])?);
+            let outdated = crop.cut(&outdated[0]);
+            let decoded = quality.pictures(&[clip.episode().latent(stale)]).unwrap_or_default();
+            let Some(decoded) = decoded.first() else { continue };
+            states.push(ChangedState {
+                step,
+                kind: change.kind,
+                crop,
+                magnitude: distance.of(&truth, &outdated)?,
+                pasted: distance.of(&truth, &crop.cut(decoded))?,
+                truth,
+                outdated,
+                witnesses: episode.witnesses(frame),
+            });
         }
         Ok(Self { states })
     }
@@ -90,11 +111,14 @@ impl ChangedStates {
         (pictures, recalls): (&[Picture], &[Recall]),
         distance: CropDistance<'_>,
     ) -> Result<()> {
-        let shown = self.states.par_iter().map(|state| {
+        let answers = self.states.par_iter().map(|state| {
             let predicted = state.crop.cut(&pictures[state.step]);
-            Ok(distance.of(&state.truth, &predicted)? < state.magnitude)
+            let away = distance.of(&state.truth, &predicted)?;
+            let right = away < state.magnitude;
+            Ok((right, right && away < distance.of(&state.outdated, &predicted)?))
         });
-        let right: Vec<bool> = shown.collect::<Result<_>>()?;
+        let answers: Vec<(bool, bool)> = answers.collect::<Result<_>>()?;
+        let (right, now): (Vec<bool>, Vec<bool>) = answers.into_iter().unzip();
         let known = |state: &ChangedState| {
             let recalled: Vec<usize> = recalls[state.step].ids().map(|id| id.index()).collect();
             let seen = |frames: &Vec<usize>| frames.iter().any(|frame| recalled.contains(frame));
@@ -102,13 +126,15 @@ impl ChangedStates {
         };
         let known: Vec<bool> = self.states.iter().map(known).collect();
         let remembers = recalls.iter().any(|recall| !recall.is_empty());
-        for kind in [ChangeKind::Surface, ChangeKind::Container] {
+        for kind in KINDS {
             let name = format!("state_{}", kind.name());
             let of_kind = |state: &ChangedState| state.kind == kind;
             if remembers {
                 self.share(tally, arm, clip, &format!("{name}_recalled"), &known, of_kind);
             }
             self.share(tally, arm, clip, &distance.metric(&name), &right, of_kind);
+            let which = distance.metric(&format!("{name}_now"));
+            self.share(tally, arm, clip, &which, &now, of_kind);
             for (stratum, magnitude) in MAGNITUDES.into_iter().enumerate() {
                 let name = format!("{name}_{magnitude}");
                 let among = |state: &ChangedState| {
@@ -120,6 +146,22 @@ impl ChangedStates {
             }
         }
         Ok(())
+    }
+
+    /// Counts how many outdated frames would be right themselves, once the tokenizer has decoded them.
+    pub fn tally_outdated(
+        &self,
+        tally: &mut Tally,
+        arm: &str,
+        clip: usize,
+        distance: CropDistance<'_>,
+    ) {
+        let lucky = |state: &ChangedState| state.pasted < state.magnitude;
+        let lucky: Vec<bool> = self.states.iter().map(lucky).collect();
+        for kind in KINDS {
+            let name = distance.metric(&format!("state_{}_outdated", kind.name()));
+            self.share(tally, arm, clip, &name, &lucky, |state| state.kind == kind);
+        }
     }
 
     /// The share of right ones among some states; a clip without any says nothing.

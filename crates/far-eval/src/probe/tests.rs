@@ -117,9 +117,13 @@ fn who_recalls_the_newest_look_shows_the_present_state() {
         // (50² + 60²)/(3 · 255²) = 0.031 is a large change.
         assert_eq!(mean(&results, arm, "state_container_large_mse"), Some(expected), "{arm}");
         assert_eq!(mean(&results, arm, "state_container_small_mse"), None, "{arm}");
+        assert_eq!(mean(&results, arm, "state_container_now_mse"), Some(expected), "{arm}");
         assert_eq!(mean(&results, arm, "state_surface_mse"), None, "{arm}");
         assert_eq!(mean(&results, arm, "state_container"), None, "{arm}");
     }
+    // The tokenizer keeps frames of one color, so pasting the outdated one is a tie.
+    assert_eq!(mean(&results, "tokenizer", "state_container_outdated_mse"), Some(0.0));
+    assert_eq!(mean(&results, "none", "state_container_outdated_mse"), None);
     assert_eq!(mean(&results, "nearest-pose", "state_container_recalled"), Some(1.0));
     assert_eq!(mean(&results, "temporal", "state_container_recalled"), Some(0.0));
     assert_eq!(mean(&results, "none", "state_container_recalled"), None);
@@ -142,12 +146,16 @@ fn a_viewpoint_counts_once_and_a_tie_is_wrong() {
         let recalls = vec![Recall::new(); 4];
         let shown = (&pictures[..], &recalls[..]);
         states.tally(&mut tally, "arm", 0, shown, quality.crop_distance()).unwrap();
-        tally.sums("arm", "state_container_mse", 0)
+        ["state_container_mse", "state_container_now_mse"].map(|name| tally.sums("arm", name, 0))
     };
-    assert_eq!(right(FULL), (1.0, 1.0));
-    assert_eq!(right([199, 0, 0]), (1.0, 1.0));
-    assert_eq!(right(EMPTY), (0.0, 1.0), "as far from the truth as the outdated frame");
-    assert_eq!(right([0, 96, 255]), (0.0, 1.0));
+    let (yes, no) = ((1.0, 1.0), (0.0, 1.0));
+    assert_eq!(right(FULL), [yes, yes]);
+    assert_eq!(right([199, 0, 0]), [yes, yes]);
+    assert_eq!(right(EMPTY), [no, no], "as far from the truth as the outdated frame");
+    assert_eq!(right([0, 96, 255]), [no, no]);
+    let almost: [u8; 3] =
+        std::array::from_fn(|i| ((9 * u16::from(EMPTY[i]) + u16::from(FULL[i])) / 10) as u8);
+    assert_eq!(right(almost), [yes, no], "nearer than the outdated frame, and yet it shows that");
 }
 
 #[test]

@@ -63,8 +63,14 @@ const PROBES: [(&str, &str, Better, &str); 10] = [
 ];
 
 /// Endings of keys and what they mean.
-const PARTS: [(&str, &str, &str); 9] = [
+const PARTS: [(&str, &str, &str); 11] = [
     ("recalled", "recalled", "here whether memories that show them so were recalled"),
+    ("now", "now", "and nearer to how they are than to how they were"),
+    (
+        "outdated",
+        "outdated",
+        "here of the outdated view itself, encoded and decoded: what luck scores",
+    ),
     ("small", "small", "small changes, about a third of all"),
     ("medium", "medium", "medium changes, about a third of all"),
     ("large", "large", "large changes, about a third of all"),
