@@ -108,7 +108,7 @@ impl CopyHead {
         let lost = tape.multiply(&rate, &nearer)?;
         let half = tape.activate(&lost, Activation::Sigmoid)?;
         let trust = tape.add(&half, &half)?;
-        let values = tape.multiply(&trust, &latents.reshape(*trust.shape())?)?;
+        let values = tape.multiply(&trust, latents)?;
         tape.concat(&[&key, &values], 2)
     }
 

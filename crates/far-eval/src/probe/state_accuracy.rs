@@ -80,17 +80,17 @@ impl ChangedStates {
             let crop = Crop::of_mask(&change.mask, [truth.width, truth.height]);
             let (Some(stale), Some(crop)) = (change.stale_frame, crop) else { continue };
             viewpoints.insert(episode.pose_key(frame));
-            let (stale, distance) = (stale as usize, quality.crop_distance());
-            let (truth, outdated) = (crop.cut(truth), quality.memories(clip, &[stale])?);
-            let outdated = crop.cut(&outdated[0]);
-            let decoded = quality.pictures(&[clip.episode().latent(stale)]).unwrap_or_default();
-            let Some(decoded) = decoded.first() else { continue };
+            let stale = quality.truths(clip, &[stale as usize])?.into_iter().flatten().next();
+            let Truth { raw, decoded } = stale.expect("who decodes the truth decodes every frame");
+            let (truth, pasted) = (crop.cut(truth), crop.cut(&decoded));
+            let outdated = crop.cut(raw.as_ref().unwrap_or(&decoded));
+            let distance = quality.crop_distance();
             states.push(ChangedState {
                 step,
                 kind: change.kind,
                 crop,
                 magnitude: distance.of(&truth, &outdated)?,
-                pasted: distance.of(&truth, &crop.cut(decoded))?,
+                pasted: distance.of(&truth, &pasted)?,
                 truth,
                 outdated,
                 witnesses: episode.witnesses(frame),

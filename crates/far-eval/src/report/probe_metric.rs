@@ -142,6 +142,8 @@ mod tests {
         assert!(small.note.contains("small changes") && small.note.contains("not LPIPS"));
         assert!(state.place() < small.place());
         assert_eq!((state.table, small.table), (MetricTable::Probe, MetricTable::Size));
+        assert_eq!(Metric::of("state_surface_now").label, "State, surface, now");
+        assert!(Metric::of("state_container_outdated").note.contains("what luck scores"));
         let order = ["state_surface_small", "state_surface_medium", "state_surface_large"];
         assert!(order.map(|id| Metric::of(id).place()).is_sorted());
         assert_eq!(Metric::of("counterfactual").table, MetricTable::Probe);
