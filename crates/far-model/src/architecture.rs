@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The note of a setting: JSON on one line.
 pub(crate) fn architecture(setting: &DitSetting) -> String {
-    let DitSetting { config, shape, told: ContextTold { signals, states }, scale } = setting;
+    let DitSetting { config, shape, told: ContextTold { signals, states }, scale, .. } = setting;
     let mut config = plain(config);
     if *states == 0
         && let Value::Object(settings) = &mut config
@@ -69,11 +69,11 @@ mod tests {
         let shape = LatentShape { channels: 4, height: 8, width: 8, patch: 2 };
         let scale = ConditionScale { length: 1.0, time: 2.0 };
         let told = ContextTold::default();
-        let own = DitSetting { config: DitConfig::default(), shape, scale, told };
-        let other = DitSetting { config: DitConfig { width: 96, ..own.config }, ..own };
+        let own = DitSetting { config: DitConfig::default(), shape, scale, told, view: None };
+        let other = DitSetting { config: DitConfig { width: 96, ..own.config }, ..own.clone() };
         let told = difference(&architecture(&other), &architecture(&own));
         assert_eq!(told, "config.width is 96 there, 768 here");
-        let other = DitSetting { told: ContextTold { signals: 3, states: 0 }, ..own };
+        let other = DitSetting { told: ContextTold { signals: 3, states: 0 }, ..own.clone() };
         let told = difference(&architecture(&other), &architecture(&own));
         assert_eq!(told, "signals is 3 there, 0 here");
         assert!(difference("no note", &architecture(&own)).contains("null there"));

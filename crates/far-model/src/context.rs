@@ -73,6 +73,8 @@ pub struct PredictionQuery {
     /// Where a second agent is now and was a little earlier, as far as it was seen; as many numbers
     /// as the states that the model was built for, usually none.
     pub state: Vec<f32>,
+    /// How far the acted door is open now and at the goal; zeros where doors are not told of.
+    pub doors: [f32; 2],
     /// The first half of the state at the goal: the truth in training, absent when it is to be
     /// predicted.
     pub goal_state: Option<Vec<f32>>,
@@ -96,6 +98,8 @@ pub struct Remembered<'a> {
     pub latent: &'a [f32],
     /// Where a second agent was then and a little earlier; usually nothing.
     pub state: &'a [f32],
+    /// How far the acted door was open then, 0 to 1; 0 where doors are not told of.
+    pub door: f32,
 }
 
 /// Where and when one frame of a context lies.
@@ -107,6 +111,8 @@ pub struct FrameCondition {
     pub from_goal: [f32; POSE_FEATURES],
     /// Its time after the current frame, in units of time; memories have negative ones.
     pub time: f32,
+    /// How much farther the acted door is open in it than at the goal.
+    pub door: f32,
 }
 
 /// Contexts of several predictions, all with the same number of slots; empty slots are masked.
@@ -126,6 +132,8 @@ pub struct ContextBatch<'a> {
     nothing: Vec<f32>,
     present: Vec<bool>,
     conditions: Vec<FrameCondition>,
+    /// Poses of context frames in the axes of their goals' cameras.
+    views: Vec<Pose>,
     strides: Vec<f32>,
     signal_values: Vec<f32>,
     states: Vec<f32>,
@@ -161,6 +169,7 @@ impl<'a> ContextBatch<'a> {
             nothing: vec![0.0; shape.elements()],
             present: Vec::new(),
             conditions: Vec::new(),
+            views: Vec::new(),
             strides: Vec::new(),
             signal_values: Vec::new(),
             states: Vec::new(),
@@ -189,8 +198,10 @@ impl<'a> ContextBatch<'a> {
         Error::check_length("the state at the goal", goal_state, states / 2)?;
         self.latents.push(Cow::Borrowed(current));
         self.states.extend_from_slice(&query.state);
-        self.condition(query, &query.goal, query.stride);
-        self.condition(query, &query.pose, 0.0);
+        let [door, goal_door] = query.doors;
+        self.condition(query, &query.goal, query.stride, goal_door);
+        self.condition(query, &query.pose, 0.0, door);
+        self.views.push(query.pose.relative_to(&query.goal));
         let mut filled = 0;
         for memory in memories {
             Error::check_length("the latent of a memory", memory.latent.len(), elements)?;
@@ -205,12 +216,14 @@ impl<'a> ContextBatch<'a> {
             Error::check_length("the state of a memory", memory.state.len(), states)?;
             self.latents.push(Cow::Borrowed(memory.latent));
             self.states.extend_from_slice(memory.state);
-            self.condition(query, &memory.pose, (memory.time - query.time) as f32);
+            self.condition(query, &memory.pose, (memory.time - query.time) as f32, memory.door);
+            self.views.push(memory.pose.relative_to(&query.goal));
         }
         self.examples += 1;
         self.latents.resize(self.examples * (1 + self.slots), Cow::Borrowed(&[]));
         self.states.resize(self.examples * (1 + self.slots) * states, 0.0);
         self.conditions.resize(self.examples * (2 + self.slots), FrameCondition::default());
+        self.views.resize(self.examples * (1 + self.slots), Pose::identity());
         self.present.extend((0..self.slots).map(|slot| slot < filled));
         self.strides.push(query.stride / self.scale.time);
         self.signal_values.extend_from_slice(&query.signals);
@@ -221,12 +234,13 @@ impl<'a> ContextBatch<'a> {
         Ok(())
     }
 
-    fn condition(&mut self, query: &PredictionQuery, pose: &Pose, seconds: f32) {
+    fn condition(&mut self, query: &PredictionQuery, pose: &Pose, seconds: f32, door: f32) {
         let relative = |frame| self.scale.pose_features(pose.displacement_from(frame));
         self.conditions.push(FrameCondition {
             from_current: relative(&query.pose),
             from_goal: relative(&query.goal),
             time: seconds / self.scale.time,
+            door: door - query.doors[1],
         });
     }
 
@@ -243,6 +257,7 @@ impl<'a> ContextBatch<'a> {
             nothing: self.nothing,
             present: self.present,
             conditions: self.conditions,
+            views: self.views,
             strides: self.strides,
             signal_values: self.signal_values,
             states: self.states,
@@ -263,10 +278,16 @@ impl<'a> ContextBatch<'a> {
         (&self.conditions[condition], &self.states[self.told.state(frame)])
     }
 
+    /// The pose of a context frame in the axes of its goal's camera.
+    pub(crate) fn view(&self, frame: usize) -> Pose {
+        self.views[frame]
+    }
+
     /// Whether two context frames are told the same and show the same.
     pub(crate) fn same_frame(&self, a: usize, b: usize) -> bool {
         let [first, second] = [a, b].map(|frame| self.latent(frame));
         self.condition_and_state(a) == self.condition_and_state(b)
+            && self.views[a] == self.views[b]
             && (std::ptr::eq(first, second) || first == second)
     }
 
@@ -350,13 +371,20 @@ mod tests {
         let pose = Pose::from_yaw_pitch([1.0, 0.0, 0.0], 0.0, 0.0);
         let goal = Pose::from_yaw_pitch([3.0, 0.0, 0.0], 0.5, 0.0);
         let (signals, state) = (Vec::new(), Vec::new());
-        PredictionQuery { time: 10.0, pose, goal, stride: 2.0, signals, state, goal_state: None }
+        let (doors, goal_state) = ([0.0; 2], None);
+        PredictionQuery { time: 10.0, pose, goal, stride: 2.0, signals, state, doors, goal_state }
     }
 
     #[test]
     fn frames_are_recentered_on_now_and_on_the_goal() {
         let mut batch = ContextBatch::new(SHAPE, SCALE, 2, ContextTold::default());
-        let seen = Remembered { time: 4.0, pose: query().goal, latent: &[5.0, 6.0], state: &[] };
+        let seen = Remembered {
+            time: 4.0,
+            pose: query().goal,
+            latent: &[5.0, 6.0],
+            state: &[],
+            door: 0.0,
+        };
         batch.push(&query(), &[1.0, 2.0], [seen]).unwrap();
         assert_eq!(batch.latents(), [1.0, 2.0, 5.0, 6.0, 0.0, 0.0]);
         assert_eq!(batch.present(), [true, false]);
@@ -373,7 +401,8 @@ mod tests {
     fn frames_are_the_same_by_what_they_show_and_are_told() {
         let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
         let (present, copy, other) = ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]);
-        let seen = |time, latent| Remembered { time, pose: query().goal, latent, state: &[] };
+        let seen =
+            |time, latent| Remembered { time, pose: query().goal, latent, state: &[], door: 0.0 };
         for (current, memory) in [
             (&present, Some(seen(4.0, &other))),
             (&present, Some(seen(4.0, &present))),
@@ -397,7 +426,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
-        let seen = Remembered { time: 4.0, pose: query().pose, latent: &[5.0, 6.0], state: &[] };
+        let seen = Remembered {
+            time: 4.0,
+            pose: query().pose,
+            latent: &[5.0, 6.0],
+            state: &[],
+            door: 0.0,
+        };
         assert!(batch.push(&query(), &[1.0], [seen]).is_err());
         assert!(batch.push(&query(), &[1.0, 2.0], [seen, seen]).is_err());
         let told = PredictionQuery { signals: vec![1.0], ..query() };

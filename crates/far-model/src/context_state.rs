@@ -1,10 +1,12 @@
 //! The way of contexts through the network, as far as it does not depend on the noise.
 
 use crate::context::ContextBatch;
+use crate::copy_head::Offer;
 use crate::dit::{Entered, Grouping};
 use crate::dit_config::ContextAttention;
 use crate::dit_network::DitNetwork;
 use crate::shared_row::Places;
+use far_memory::Pose;
 use far_tensor::{Parameters, Result, Tape, Tensor};
 use std::ops::Range;
 
@@ -14,8 +16,8 @@ pub(crate) struct ContextState {
     pub(crate) goal: Tensor,
     /// Which tokens can be read, [n, (2 + K)·T] in the order target, current, slots; `None`: all.
     pub(crate) mask: Option<Tensor>,
-    /// What can be copied of the context frames, [n, (1 + K)·T, 2·P]; `None` where nothing is.
-    pub(crate) offered: Option<Tensor>,
+    /// What can be copied of the context frames; `None` where nothing is.
+    pub(crate) offered: Option<Offer>,
     pub(crate) rest: Rest,
 }
 
@@ -29,15 +31,19 @@ pub(crate) enum Rest {
 }
 
 impl DitNetwork {
-    /// The latents of some context frames as a tensor [frames, T, P].
-    fn context_tokens(
+    /// What some context frames show, from their goals where so set, as a tensor [frames, T, P].
+    pub(crate) fn context_tokens(
         &self,
-        tape: &Tape,
+        tape: &mut Tape,
         contexts: &ContextBatch<'_>,
         frames: &[usize],
     ) -> Result<Tensor> {
         let latents: Vec<&[f32]> = frames.iter().map(|frame| contexts.latent(*frame)).collect();
-        tape.gathered(&latents, [frames.len(), self.shape.tokens(), self.shape.token_width()])
+        let sizes = [frames.len(), self.shape.tokens(), self.shape.token_width()];
+        let latents = tape.gathered(&latents, sizes)?;
+        let Some((view, distance)) = &self.view else { return Ok(latents) };
+        let poses: Vec<Pose> = frames.iter().map(|frame| contexts.view(*frame)).collect();
+        view.of_frames(tape, &latents, &poses, *distance)
     }
 
     /// Which tokens of target, current and slots can be read: [n, (2 + K)·T], or `None` for all.
@@ -82,8 +88,9 @@ impl DitNetwork {
             let away: Vec<f32> = away.collect();
             let offered = copy.offer(tape, parameters, &x, &latents, &away)?;
             let offered = places.spread(tape, &offered)?;
-            let sizes = [count, frames * self.shape.tokens(), offered.shape().last()];
-            copy.supersede(tape, &offered.reshape(sizes)?, &contexts.superseded(range.clone()))
+            let (newer, looks) =
+                (contexts.superseded(range.clone()), contexts.looks(range.clone()));
+            copy.compare(tape, parameters, &offered, &newer, &looks)
         });
         let offered = offered.transpose()?;
         let goal = self.embedding.goal(tape, parameters, contexts, range.clone())?;

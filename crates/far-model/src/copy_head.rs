@@ -3,7 +3,8 @@
 //! A token of the target attends once more to the tokens of its context, whose values are their latents
 //! themselves, and adds what it finds as far as its gate is open, and of each channel as much as it
 //! keeps of what it shows itself through the noise:
-//! x̂₀ = W·h + gate(h)·Σ_j softmax_j(q(h)·k_j / √P)·(trust_j ⊙ z_j) + own(h) ⊙ x_t.
+//! x̂₀ = W·h + gate(h)·c + Σ_i share_i(h)·(look_i − c) + own(h) ⊙ x_t,
+//! c = Σ_j softmax_j(q(h)·k_j / √P)·(trust_j ⊙ z_j).
 //! A picture that returns to the pixel then need not pass through the channels of the network, nor one
 //! that is nearly drawn. Trust is a matter of distance: fine detail of a frame that was seen from
 //! beside the goal is out of place there, and what was seen from the goal itself is right in every
@@ -13,8 +14,14 @@
 //! Queries and keys begin with a code of where in its frame a token stands, with how far from the goal
 //! its frame was seen and by how many newer ones from as near it is superseded. So each token finds its
 //! own place in the nearest and newest look at once and only has to learn where not to.
+//!
+//! What has changed since the nearest look another one may show. Three whole frames are therefore held
+//! against each other: the nearest look, the newest from within reach and what was recalled first. The
+//! target is shown all three at each of its places before its second block, so that the network can
+//! compare them, and its head can take of each instead of c.
 
 use crate::dit::Linear;
+use crate::nearness::LOOKS;
 use crate::{Error, LatentShape};
 use far_tensor::{
     Activation, ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,
@@ -46,8 +53,30 @@ pub(crate) struct CopyHead {
     /// How fast trust in each channel of a token is lost with distance.
     rate: Linear,
     gate: Linear,
+    /// How the three looks are shown to the target.
+    showing: Linear,
+    /// How much of each is taken instead of what was found.
+    share: Linear,
     /// How much of the noisy target is kept.
     own: Linear,
+}
+
+/// What the contexts of n predictions offer.
+pub(crate) struct Offer {
+    /// Keys and values of all tokens, [n, (1 + K)·T, 2·P].
+    tokens: Tensor,
+    /// The looks, each [n, T, P].
+    looks: Vec<Tensor>,
+    /// What the target is shown of them, [n, T, D].
+    pub(crate) shown: Tensor,
+}
+
+impl Offer {
+    /// The same after a change of all parts, which keeps what lies beyond their first axes.
+    pub(crate) fn map(&self, mut change: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Self> {
+        let looks = self.looks.iter().map(&mut change).collect::<Result<_>>()?;
+        Ok(Self { tokens: change(&self.tokens)?, looks, shown: change(&self.shown)? })
+    }
 }
 
 impl CopyHead {
@@ -72,6 +101,7 @@ impl CopyHead {
         let mut part = |name: &str, sizes, weight, bias| {
             Linear::new(builder, &format!("copy_head.{name}"), sizes, weight, bias)
         };
+        let all = LOOKS * shape.token_width();
         Ok(Self {
             places: places(shape, [0.0; SAID])?,
             asking: places(shape, [BEHIND / STEPS[0], SUPERSEDED / STEPS[1]])?,
@@ -80,6 +110,8 @@ impl CopyHead {
             key: part("key", sizes, Initialization::Normal(0.02), zero),
             rate: part("rate", sizes, zero, zero),
             gate: part("gate", [width, 1], zero, one),
+            showing: part("showing", [all, width], Initialization::Xavier, zero),
+            share: part("share", [width, LOOKS], zero, zero),
             own: part("own", sizes, zero, zero),
         })
     }
@@ -112,19 +144,35 @@ impl CopyHead {
         tape.concat(&[&key, &values], 2)
     }
 
-    /// What the frames of contexts offer, [n, (1 + K)·T, 2·P], where each is superseded by so many newer
-    /// ones, [n·(1 + K)].
-    pub(crate) fn supersede(
+    /// What the frames [n·(1 + K), T, 2·P] of n contexts offer, where each is superseded by so many newer
+    /// ones, [n·(1 + K)], and the looks are those frames, [n, LOOKS].
+    pub(crate) fn compare(
         &self,
         tape: &mut Tape,
-        offered: &Tensor,
+        parameters: &Parameters,
+        frames: &Tensor,
         newer: &[f32],
-    ) -> Result<Tensor> {
-        if newer.iter().all(|count| *count == 0.0) {
-            return Ok(offered.clone());
+        looks: &[usize],
+    ) -> Result<Offer> {
+        let &[count, tokens, width] = frames.shape().extents() else {
+            unreachable!("frames have tokens of channels")
+        };
+        let predictions = looks.len() / LOOKS;
+        let values = tape.slice(frames, 2, width / 2..width)?;
+        let looks = (0..LOOKS).map(|look| {
+            let chosen: Vec<usize> = looks.iter().skip(look).step_by(LOOKS).copied().collect();
+            tape.gather_rows(&values, chosen)
+        });
+        let looks = looks.collect::<Result<Vec<_>>>()?;
+        let together = tape.concat(&looks.iter().collect::<Vec<_>>(), 2)?;
+        let shown = self.showing.forward(tape, parameters, &together)?;
+        let mut all = frames.clone();
+        if newer.iter().any(|count| *count > 0.0) {
+            let said = self.said(tape, newer, 1, width)?.reshape(*frames.shape())?;
+            all = tape.add(frames, &said)?;
         }
-        let said = self.said(tape, newer, 1, offered.shape().last())?;
-        tape.add(offered, &said.reshape(*offered.shape())?)
+        let all = all.reshape([predictions, count / predictions * tokens, width])?;
+        Ok(Offer { tokens: all, looks, shown })
     }
 
     /// One number of each frame, in the channel of keys that says it and in rows of this width.
@@ -151,30 +199,42 @@ impl CopyHead {
         tape.repeat(rows, 1, self.places.shape().rows())
     }
 
-    /// What targets [m, T, D], which show `noisy` [m, T, P], take of it and of what their contexts offer,
-    /// [m, L, 2·P]; the mask says which of those tokens there are, [m, L]. In all [m, T, P].
+    /// What targets [m, T, D], which show `noisy` [m, T, P], take of it and of what their contexts offer;
+    /// the mask says which of those tokens there are, [m, L]. In all [m, T, P].
     pub(crate) fn take(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         x: &Tensor,
         noisy: &Tensor,
-        offered: &Tensor,
+        offer: &Offer,
         key_mask: Option<&Tensor>,
     ) -> Result<Tensor> {
         let query = self.query.forward(tape, parameters, x)?;
         let query = placed(tape, &query, &self.asking)?;
-        let groups = offered.shape().extents()[0];
-        let found =
-            tape.cross_attention(&query, offered, Attention { heads: 1, groups, key_mask })?;
+        let groups = offer.tokens.shape().extents()[0];
+        let attention = Attention { heads: 1, groups, key_mask };
+        let found = tape.cross_attention(&query, &offer.tokens, attention)?;
         let gate = self.gate.forward(tape, parameters, x)?;
-        let gate = gate.reshape([gate.shape().elements()])?;
-        let gate = tape.repeat(&gate, 1, found.shape().last())?.reshape(*found.shape())?;
-        let found = tape.multiply(&gate, &found)?;
+        let mut taken = by_token(tape, &gate, &found)?;
+        let shares = self.share.forward(tape, parameters, x)?;
+        for (number, look) in offer.looks.iter().enumerate() {
+            let share = tape.slice(&shares, 2, number..number + 1)?;
+            let other = tape.subtract(look, &found)?;
+            let part = by_token(tape, &share, &other)?;
+            taken = tape.add(&taken, &part)?;
+        }
         let own = self.own.forward(tape, parameters, x)?;
         let own = tape.multiply(&own, noisy)?;
-        tape.add(&found, &own)
+        tape.add(&taken, &own)
     }
+}
+
+/// Values of tokens [m, T, P], all channels times the one number of their token, [m, T, 1].
+fn by_token(tape: &mut Tape, factor: &Tensor, values: &Tensor) -> Result<Tensor> {
+    let factor = factor.reshape([factor.shape().elements()])?;
+    let factor = tape.repeat(&factor, 1, values.shape().last())?.reshape(*values.shape())?;
+    tape.multiply(&factor, values)
 }
 
 /// The tokens of frames, with where they stand.
@@ -257,8 +317,7 @@ mod tests {
         let inside = tensor(normal(2 * 4 * 8, "inside", 1), [2, 4, 8]).unwrap();
         let latents = tensor([[1.0; 32], [2.0; 32]].concat(), [2, 4, 8]).unwrap();
         let offered = head.offer(&mut tape, &parameters, &inside, &latents, &away).unwrap();
-        let offered = offered.reshape([1, 8, 16]).unwrap();
-        let offered = head.supersede(&mut tape, &offered, &newer).unwrap();
+        let offered = head.compare(&mut tape, &parameters, &offered, &newer, &[0; LOOKS]).unwrap();
         let target = tensor(normal(4 * 8, "target", 1), [1, 4, 8]).unwrap();
         let noisy = tensor(normal(4 * 8, "noisy", 1), [1, 4, 8]).unwrap();
         let taken = head.take(&mut tape, &parameters, &target, &noisy, &offered, mask).unwrap();
@@ -298,5 +357,27 @@ mod tests {
         assert!((first(0.0) - 1.0).abs() < 1e-5, "{}", first(0.0));
         let half = 2.0 / (1.0 + 1f32.exp());
         assert!((first(0.5) - half).abs() < 1e-5, "{} {half}", first(0.5));
+    }
+
+    /// A share takes of a look instead of what was found.
+    #[test]
+    fn looks_are_taken_by_their_shares() {
+        let shape = LatentShape { channels: 8, height: 2, width: 2, patch: 1 };
+        let (head, mut parameters) = head(shape);
+        parameters.set(head.share.bias, &[0.0, 0.25, 0.5]).unwrap();
+        let mut tape = Tape::inference(&Device::cpu());
+        let inside = Tensor::from_slice(&normal(3 * 32, "inside", 1), [3, 4, 8]).unwrap();
+        let latents = [[1.0; 32], [2.0; 32], [5.0; 32]].concat();
+        let latents = Tensor::from_slice(&latents, [3, 4, 8]).unwrap();
+        let offered = head.offer(&mut tape, &parameters, &inside, &latents, &[0.0, 3.0, 3.0]);
+        let offered = offered.unwrap();
+        let looks = [0, 1, 2];
+        let offer = head.compare(&mut tape, &parameters, &offered, &[0.0; 3], &looks).unwrap();
+        let target = Tensor::from_slice(&normal(32, "target", 1), [1, 4, 8]).unwrap();
+        let taken = head.take(&mut tape, &parameters, &target, &target, &offer, None).unwrap();
+        // Of the first 1, of the second a quarter of what it has more, of the third half of that.
+        let expected = 1.0 + 0.25 * 1.0 + 0.5 * 4.0;
+        assert!((mean(taken.values()) - expected).abs() < 0.05, "{}", mean(taken.values()));
+        assert_eq!(offer.shown.shape().extents(), [1, 4, 8]);
     }
 }

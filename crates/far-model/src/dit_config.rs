@@ -67,6 +67,11 @@ pub struct DitConfig {
     /// Whether tokens of the context can be copied to the output as they are; with `prediction =
     /// "clean"` and without a learned variance alone.
     pub copy: bool,
+    /// Where given, frames of the context are shown to the network as they would have been seen from the
+    /// goal, if everything stood so many meters before its camera or where the axes of both meet; with
+    /// tokens that are linear in pixels alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_from_goal: Option<f32>,
     /// The predictor of a second agent's state; only where one is told of.
     pub state_predictor: StatePredictorConfig,
 }
@@ -84,6 +89,7 @@ impl Default for DitConfig {
             goal_relative: true,
             query_key_norm: true,
             copy: false,
+            seen_from_goal: None,
             state_predictor: StatePredictorConfig::default(),
         }
     }
@@ -113,6 +119,9 @@ impl DitConfig {
             let reason = "what is copied is a clean picture: it wants world_model.prediction = \"clean\" \
                 and world_model.learned_variance = false";
             return wrong("world_model.copy", reason);
+        }
+        if self.seen_from_goal.is_some_and(|meters| !(meters > 0.0 && meters.is_finite())) {
+            return wrong("world_model.seen_from_goal", "it must be a distance above zero");
         }
         self.state_predictor.check()
     }

@@ -345,7 +345,7 @@ mod tests {
     fn core(attention: ContextAttention) -> (DitDiffusion, Parameters) {
         let config = DitConfig { depth: 4, width: 8, heads: 2, attention, ..DitConfig::default() };
         let scale = ConditionScale { length: 2.0, time: 6.4 };
-        let setting = DitSetting { config, shape: SHAPE, scale, told: TOLD };
+        let setting = DitSetting { config, shape: SHAPE, scale, told: TOLD, view: None };
         let (core, parameters) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
         (core, shaken(&parameters, 3))
     }
@@ -407,7 +407,7 @@ mod tests {
         let (core, _) = core(ContextAttention::Joint);
         let prediction = PredictionKind::Clean;
         let config = DitConfig { prediction, learned_variance: false, ..core.setting.config };
-        let setting = DitSetting { config, ..core.setting };
+        let setting = DitSetting { config, ..core.setting.clone() };
         let (core, fresh) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
         let (contexts, futures) = (contexts(1, &[1, 0], 5), normal(2 * ELEMENTS, "x", 5));
         let given: Vec<f32> = futures.iter().map(|value| value.abs()).collect();

@@ -16,8 +16,9 @@ use crate::dit::{Block, BlockConfig, Entered, Grouping, Linear};
 use crate::dit_config::DitConfig;
 use crate::frame_embedding::FrameEmbedding;
 use crate::state_predictor::StatePredictor;
-use crate::{ContextTold, LatentShape};
+use crate::{ContextTold, GoalView, LatentShape};
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
+use std::sync::Arc;
 
 /// The network; its parameters live in the arena it was built into.
 pub(crate) struct DitNetwork {
@@ -29,6 +30,8 @@ pub(crate) struct DitNetwork {
     pub(crate) blocks: Vec<Block>,
     pub(crate) final_modulation: Linear,
     pub(crate) output: Linear,
+    /// Where frames are shown as from the goal, how, and how far away things are taken to stand.
+    pub(crate) view: Option<(Arc<GoalView>, f32)>,
     /// Where tokens of the context can be copied, what copies them.
     pub(crate) copy: Option<CopyHead>,
     /// Where states are told, what they are predicted by.
@@ -43,6 +46,7 @@ impl DitNetwork {
         config: DitConfig,
         shape: LatentShape,
         told: ContextTold,
+        view: Option<(Arc<GoalView>, f32)>,
     ) -> crate::Result<Self> {
         config.check()?;
         let DitConfig { width, heads, .. } = config;
@@ -74,6 +78,7 @@ impl DitNetwork {
             blocks,
             final_modulation,
             output,
+            view,
             copy,
             predictor,
         })

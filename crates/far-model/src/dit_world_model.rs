@@ -5,8 +5,8 @@ use crate::dit_config::DitConfig;
 use crate::dit_diffusion::{DitDiffusion, TrainingBatch, ranges};
 use crate::dit_network::DitNetwork;
 use crate::{
-    ConditionScale, ContextBatch, ContextTold, DdimConfig, Error, LatentShape, ParameterCount,
-    Perturbations, Result, TrainableWorldModel, WorldModel,
+    ConditionScale, ContextBatch, ContextTold, DdimConfig, Error, GoalView, LatentShape,
+    ParameterCount, Perturbations, Result, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, NoiseSchedule, Parameters,
@@ -20,7 +20,7 @@ const PREFIX: &str = "world_model.";
 const ARCHITECTURE: &str = "world_model";
 
 /// What a world model of this kind is made for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct DitSetting {
     /// The network.
     pub config: DitConfig,
@@ -30,6 +30,8 @@ pub struct DitSetting {
     pub scale: ConditionScale,
     /// What contexts have beyond latents, poses and times.
     pub told: ContextTold,
+    /// How latents look from another place, where the tokenizer can tell.
+    pub view: Option<Arc<GoalView>>,
 }
 
 impl DitSetting {
@@ -45,12 +47,23 @@ impl DitSetting {
     /// The network, and its parameters before memory is laid out for them.
     pub(crate) fn network(&self) -> Result<(ArenaBuilder, DitNetwork)> {
         let Self { config, shape, told, .. } = *self;
+        let view = self.view.clone();
         if !shape.is_valid() {
             let reason = format!("{shape:?} cannot be cut into patches");
             return Err(Error::Setting { setting: "tokenizer", reason });
         }
+        let view = match (config.seen_from_goal, view) {
+            (None, _) => None,
+            (Some(distance), Some(view)) => Some((view, distance)),
+            (Some(_), None) => {
+                let reason = "the tokens of this tokenizer are not linear in pixels: it wants \
+                    tokenizer.patch_pca with group = 1";
+                let setting = "world_model.seen_from_goal";
+                return Err(Error::Setting { setting, reason: reason.to_owned() });
+            }
+        };
         let mut builder = ArenaBuilder::new("world model");
-        let network = DitNetwork::new(&mut builder, config, shape, told)?;
+        let network = DitNetwork::new(&mut builder, config, shape, told, view)?;
         Ok((builder, network))
     }
 }

@@ -90,6 +90,7 @@ impl EncodedEpisode {
             pose: self.poses[frame],
             latent: self.latent(frame),
             state: self.told.state(frame),
+            door: self.told.door(frame),
         }
     }
 
@@ -168,6 +169,7 @@ impl EncodedEpisode {
             stride: (self.times[goal] - self.times[current]) as f32,
             signals: self.signals(current, goal),
             state: self.told.state(current).to_vec(),
+            doors: [current, goal].map(|frame| self.told.door(frame)),
             goal_state: None,
         }
     }

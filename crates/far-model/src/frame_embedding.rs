@@ -68,6 +68,8 @@ pub(crate) struct FrameEmbedding {
     stride: Embedder,
     roles: ParameterId,
     signals: Option<Linear>,
+    /// Of how much farther the acted door is open than at the goal; where signals are told.
+    door: Option<ParameterId>,
     /// Of the states of context frames, and of those at the goals.
     states: Option<[Linear; 2]>,
     from_goal: bool,
@@ -97,6 +99,8 @@ impl FrameEmbedding {
                 let sizes = [signals, width];
                 Linear::new(builder, "signal_embedder", sizes, small, Initialization::Zero)
             }),
+            // Its offset is that of the role.
+            door: (signals > 0).then(|| builder.linear("door_embedder.weight", 1, width, loud)),
             states: (states > 0).then(|| {
                 [("state_embedder", states), ("goal_state_embedder", states / 2)].map(
                     |(name, inputs)| {
@@ -128,6 +132,12 @@ impl FrameEmbedding {
         let clean = tape.gather_rows(&clean, vec![0; frames.len()])?;
         let sum = tape.add(&place, &role)?;
         let mut sum = tape.add(&sum, &clean)?;
+        if let Some(door) = self.door {
+            let doors = frames.iter().map(|frame| contexts.condition_and_state(*frame).0.door);
+            let doors = Tensor::from_slice(&doors.collect::<Vec<_>>(), [frames.len(), 1])?;
+            let told = tape.linear(&doors, &parameters.tensor(door), None)?;
+            sum = tape.add(&sum, &told)?;
+        }
         if let Some([states, _]) = self.states {
             let rows = frames.iter().map(|frame| contexts.condition_and_state(*frame).1);
             sum = tell(tape, parameters, &sum, states, rows)?;

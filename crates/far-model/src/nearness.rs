@@ -1,18 +1,24 @@
-//! Which look counts: how near the goal each frame of a context was seen, and whether a newer one was.
+//! Which look counts: how near the goal each frame of a context was seen, whether a newer one was, and
+//! which three are held against each other.
 
 use crate::context::{ContextBatch, FrameCondition};
 use std::ops::Range;
 
 /// Looks whose distances from the goal differ by less, in units, are from as near.
 const AS_NEAR: f32 = 0.01;
+/// Looks from less far, in units, show the goal's own place.
+const WITHIN_REACH: f32 = 0.6;
+/// Looks of every prediction: the nearest, the newest, and what was recalled first.
+pub(crate) const LOOKS: usize = 3;
 
 impl FrameCondition {
-    /// How far it lies from the goal: meters in units of length and turns, as chords of a unit circle,
-    /// taken together.
+    /// How far it lies from the goal: meters in units of length, turns, as chords of a unit circle, and
+    /// how far the acted door is open, taken together. What is shown before a shut door is elsewhere
+    /// than what is shown before an open one.
     fn distance_from_goal(&self) -> f32 {
         let [forward, left, up, turn_sine, turn_cosine, tilt_sine, tilt_cosine] = self.from_goal;
         let turned = [turn_sine, turn_cosine - 1.0, tilt_sine, tilt_cosine - 1.0];
-        let parts = [forward, left, up].into_iter().chain(turned);
+        let parts = [forward, left, up, self.door].into_iter().chain(turned);
         parts.map(|part| part * part).sum::<f32>().sqrt()
     }
 }
@@ -23,27 +29,53 @@ impl ContextBatch<'_> {
         self.condition_and_state(frame).0.distance_from_goal()
     }
 
+    /// How far from the goal of a prediction the memory in a slot was seen, and when; `None` for an
+    /// empty slot.
+    fn seen(&self, prediction: usize, slot: usize) -> Option<(f32, f32)> {
+        let frame = prediction * (1 + self.slots()) + 1 + slot;
+        let there = self.present()[prediction * self.slots() + slot];
+        there.then(|| (self.distance_from_goal(frame), self.condition_and_state(frame).0.time))
+    }
+
     /// By how many newer memories from as near the goal each context frame of some predictions is
     /// superseded, [n, 1 + K]. The present is by none and supersedes none, because in a rollout it was
     /// imagined.
     pub(crate) fn superseded(&self, range: Range<usize>) -> Vec<f32> {
-        let slots = self.slots();
         let of_prediction = |prediction: usize| {
-            let seen = move |slot: usize| {
-                let frame = prediction * (1 + slots) + 1 + slot;
-                let time = self.condition_and_state(frame).0.time;
-                let there = self.present()[prediction * slots + slot];
-                there.then(|| (self.distance_from_goal(frame), time))
-            };
             let newer = move |slot: usize| {
-                let Some((distance, time)) = seen(slot) else { return 0.0 };
-                let others = (0..slots).filter_map(seen);
+                let Some((distance, time)) = self.seen(prediction, slot) else { return 0.0 };
+                let others = (0..self.slots()).filter_map(|other| self.seen(prediction, other));
                 others.filter(|other| other.1 > time && other.0 <= distance + AS_NEAR).count()
                     as f32
             };
-            std::iter::once(0.0).chain((0..slots).map(newer))
+            std::iter::once(0.0).chain((0..self.slots()).map(newer))
         };
         range.flat_map(of_prediction).collect()
+    }
+
+    /// The looks of some predictions, as numbers of their context frames, [n, LOOKS]: that from nearest
+    /// the goal, of those from as near the newest; the newest memory from within reach; the memory that
+    /// was recalled first. Where there is no such memory the nearest look stands for it.
+    pub(crate) fn looks(&self, range: Range<usize>) -> Vec<usize> {
+        let frames = 1 + self.slots();
+        let of_prediction = |(place, prediction): (usize, usize)| {
+            let current = (self.distance_from_goal(prediction * frames), 0.0);
+            let memories: Vec<(usize, (f32, f32))> = (0..self.slots())
+                .filter_map(|slot| Some((1 + slot, self.seen(prediction, slot)?)))
+                .collect();
+            let all = || memories.iter().copied().chain([(0, current)]);
+            let least = all().map(|(_, (distance, _))| distance).fold(f32::INFINITY, f32::min);
+            let newest = |looks: &mut dyn Iterator<Item = (usize, (f32, f32))>| {
+                looks.max_by(|a, b| a.1.1.total_cmp(&b.1.1)).map(|(frame, _)| frame)
+            };
+            let nearest =
+                newest(&mut all().filter(|look| look.1.0 <= least + AS_NEAR)).unwrap_or(0);
+            let within = memories.iter().copied().filter(|look| look.1.0 <= WITHIN_REACH);
+            let newest = newest(&mut { within }).unwrap_or(nearest);
+            let first = memories.first().map_or(nearest, |(frame, _)| *frame);
+            [nearest, newest, first].map(|frame| place * frames + frame)
+        };
+        range.enumerate().flat_map(of_prediction).collect()
     }
 }
 
@@ -67,6 +99,7 @@ mod tests {
             stride: 2.0,
             signals: Vec::new(),
             state: Vec::new(),
+            doors: [0.0; 2],
             goal_state: None,
         };
         for memories in predictions {
@@ -75,6 +108,7 @@ mod tests {
                 pose: pose(side, turn),
                 latent: &[5.0, 6.0],
                 state: &[],
+                door: 0.0,
             });
             batch.push(&query, &[1.0, 2.0], seen).unwrap();
         }
@@ -90,6 +124,17 @@ mod tests {
         assert!((away(2) - 11f32.sqrt()).abs() < 1e-3, "{}", away(2));
     }
 
+    /// A shut door is as far from an open one as a unit of length.
+    #[test]
+    fn a_door_counts_in_the_distance() {
+        let [shut, open] = [0.0, 1.0].map(|door| FrameCondition { door, ..Default::default() });
+        let turned = |condition: FrameCondition| {
+            let from_goal = [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0];
+            FrameCondition { from_goal, ..condition }.distance_from_goal()
+        };
+        assert_eq!((turned(shut), turned(open)), (0.0, 1.0));
+    }
+
     #[test]
     fn newer_looks_from_as_near_supersede() {
         // From the goal itself at 4, 6 and 5 s, and from a meter beside at 7 s.
@@ -101,5 +146,9 @@ mod tests {
         // From beside and older than one from the goal.
         assert_eq!(batch.superseded(2..4)[..3], [0.0, 1.0, 0.0]);
         assert_eq!(batch.superseded(2..4)[3..], [0.0; 7]);
+        // A meter is half a unit: the look from beside is within reach. The third has only two memories,
+        // the fourth none but the present.
+        assert_eq!(batch.looks(0..4), [2, 3, 1, 7, 7, 6, 12, 12, 11, 15, 15, 15]);
+        assert_eq!(batch.looks(2..3), [2, 2, 1]);
     }
 }

@@ -1,6 +1,7 @@
 //! The way of noisy targets through the network.
 
 use crate::context_state::{ContextState, Rest};
+use crate::copy_head::Offer;
 use crate::dit::{Entered, Grouping};
 use crate::dit_network::{DitNetwork, repeat};
 use crate::shared_row::Places;
@@ -88,13 +89,25 @@ impl DitNetwork {
         let [first, second] = [&self.blocks[0], &self.blocks[1]];
         let entered = first.enter(tape, parameters, &x, modulations[0].clone())?;
         let attended = first.attend(tape, &entered, grouping)?;
-        let both = (&entered, &attended);
-        let entered = first.leave_into(tape, parameters, both, second, modulations[1].clone())?;
-        // From here on every draw of every prediction goes its own way.
-        let entered = entered.map(|part| places.spread(tape, part))?;
-
         let count = state.goal.shape().rows();
         let (samples, draws) = (places.count(), places.count() / count);
+        let offered = state.offered.as_ref();
+        let offered = offered.map(|offer| offer.map(|part| repeat(tape, part, count, draws)));
+        let offered = offered.transpose()?;
+        // From here on every draw of every prediction goes its own way.
+        let entered = if let Some(offer) = &offered {
+            let x = first.leave(tape, parameters, &entered, &attended)?;
+            let x = places.spread(tape, &x)?;
+            let x = tape.add(&x, &offer.shown)?;
+            let modulation = places.spread(tape, &modulations[1])?;
+            second.enter(tape, parameters, &x, modulation)?
+        } else {
+            let both = (&entered, &attended);
+            let entered =
+                first.leave_into(tape, parameters, both, second, modulations[1].clone())?;
+            entered.map(|part| places.spread(tape, part))?
+        };
+
         let mask = state.mask.as_ref().map(|mask| repeat(tape, mask, count, draws)).transpose()?;
         let grouping = Grouping { groups: samples, key_mask: mask.as_ref() };
         let passage = Passage { network: self, parameters, modulations, places, count, grouping };
@@ -110,7 +123,7 @@ impl DitNetwork {
                 passage.read(tape, self.last(), entered, &[keys], 1)?
             }
         };
-        passage.finish(tape, &x, latents, state.offered.as_ref())
+        passage.finish(tape, &x, latents, offered.as_ref())
     }
 }
 
@@ -236,7 +249,7 @@ impl Passage<'_> {
         tape: &mut Tape,
         x: &Tensor,
         latents: &Tensor,
-        offered: Option<&Tensor>,
+        offered: Option<&Offer>,
     ) -> Result<Tensor> {
         let Self { network, parameters, .. } = self;
         let vectors = self.modulation(tape, network.blocks.len())?;
@@ -244,13 +257,12 @@ impl Passage<'_> {
         let x = tape.modulated_norm(x, None, modulation, 1e-6)?;
         let drawn = network.output.forward(tape, parameters, &x)?;
         let (Some(copy), Some(offered)) = (&network.copy, offered) else { return Ok(drawn) };
-        let offered = repeat(tape, offered, self.count, self.places.count() / self.count)?;
         let mask = self.grouping.key_mask.map(|mask| {
             let target = network.shape.tokens();
             tape.slice(mask, 1, target..mask.shape().last())
         });
         let (noisy, mask) = (self.places.spread(tape, latents)?, mask.transpose()?);
-        let copied = copy.take(tape, parameters, &x, &noisy, &offered, mask.as_ref())?;
+        let copied = copy.take(tape, parameters, &x, &noisy, offered, mask.as_ref())?;
         tape.add(&drawn, &copied)
     }
 }

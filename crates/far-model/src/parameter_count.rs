@@ -5,7 +5,7 @@ use far_tensor::Shape;
 use std::fmt;
 
 /// Parts by the beginnings of their parameters' names: first those of a DiT, then what is added to it.
-const PARTS: [(&str, &str, bool); 13] = [
+const PARTS: [(&str, &str, bool); 14] = [
     ("blocks.", "blocks", true),
     ("x_embedder.", "patch embedder", true),
     ("t_embedder.", "timestep embedder", true),
@@ -19,6 +19,7 @@ const PARTS: [(&str, &str, bool); 13] = [
     ("goal_state_embedder.", "goal state embedder", false),
     ("state_predictor.", "state predictor", false),
     ("copy_head.", "copy head", false),
+    ("door_embedder.", "door embedder", false),
 ];
 /// Per-head norms of queries and keys lie inside the blocks, but no DiT has them.
 const NORM: &str = "query-key norm";
@@ -46,7 +47,7 @@ pub struct ParameterPart {
 /// let shape = LatentShape { channels: 4, height: 32, width: 32, patch: 2 };
 /// let scale = ConditionScale { length: 1.0, time: 1.0 };
 /// let (config, told) = (DitConfig::default(), ContextTold::default());
-/// let setting = DitSetting { config, shape, scale, told };
+/// let setting = DitSetting { config, shape, scale, told, view: None };
 /// assert_eq!(setting.parameter_count()?.in_dit(), 129_547_040);
 /// # Ok::<(), far_model::Error>(())
 /// ```
@@ -126,7 +127,7 @@ mod tests {
         for (signals, query_key_norm) in [(0, true), (5, false)] {
             let config = DitConfig { query_key_norm, ..config };
             let told = ContextTold { signals, states: 0 };
-            let setting = DitSetting { config, shape, scale, told };
+            let setting = DitSetting { config, shape, scale, told, view: None };
             let count = setting.parameter_count().expect("a network");
             let model = DitWorldModel::new(setting, AdamWConfig::default(), 0, &Device::cpu());
             assert_eq!(count.total(), model.expect("a model").parameter_count());

@@ -128,7 +128,7 @@ impl StatePredictor {
         for example in range {
             for frame in 0..frames {
                 let (condition, state) = contexts.condition_and_state(example * frames + frame);
-                let FrameCondition { from_current, from_goal, time } = condition;
+                let FrameCondition { from_current, from_goal, time, .. } = condition;
                 slots.extend_from_slice(state);
                 slots.extend(from_goal.iter().chain(from_current).chain([time]));
                 let slot = frame.checked_sub(1);

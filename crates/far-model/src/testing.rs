@@ -1,8 +1,11 @@
 //! What the tests of the world model share: small latents, contexts, parameters without zeros.
 
-use crate::{ConditionScale, ContextBatch, ContextTold, LatentShape, PredictionQuery, Remembered};
-use far_memory::Pose;
-use far_tensor::{Parameters, Random};
+use crate::{
+    ConditionScale, ContextBatch, ContextTold, GoalView, LatentShape, LinearPatches,
+    PredictionQuery, Remembered,
+};
+use far_memory::{Camera, Pose};
+use far_tensor::{Parameters, PatchGrid, Random, Tensor};
 
 pub(crate) const SHAPE: LatentShape = LatentShape { channels: 2, height: 4, width: 2, patch: 2 };
 pub(crate) const ELEMENTS: usize = 16;
@@ -49,6 +52,7 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
             stride: 0.4 + pair as f32,
             signals: vec![0.5 * pair as f32],
             state: normal(TOLD.states, &format!("state {pair}"), seed),
+            doors: [0.1, 0.3 * pair as f32],
             goal_state: Some(vec![(pair % 2) as f32, 0.3, 0.1 * pair as f32]),
         };
         let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
@@ -56,10 +60,24 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
             pose: pose(slot as f32 - 0.7 * example as f32),
             latent,
             state: &states[slot],
+            door: 0.2 * slot as f32,
         });
         batch.push(&query, &presents[example / 2], memories).unwrap();
     }
     batch.into_owned()
+}
+
+/// Tokens that have the pixels of their patches, thrice as large and one more.
+pub(crate) fn goal_view(grid: PatchGrid, camera: &Camera) -> GoalView {
+    let values = grid.values();
+    let diagonal = |value: f32| {
+        let weight = |place| if place % (values + 1) == 0 { value } else { 0.0 };
+        let weights: Vec<f32> = (0..values * values).map(weight).collect();
+        Tensor::from_slice(&weights, [values, values]).expect("a square")
+    };
+    let offset = |value| Tensor::from_slice(&vec![value; values], [values]).expect("a row");
+    let decode = [diagonal(1.0 / 3.0), offset(-1.0 / 3.0)];
+    GoalView::new(LinearPatches { grid, decode, encode: [diagonal(3.0), offset(1.0)] }, camera)
 }
 
 /// Fails unless all values agree within rounding of the largest.

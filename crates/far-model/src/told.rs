@@ -96,6 +96,11 @@ impl Told {
         signals
     }
 
+    /// How far the acted door is open in a frame; 0 when interactions are not told.
+    pub(crate) fn door(&self, frame: usize) -> f32 {
+        self.doors.get(frame).copied().unwrap_or(0.0)
+    }
+
     /// The second agent in a frame and a little earlier; empty when agents are not told of.
     pub(crate) fn state(&self, frame: usize) -> &[f32] {
         self.states.get(frame * AGENT_STATE..(frame + 1) * AGENT_STATE).unwrap_or_default()
@@ -126,6 +131,7 @@ mod tests {
         assert_eq!(told.signals(0, 2), [0.0, 1.0, 0.0, 0.5]);
         assert_eq!(told.signals(1, 3), [0.0, 1.0, 1.0, 1.0]);
         assert_eq!(told.signals(3, 3), [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!((told.door(2), Told::default().door(2)), (0.5, 0.0));
         assert!(told.state(2).is_empty() && Told::default().signals(0, 1).is_empty());
     }
 

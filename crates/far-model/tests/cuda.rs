@@ -1,18 +1,19 @@
 //! A GPU computes what the CPU computes: training, utility, sampling, and files that move between
 //! them. Without a GPU each test says so and is skipped.
 
-use far_memory::Pose;
+use far_memory::{Camera, Pose};
 use far_model::{
     BlockConfig, ConditionScale, ContextAttention, ContextBatch, ContextTold, DdimConfig,
-    DitConfig, DitSetting, DitWorldModel, LatentShape, ModulationStart, Perturbations,
-    PredictionKind, PredictionQuery, Remembered, TokenDit, TokenDitConfig, TrainableWorldModel,
-    WorldModel,
+    DitConfig, DitSetting, DitWorldModel, GoalView, LatentShape, LinearPatches, ModulationStart,
+    Perturbations, PredictionKind, PredictionQuery, Remembered, TokenDit, TokenDitConfig,
+    TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
-    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Precision, Random, Tensor,
-    Trained,
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, PatchGrid, Precision, Random,
+    Tensor, Trained,
 };
 use std::io::Write;
+use std::sync::Arc;
 
 /// A GPU, or a word that there is none.
 fn gpu(precision: Precision) -> Option<Device> {
@@ -83,17 +84,34 @@ const SHAPE: LatentShape = LatentShape { channels: 4, height: 8, width: 8, patch
 
 const SCALE: ConditionScale = ConditionScale { length: 2.0, time: 6.4 };
 
-/// Joint attention, context-first attention, and a network that copies.
-fn settings() -> [DitSetting; 3] {
+/// Tokens of 4 × 4 pixels in one color.
+fn view() -> GoalView {
+    let grid = PatchGrid { rows: 4, columns: 4, colors: 1, side: 4 };
+    let tensor = |purpose, sizes: [usize; 2]| {
+        let values = normal(sizes[0] * sizes[1], purpose, 0);
+        let values: Vec<f32> = values.iter().map(|value| 0.25 * value).collect();
+        Tensor::from_slice(&values, sizes).unwrap()
+    };
+    let part =
+        |purpose| [tensor(purpose, [16, 16]), tensor("offset", [1, 16]).reshape([16]).unwrap()];
+    let patches = LinearPatches { grid, decode: part("decode"), encode: part("encode") };
+    GoalView::new(patches, &Camera::from_degrees(90.0, 90.0))
+}
+
+/// Joint attention, context-first attention, and a network that copies, of frames as they are and as
+/// they would be seen from the goal.
+fn settings() -> [DitSetting; 4] {
     let joint = DitConfig { depth: 4, width: 128, heads: 2, ..DitConfig::default() };
     let context_first = DitConfig { attention: ContextAttention::ContextFirst, ..joint };
     let prediction = PredictionKind::Clean;
     let copying = DitConfig { prediction, learned_variance: false, copy: true, ..joint };
-    [joint, context_first, copying].map(|config| DitSetting {
+    let seen = DitConfig { seen_from_goal: Some(6.0), ..copying };
+    [joint, context_first, copying, seen].map(|config| DitSetting {
         config,
         shape: SHAPE,
         scale: SCALE,
         told: ContextTold::default(),
+        view: Some(Arc::new(view())),
     })
 }
 
@@ -112,6 +130,7 @@ fn contexts() -> ContextBatch<'static> {
             pose: pose(slot as f32 - 3.0),
             latent,
             state: &[],
+            door: 0.0,
         });
         let query = PredictionQuery {
             time: 10.0,
@@ -120,6 +139,7 @@ fn contexts() -> ContextBatch<'static> {
             stride: 0.4,
             signals: Vec::new(),
             state: Vec::new(),
+            doors: [0.0; 2],
             goal_state: None,
         };
         batch.push(&query, &presents[example], memories).unwrap();
@@ -148,7 +168,8 @@ fn distance(found: &[f32], expected: &[f32]) -> f32 {
 #[test]
 fn utility_and_samples_agree_and_a_checkpoint_moves() {
     for setting in settings() {
-        let here = trained(setting, &Device::cpu());
+        let config = setting.config;
+        let here = trained(setting.clone(), &Device::cpu());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
         here.save(CheckpointWriter::new()).save(&path).unwrap();
@@ -166,21 +187,21 @@ fn utility_and_samples_agree_and_a_checkpoint_moves() {
         {
             let Some(gpu) = gpu(precision) else { return };
             let optimizer = AdamWConfig::default();
-            let mut there = DitWorldModel::new(setting, optimizer, 9, &gpu).unwrap();
+            let mut there = DitWorldModel::new(setting.clone(), optimizer, 9, &gpu).unwrap();
             there.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
             let (found, sampled) = of(&there);
             let off = [distance(&found, &losses), distance(&sampled, &sample)];
-            assert!(off.iter().all(|off| *off <= limit), "{setting:?}, {precision}: {off:?}");
+            assert!(off.iter().all(|off| *off <= limit), "{config:?}, {precision}: {off:?}");
         }
         // And back: what a GPU has trained goes on here.
         let Some(gpu) = gpu(Precision::F32) else { return };
-        let there = trained(setting, &gpu);
+        let there = trained(setting.clone(), &gpu);
         there.save(CheckpointWriter::new()).save(&path).unwrap();
         let optimizer = AdamWConfig::default();
-        let mut back = DitWorldModel::new(setting, optimizer, 9, &Device::cpu()).unwrap();
+        let mut back = DitWorldModel::new(setting.clone(), optimizer, 9, &Device::cpu()).unwrap();
         back.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
         let (found, sampled) = of(&back);
         let off = [distance(&found, &losses), distance(&sampled, &sample)];
-        assert!(off.iter().all(|off| *off <= 2e-3), "{setting:?}, trained on the GPU: {off:?}");
+        assert!(off.iter().all(|off| *off <= 2e-3), "{config:?}, trained on the GPU: {off:?}");
     }
 }

@@ -17,7 +17,7 @@ fn setting(attention: ContextAttention, prediction: PredictionKind) -> DitSettin
     let config =
         DitConfig { depth: 4, width: 16, heads: 2, attention, prediction, ..DitConfig::default() };
     let scale = ConditionScale { length: 2.0, time: 6.4 };
-    DitSetting { config, shape: SHAPE, scale, told: TOLD }
+    DitSetting { config, shape: SHAPE, scale, told: TOLD, view: None }
 }
 
 fn optimizer() -> AdamWConfig {
@@ -47,6 +47,7 @@ fn query(number: f32) -> PredictionQuery {
         stride: 0.4,
         signals,
         state: Vec::new(),
+        doors: [0.0; 2],
         goal_state: None,
     }
 }
@@ -63,6 +64,7 @@ fn contexts(slots: usize, filled: &[usize]) -> ContextBatch<'static> {
             pose: pose(slot as f32 - 3.0),
             latent,
             state: &[],
+            door: 0.0,
         });
         batch.push(&query(example as f32), &presents[example], memories).unwrap();
     }
@@ -96,7 +98,8 @@ fn what_is_told_decides_where_nothing_else_does() {
     let (memory, present) = (latent(7), latent(5));
     for signals in [[1.0, 0.0], [0.0, 1.0]] {
         let query = PredictionQuery { signals: signals.to_vec(), ..query(0.0) };
-        let remembered = Remembered { time: 1.0, pose: pose(1.0), latent: &memory, state: &[] };
+        let remembered =
+            Remembered { time: 1.0, pose: pose(1.0), latent: &memory, state: &[], door: 0.0 };
         batch.push(&query, &present, [remembered]).unwrap();
     }
     let futures = [latent(20), latent(21)].concat();
@@ -161,6 +164,7 @@ fn losses_do_not_depend_on_company() {
                 pose: pose(slot as f32 - 3.0),
                 latent,
                 state: &[],
+                door: 0.0,
             });
             alone.push(&query(context as f32), &present, memories).unwrap();
             // Fewer slots instead of a mask, one draw at a time instead of three.
@@ -208,8 +212,13 @@ fn it_learns_to_read_its_context() {
             let first = 1000 + 16 * step;
             let futures: Vec<f32> = (first..first + 16).flat_map(latent).collect();
             for future in futures.chunks_exact(ELEMENTS) {
-                let seen =
-                    Remembered { time: 0.0, pose: query(0.0).goal, latent: future, state: &[] };
+                let seen = Remembered {
+                    time: 0.0,
+                    pose: query(0.0).goal,
+                    latent: future,
+                    state: &[],
+                    door: 0.0,
+                };
                 batch.push(&query(0.0), &[0.0; ELEMENTS], [seen]).unwrap();
             }
             (batch.into_owned(), futures)
@@ -252,9 +261,9 @@ fn a_checkpoint_goes_on_where_training_stopped() {
     let setting = setting(ContextAttention::ContextFirst, PredictionKind::Noise);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
-    let mut first = shaken(setting);
+    let mut first = shaken(setting.clone());
     first.save(CheckpointWriter::new()).save(&path).unwrap();
-    let mut second = model(setting);
+    let mut second = model(setting.clone());
     second.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
     let (batch, future) = (contexts(2, &[2]), latent(4));
     let drawn = Perturbations::stratified(0..1000, [1, 1, ELEMENTS], 1, "draw", 0);
@@ -263,7 +272,8 @@ fn a_checkpoint_goes_on_where_training_stopped() {
         assert_eq!(a, second.train(&batch, &future, &drawn, None, 1).unwrap());
     }
     first.save(CheckpointWriter::new()).save(&path).unwrap();
-    let frozen = FrozenDit::load(setting, &mut Checkpoint::open(&path).unwrap(), &Device::cpu());
+    let frozen =
+        FrozenDit::load(setting.clone(), &mut Checkpoint::open(&path).unwrap(), &Device::cpu());
     let average = first.average().unwrap().losses(&batch, &future, &drawn, None).unwrap();
     assert_eq!(frozen.unwrap().losses(&batch, &future, &drawn, None).unwrap(), average);
     assert_ne!(first.losses(&batch, &future, &drawn, None).unwrap(), average);

@@ -28,6 +28,7 @@ fn setting() -> DitSetting {
         shape: SHAPE,
         scale: ConditionScale { length: 2.0, time: 6.4 },
         told: TOLD,
+        view: None,
     }
 }
 
@@ -66,6 +67,7 @@ impl Story {
             stride: 1.0,
             signals: Vec::new(),
             state: vec![0.0; 6],
+            doors: [0.0; 2],
             goal_state,
         };
         let state = match (telling, self.right) {
@@ -73,7 +75,7 @@ impl Story {
             (true, true) => &[1.0, 0.4, 0.5, 1.0, -0.4, 0.5],
             (true, false) => &[1.0, -0.4, 0.5, 1.0, 0.4, 0.5],
         };
-        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], state };
+        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], state, door: 0.0 };
         batch.push(&query, &[0.2; ELEMENTS], [memory]).unwrap();
     }
 }

@@ -9,9 +9,12 @@ use crate::{
 use far_eval::{Control, Evaluation, Probes};
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
-use far_model::{ContextTold, DitSetting, DitWorldModel, ParameterCount, RetrieverTrainingConfig};
+use far_model::{
+    ContextTold, DitSetting, DitWorldModel, GoalView, ParameterCount, RetrieverTrainingConfig,
+};
 use far_tensor::{Checkpoint, Device};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The joint loop of one arm.
 pub struct ArmTraining<'a> {
@@ -53,7 +56,9 @@ impl<'a> ArmTraining<'a> {
         let description = workshop.data().dataset().description();
         let (signals, states) = (config.told.signals(description), config.told.states());
         let told = ContextTold { signals, states };
-        let setting = DitSetting { config: config.world_model, shape, scale, told };
+        let patches = workshop.data().tokenizer().linear_patches();
+        let view = patches.map(|patches| Arc::new(GoalView::new(patches, &description.camera())));
+        let setting = DitSetting { config: config.world_model, shape, scale, told, view };
         let parameters = setting.parameter_count()?;
         let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
         let mut retrievers = Vec::new();

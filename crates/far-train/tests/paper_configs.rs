@@ -50,8 +50,13 @@ fn parameters_are_those_of_dit_b_and_conditioning() {
         let config = TrainConfig::resolve(preset, &[]).expect(preset);
         let shape = config.tokenizer.precomputed.shape;
         let scale = ConditionScale { length: 1.0, time: 1.0 };
-        let setting =
-            DitSetting { config: config.world_model, shape, scale, told: ContextTold::default() };
+        let setting = DitSetting {
+            config: config.world_model,
+            shape,
+            scale,
+            told: ContextTold::default(),
+            view: None,
+        };
         let count = setting.parameter_count().expect(preset);
 
         let linear = |inputs: usize, outputs: usize| inputs * outputs + outputs;

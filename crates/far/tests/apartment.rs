@@ -63,7 +63,7 @@ fn ask(folder: &Path, cache: &Path) -> Told {
 
     let told = ContextTold { signals: 0, states: 0 };
     let config = DitConfig { depth: 2, width: 16, heads: 2, ..DitConfig::default() };
-    let setting = DitSetting { config, shape, scale, told };
+    let setting = DitSetting { config, shape, scale, told, view: None };
     let model = DitWorldModel::new(setting, AdamWConfig::default(), 7, &device).unwrap();
     let mut context = ContextBatch::new(shape, scale, 3, told);
     let memories = [2, 30, 50].map(|frame| episode.remembered(frame));

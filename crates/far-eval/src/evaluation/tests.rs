@@ -206,13 +206,14 @@ fn a_diffusion_transformer_is_judged_alike_by_any_number_of_threads() {
     let config = DitConfig { depth: 2, width: 16, heads: 2, ..DitConfig::default() };
     let shape = dataset.tokenizer().shape();
     let scale = ConditionScale { length: 4.0, time: 12.8 };
-    let setting = DitSetting { config, shape, scale, told: ContextTold::default() };
+    let setting = DitSetting { config, shape, scale, told: ContextTold::default(), view: None };
     let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
     let utility = UtilityConfig { draws: 2, candidates: 8, batch: 5, ..UtilityConfig::default() };
     let plan = EvaluationPlan { slots: 11, sampler, utility, ..plan() };
     let [one, three] = [1, 3].map(|threads| {
         let device = Device::with_threads(threads);
-        let model = DitWorldModel::new(setting, AdamWConfig::default(), 7, &device).unwrap();
+        let model =
+            DitWorldModel::new(setting.clone(), AdamWConfig::default(), 7, &device).unwrap();
         evaluate(&dataset, &*model.average().unwrap(), &all_arms(), &plan).unwrap()
     });
     assert!(one == three);

@@ -7,13 +7,17 @@ use crate::context::ContextBatch;
 use crate::dit_config::ContextAttention;
 use crate::noisy_target::NoisyTargets;
 use crate::shared_row::Places;
-use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, normal, shaken};
-use far_tensor::{Attention, Device, Modulation};
+use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, goal_view, normal, shaken};
+use far_memory::Camera;
+use far_tensor::{Attention, Device, Modulation, PatchGrid};
 use proptest::prelude::*;
 
 fn network(config: DitConfig, seed: u64) -> (DitNetwork, Parameters) {
     let mut builder = ArenaBuilder::new("network");
-    let network = DitNetwork::new(&mut builder, config, SHAPE, TOLD).unwrap();
+    let grid = PatchGrid { rows: 2, columns: 1, colors: 2, side: 2 };
+    let view = Arc::new(goal_view(grid, &Camera::from_degrees(90.0, 90.0)));
+    let view = config.seen_from_goal.map(|distance| (view, distance));
+    let network = DitNetwork::new(&mut builder, config, SHAPE, TOLD, view).unwrap();
     let parameters = shaken(&builder.build(seed), seed);
     (network, parameters)
 }
@@ -32,9 +36,9 @@ fn plain(
     let own: Vec<usize> =
         (0..=contexts.slots()).map(|f| example * (1 + contexts.slots()) + f).collect();
     let frames = 1 + own.len();
-    let mut latents = noisy.to_vec();
-    own.iter().for_each(|frame| latents.extend_from_slice(contexts.latent(*frame)));
-    let latents = Tensor::from_slice(&latents, [frames, tokens, network.shape.token_width()])?;
+    let target = Tensor::from_slice(noisy, [1, tokens, network.shape.token_width()])?;
+    let context = network.context_tokens(tape, contexts, &own)?;
+    let latents = tape.concat(&[&target, &context], 0)?;
     let x = network.embed(tape, parameters, &latents)?;
     let mut x = x.reshape([frames * tokens, width])?;
     let mut offered = None;
@@ -77,9 +81,15 @@ fn plain(
             let away: Vec<f32> = [0.0].into_iter().chain(away).collect();
             let all = copy.offer(tape, parameters, &inside, &latents, &away)?;
             let context = tape.slice(&all, 0, 1..frames)?;
-            let context = context.reshape([1, (frames - 1) * tokens, all.shape().last()])?;
             let newer = contexts.superseded(example..example + 1);
-            offered = Some(copy.supersede(tape, &context, &newer)?);
+            let looks = contexts.looks(example..example + 1);
+            let offer = copy.compare(tape, parameters, &context, &newer, &looks)?;
+            let target = tape.slice(&x, 0, 0..tokens)?;
+            let shown = offer.shown.reshape([tokens, width])?;
+            let target = tape.add(&target, &shown)?;
+            let rest = tape.slice(&x, 0, tokens..frames * tokens)?;
+            x = tape.concat(&[&target, &rest], 0)?;
+            offered = Some(offer);
         }
     }
     let x = tape.slice(&x, 0, 0..tokens)?;
@@ -125,6 +135,7 @@ proptest! {
         draws in 1usize..4,
         shared in any::<bool>(),
         first in 0usize..2,
+        seen in any::<bool>(),
         seed in 0u64..99,
     ) {
         let attention = if joint { ContextAttention::Joint } else { ContextAttention::ContextFirst };
@@ -136,6 +147,8 @@ proptest! {
             prediction: if output == 2 { PredictionKind::Clean } else { PredictionKind::Noise },
             learned_variance: output == 1,
             copy: output == 2,
+            // So far that frames a few meters away are still compared.
+            seen_from_goal: seen.then_some(9.0),
             query_key_norm,
             ..DitConfig::default()
         };

@@ -13,7 +13,7 @@ pub use patch_pca::{PatchPca, PatchPcaConfig};
 pub use precomputed::{Precomputed, PrecomputedConfig};
 pub use resize::area_resize;
 
-use crate::{LatentShape, Result};
+use crate::{LatentShape, LinearPatches, Result};
 use far_data::{Episode, Picture};
 use std::path::Path;
 
@@ -45,4 +45,9 @@ pub trait Tokenizer: Send + Sync {
 
     /// The picture of a latent; `None` where latents came with the data and nothing can decode them.
     fn decode(&self, latent: &[f32]) -> Option<Picture>;
+
+    /// How tokens follow from pixels and pixels from tokens, where both are linear.
+    fn linear_patches(&self) -> Option<LinearPatches> {
+        None
+    }
 }

@@ -6,10 +6,11 @@
 
 use super::spread::spread_frames;
 use super::{Tokenizer, area_resize};
-use crate::{Error, LatentShape, Result};
+use crate::{Error, LatentShape, LinearPatches, Result};
 use far_data::{Dataset, Episode, Picture, hash_bytes};
 use far_tensor::{
     ArenaBuilder, Checkpoint, CheckpointWriter, Initialization, Matching, ParameterId, Parameters,
+    PatchGrid, Shape, Tensor,
 };
 use nalgebra::{DMatrix, SymmetricEigen};
 use rayon::prelude::*;
@@ -118,7 +119,7 @@ impl PatchPca {
         let (values, channels) = (config.values(), config.channels);
         let mut builder = ArenaBuilder::new("tokenizer");
         let mut add = |name: &str, sizes: &[usize]| {
-            builder.parameter(name, far_tensor::Shape::new(sizes), Initialization::Zero)
+            builder.parameter(name, Shape::new(sizes), Initialization::Zero)
         };
         let mean = add("mean", &[values]);
         let basis = add("basis", &[channels, values]);
@@ -298,6 +299,33 @@ impl Tokenizer for PatchPca {
         }
         Some(picture)
     }
+
+    fn linear_patches(&self) -> Option<LinearPatches> {
+        let PatchPcaConfig { patch, channels, group, .. } = self.config;
+        let [mean, basis, scale] =
+            [self.mean, self.basis, self.scale].map(|id| self.parameters.tensor(id));
+        let (values, scale) = (self.config.values(), scale.values()[0]);
+        let [columns, rows] = self.config.resolution.map(|side| side / patch);
+        let scaled = |numbers: &[f32], factor: f32, sizes: &[usize]| {
+            let numbers: Vec<f32> = numbers.iter().map(|number| factor * number).collect();
+            Tensor::from_slice(&numbers, Shape::new(sizes)).ok()
+        };
+        let offsets = basis.values().chunks_exact(values).map(|component| {
+            component.iter().zip(mean.values()).map(|(part, mean)| part * mean).sum()
+        });
+        let offsets: Vec<f32> = offsets.collect();
+        let decode = [
+            scaled(basis.values(), scale, &[channels, values])?,
+            scaled(mean.values(), 1.0, &[values])?,
+        ];
+        let encode = [
+            scaled(&self.turned_basis(), 1.0 / scale, &[values, channels])?,
+            scaled(&offsets, -1.0 / scale, &[channels])?,
+        ];
+        let grid = PatchGrid { rows, columns, colors: 3, side: patch };
+        // A token of several patches has them one behind another, and none is linear in its own alone.
+        (group == 1).then_some(LinearPatches { grid, decode, encode })
+    }
 }
 
 /// The patches of a picture, row-major, each as planes (color, row, column).
@@ -395,6 +423,33 @@ mod tests {
         assert_eq!(read.recipe(), pca.recipe());
         assert!(PatchPca::empty(PatchPcaConfig { patch: 3, ..CONFIG }).is_err());
         assert!(PatchPca::empty(PatchPcaConfig { group: 3, ..CONFIG }).is_err());
+    }
+
+    /// The linear maps lead from the patches of a picture to its latent, and back to what the latent
+    /// shows; squares of patches have none.
+    #[test]
+    fn linear_patches_encode_and_decode() {
+        let mut pca = PatchPca::empty(CONFIG).unwrap();
+        let mut patches = vec![0.0; 40 * CONFIG.values()];
+        Random::stream(1, "patches", 0).fill_uniform(&mut patches, 0.2, 0.8);
+        pca.learn(&patches).unwrap();
+        let mut picture = Picture::filled(8, 8, [0; 3]);
+        picture.pixels.iter_mut().enumerate().for_each(|(place, x)| *x = (7 * place % 251) as u8);
+        let mut latent = Vec::new();
+        pca.encode_picture(&pca.turned_basis(), &picture, &mut latent);
+        let LinearPatches { grid, decode, encode } = pca.linear_patches().unwrap();
+        assert_eq!((grid.resolution(), grid.values()), ([8, 8], CONFIG.values()));
+        let mut tape = far_tensor::Tape::inference(&far_tensor::Device::cpu());
+        let pixels =
+            Tensor::from_slice(&patches_of(&picture, &CONFIG), [4, grid.values()]).unwrap();
+        let found = tape.linear(&pixels, &encode[0], Some(&encode[1])).unwrap();
+        assert!(found.values().iter().zip(&latent).all(|(a, b)| (a - b).abs() < 1e-4));
+        let shown = tape.linear(&found, &decode[0], Some(&decode[1])).unwrap();
+        let expected = patches_of(&pca.decode(&latent).unwrap(), &CONFIG);
+        let off = |(a, b): (&f32, &f32)| (a.clamp(0.0, 1.0) - b).abs();
+        assert!(shown.values().iter().zip(&expected).map(off).all(|off| off < 0.5 / 255.0 + 1e-4));
+        let grouped = PatchPca::empty(PatchPcaConfig { group: 2, ..CONFIG }).unwrap();
+        assert!(grouped.linear_patches().is_none());
     }
 
     /// Squares of patches are tokens: the same numbers in another order, and the same picture.

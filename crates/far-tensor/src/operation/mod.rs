@@ -31,6 +31,7 @@ mod sinusoidal;
 mod softmax;
 mod squared_errors;
 mod upsample;
+mod warp;
 mod window;
 
 pub use activation::Activation;
@@ -43,4 +44,5 @@ pub use modulated_norm::{Affine, Modulation};
 pub use noise_schedule::{BoundCoefficients, NoiseSchedule, Prediction};
 pub use rotary::RotaryTable;
 pub use sinusoidal::{WaveOrder, position_table};
+pub use warp::PatchGrid;
 pub use window::{Padding, Window};

@@ -26,6 +26,7 @@ mod reduction;
 mod rotary;
 mod softmax;
 mod team;
+mod warp;
 
 pub(crate) use convolution::Convolution;
 pub(crate) use group_norm::ChannelGroups;

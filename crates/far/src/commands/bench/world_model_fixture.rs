@@ -24,6 +24,7 @@ pub fn world_model(
         shape: sizes.latent(),
         scale: ConditionScale { length: 1.0, time: 10.0 },
         told: ContextTold::default(),
+        view: None,
     };
     let optimizer = AdamWConfig { average_decay: None, ..AdamWConfig::default() };
     let model = DitWorldModel::new(setting, optimizer, 0, device)?;
@@ -51,6 +52,7 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
             stride: 2.0,
             signals: Vec::new(),
             state: Vec::new(),
+            doors: [0.0; 2],
             goal_state: None,
         };
         for context in 0..of.contexts {
@@ -61,6 +63,7 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
                 pose: pose(-(slot as f32)),
                 latent,
                 state: &[],
+                door: 0.0,
             });
             batch.push(&query, current, memories)?;
         }
