@@ -132,6 +132,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_distance_is_above_zero() {
+        for meters in [0.0, -1.5, f32::NAN, f32::INFINITY] {
+            let config = DitConfig { seen_from_goal: Some(meters), ..DitConfig::default() };
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains("world_model.seen_from_goal"), "{error}");
+        }
+    }
+
+    #[test]
     fn only_clean_pictures_are_copied() {
         let clean = DitConfig {
             prediction: PredictionKind::Clean,

@@ -256,6 +256,16 @@ fn parts_of_a_batch_and_weights_of_one_change_nothing() {
     }
 }
 
+/// Latents that are not linear in pixels cannot be seen from elsewhere.
+#[test]
+fn a_view_needs_latents_that_have_one() {
+    let mut setting = setting(ContextAttention::Joint, PredictionKind::Noise);
+    setting.config.seen_from_goal = Some(1.5);
+    let made = DitWorldModel::new(setting, AdamWConfig::default(), 1, &Device::cpu());
+    let error = made.err().unwrap().to_string();
+    assert!(error.contains("seen_from_goal") && error.contains("patch_pca"), "{error}");
+}
+
 #[test]
 fn a_checkpoint_goes_on_where_training_stopped() {
     let setting = setting(ContextAttention::ContextFirst, PredictionKind::Noise);
