@@ -28,9 +28,9 @@ const POINTS: usize = 8;
 pub struct LinearPatches {
     /// How pictures are cut.
     pub grid: PatchGrid,
-    /// Weight [P, V] and offset [V] that lead from a token to its pixels.
+    /// Weight `[P, V]` and offset `[V]` that lead from a token to its pixels.
     pub decode: [Tensor; 2],
-    /// Weight [V, P] and offset [P] that lead back.
+    /// Weight `[V, P]` and offset `[P]` that lead back.
     pub encode: [Tensor; 2],
 }
 

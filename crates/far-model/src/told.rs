@@ -12,8 +12,8 @@ const AGENT_LENGTH: f32 = 5.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToldConfig {
-    /// The interactions between the present and the goal, and how far the acted door is open at the
-    /// goal. Paper: AI2-THOR.
+    /// The interactions between the present and the goal, how far the acted door is open at the goal
+    /// (paper: AI2-THOR), and how far it was in every frame of the context.
     pub interactions: bool,
     /// The second agent's state in every frame of the context. Paper: AI2-THOR-dyn.
     pub agent: bool,
