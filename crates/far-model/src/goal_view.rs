@@ -20,6 +20,8 @@ const IN_SIGHT: f32 = 0.25;
 const LEAST_ANGLE: f32 = 0.002_7;
 /// How far a pixel must move for a frame to be warped at all.
 const LEAST_SHIFT: f32 = 0.02;
+/// The farthest step from the goal, as a share of the distance of things: beyond it a plane says little.
+const FARTHEST_STEP: f32 = 0.5;
 /// Points of the goal's picture that are looked for in a frame, along each side.
 const POINTS: usize = 8;
 
@@ -79,10 +81,10 @@ impl GoalView {
     }
 
     /// Where pixels of the goal's picture lie in that of a camera with this pose in its axes; `None` if
-    /// they lie at the same places, or too few in it.
+    /// they lie at the same places, too few lie in it, or it was too far away.
     fn map(&self, pose: &Pose, distance: f32) -> Option<Map> {
         let step = pose.position.iter().map(|part| part * part).sum::<f32>().sqrt();
-        if step.is_nan() || step > 0.5 * distance {
+        if step.is_nan() || step > FARTHEST_STEP * distance {
             return None;
         }
         let map = self.in_pixels(plane_map(pose, meeting(pose, distance)));

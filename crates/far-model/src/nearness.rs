@@ -29,12 +29,16 @@ impl ContextBatch<'_> {
         self.condition_and_state(frame).0.distance_from_goal()
     }
 
-    /// How far from the goal of a prediction the memory in a slot was seen, and when; `None` for an
-    /// empty slot.
-    fn seen(&self, prediction: usize, slot: usize) -> Option<(f32, f32)> {
-        let frame = prediction * (1 + self.slots()) + 1 + slot;
+    /// What is known of the memory in a slot; `None` if it is empty.
+    fn memory_look(&self, prediction: usize, slot: usize) -> Option<Look> {
         let there = self.present()[prediction * self.slots() + slot];
-        there.then(|| (self.distance_from_goal(frame), self.condition_and_state(frame).0.time))
+        there.then(|| self.look(prediction, 1 + slot))
+    }
+
+    /// The same of any of the 1 + K frames of a prediction's context.
+    fn look(&self, prediction: usize, frame: usize) -> Look {
+        let condition = self.condition_and_state(prediction * (1 + self.slots()) + frame).0;
+        Look { frame, distance: condition.distance_from_goal(), time: condition.time }
     }
 
     /// By how many newer memories from as near the goal each context frame of some predictions is
@@ -42,11 +46,13 @@ impl ContextBatch<'_> {
     /// imagined.
     pub(crate) fn superseded(&self, range: Range<usize>) -> Vec<f32> {
         let of_prediction = |prediction: usize| {
+            let memory = move |slot| self.memory_look(prediction, slot);
             let newer = move |slot: usize| {
-                let Some((distance, time)) = self.seen(prediction, slot) else { return 0.0 };
-                let others = (0..self.slots()).filter_map(|other| self.seen(prediction, other));
-                others.filter(|other| other.1 > time && other.0 <= distance + AS_NEAR).count()
-                    as f32
+                let Some(own) = memory(slot) else { return 0.0 };
+                let others = (0..self.slots()).filter_map(memory);
+                others
+                    .filter(|other| other.time > own.time && other.is_as_near(own.distance))
+                    .count() as f32
             };
             std::iter::once(0.0).chain((0..self.slots()).map(newer))
         };
@@ -57,26 +63,39 @@ impl ContextBatch<'_> {
     /// the goal, of those from as near the newest; the newest memory from within reach; the memory that
     /// was recalled first. Where there is no such memory the nearest look stands for it.
     pub(crate) fn looks(&self, range: Range<usize>) -> Vec<usize> {
-        let frames = 1 + self.slots();
         let of_prediction = |(place, prediction): (usize, usize)| {
-            let current = (self.distance_from_goal(prediction * frames), 0.0);
-            let memories: Vec<(usize, (f32, f32))> = (0..self.slots())
-                .filter_map(|slot| Some((1 + slot, self.seen(prediction, slot)?)))
-                .collect();
-            let all = || memories.iter().copied().chain([(0, current)]);
-            let least = all().map(|(_, (distance, _))| distance).fold(f32::INFINITY, f32::min);
-            let newest = |looks: &mut dyn Iterator<Item = (usize, (f32, f32))>| {
-                looks.max_by(|a, b| a.1.1.total_cmp(&b.1.1)).map(|(frame, _)| frame)
-            };
-            let nearest =
-                newest(&mut all().filter(|look| look.1.0 <= least + AS_NEAR)).unwrap_or(0);
-            let within = memories.iter().copied().filter(|look| look.1.0 <= WITHIN_REACH);
-            let newest = newest(&mut { within }).unwrap_or(nearest);
-            let first = memories.first().map_or(nearest, |(frame, _)| *frame);
-            [nearest, newest, first].map(|frame| place * frames + frame)
+            let memory = |slot| self.memory_look(prediction, slot);
+            let memories: Vec<Look> = (0..self.slots()).filter_map(memory).collect();
+            let current = self.look(prediction, 0);
+            let least =
+                memories.iter().fold(current.distance, |least, look| least.min(look.distance));
+            let all = memories.iter().chain([&current]);
+            let nearest = newest(all.filter(|look| look.is_as_near(least))).unwrap_or(&current);
+            let within = memories.iter().filter(|look| look.distance <= WITHIN_REACH);
+            let newest = newest(within).unwrap_or(nearest);
+            let first = memories.first().unwrap_or(nearest);
+            [nearest, newest, first].map(|look| place * (1 + self.slots()) + look.frame)
         };
         range.enumerate().flat_map(of_prediction).collect()
     }
+}
+
+/// A frame of a prediction's context: which, how far from the goal it was seen, and when.
+#[derive(Clone, Copy)]
+struct Look {
+    frame: usize,
+    distance: f32,
+    time: f32,
+}
+
+impl Look {
+    fn is_as_near(&self, distance: f32) -> bool {
+        self.distance <= distance + AS_NEAR
+    }
+}
+
+fn newest<'a>(looks: impl Iterator<Item = &'a Look>) -> Option<&'a Look> {
+    looks.max_by(|a, b| a.time.total_cmp(&b.time))
 }
 
 #[cfg(test)]
