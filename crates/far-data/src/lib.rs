@@ -22,6 +22,7 @@ mod crossing;
 mod dataset;
 mod dataset_writer;
 mod description;
+mod divergence;
 mod durable;
 mod episode;
 mod episode_map;
@@ -63,6 +64,7 @@ pub use dataset_writer::DatasetWriter;
 pub use description::{
     DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,
 };
+pub use divergence::Divergence;
 pub use durable::hash_bytes;
 pub use episode::Episode;
 pub use episode_map::EpisodeMap;

@@ -16,7 +16,7 @@ use std::path::Path;
 /// | `one_step_psnr` | of predictions from real frames |
 /// | `recall_quality` | 1 is the oracle, 0 is chance |
 /// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed, with `_recalled` whether memories that show them were recalled, with `_now` those that also are nearer to how they are than to how they were; with `_outdated`, of `tokenizer`, what the outdated view itself would score |
-/// | `counterfactual` | share of pairs of histories that predictions tell apart |
+/// | `counterfactual` | share of pairs of histories that predictions tell apart; with `_recalled` whether memories that do were recalled on both sides |
 pub type ArmResults = BTreeMap<String, Interval>;
 
 /// The results of all arms on the same clips.

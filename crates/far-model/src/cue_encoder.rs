@@ -27,6 +27,11 @@ impl ActionFeatures {
         Self(features)
     }
 
+    /// The interactions on the way; empty when none are told.
+    pub fn signals(&self) -> &[f32] {
+        &self.0[Self::LENGTH..]
+    }
+
     /// Actions with so many signals each as rows of a network's input, [n, 8 + signals]. Further
     /// signals are left out.
     ///

@@ -4,8 +4,9 @@
 //! a [`CueFeature`]: one file that turns an episode into rows of tokens. Encoders, pretraining,
 //! memories and retrievers take them from there.
 
-use crate::{LatentShape, Result};
+use crate::{CueEncoder, LatentShape, Result};
 use far_data::{DatasetDescription, Episode};
+use std::sync::Arc;
 
 /// Turns the recording of a cue into rows that an encoder reads.
 ///
@@ -53,4 +54,10 @@ pub trait CueFeature: Send + Sync {
     /// # Errors
     /// If the recording cannot be read.
     fn rows(&self, episode: &Episode) -> Result<Vec<f32>>;
+
+    /// The encoder of the cue where keys follow from rows without learning; `None`, as is usual, where
+    /// a contrastive encoder learns what to compare.
+    fn encoder(&self) -> Option<Arc<dyn CueEncoder>> {
+        None
+    }
 }

@@ -109,6 +109,11 @@ impl EncodedDataset {
         self.feature(cue).map_or_else(|| self.tokenizer.recipe(), |feature| feature.recipe())
     }
 
+    /// The encoder of a cue whose keys follow from what was recorded, without learning.
+    pub fn plain_encoder(&self, cue: &str) -> Option<Arc<dyn CueEncoder>> {
+        self.feature(cue)?.encoder()
+    }
+
     fn feature(&self, cue: &str) -> Option<&Arc<dyn CueFeature>> {
         self.features.iter().find(|feature| feature.cue() == cue)
     }

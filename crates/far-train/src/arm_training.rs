@@ -147,7 +147,7 @@ impl<'a> ArmTraining<'a> {
 /// A fresh retriever of a learned arm.
 fn learned(workshop: &Workshop, id: &str, arm: &FarArm) -> Result<LearnedRetriever> {
     let config = workshop.config();
-    let dimension = arm.key.as_deref().map_or(0, |cue| workshop.key_dimension(cue));
+    let dimension = |cue: &str| workshop.key_dimension(cue);
     LearnedRetriever::new(
         id,
         config.retriever.config(arm, dimension, workshop.scale().time),

@@ -101,6 +101,10 @@ impl<'a> Contrastive<'a> {
             let reason = format!("{} does not divide the batch {}", config.parts, sampler.batch);
             return Err(Error::setting("encoder.pretraining.parts", reason));
         }
+        if encoded.plain_encoder(cue).is_some() {
+            let reason = format!("the keys of `{cue}` follow from recordings: nothing to train");
+            return Err(Error::setting("arm.cue", reason));
+        }
         let dataset = encoded.dataset();
         let rule = sampler.split_rule.unwrap_or(dataset.description().splits[0]);
         let episodes = dataset.select(rule, sampler.split)?;

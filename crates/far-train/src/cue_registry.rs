@@ -3,7 +3,7 @@
 use crate::config::CueColumn;
 use crate::{Error, Result, TrainConfig};
 use far_data::Dataset;
-use far_model::{AudioFeature, ColumnFeature, CueFeature};
+use far_model::{AudioFeature, ColumnFeature, CueFeature, INTERACTION_CUE, InteractionFeature};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,11 +43,13 @@ impl CueRegistry {
         self
     }
 
-    /// Whether a cue is neither built in nor unknown: a column, or a feature of somebody's own. A
-    /// dataset need not say that it has it.
+    /// Whether a dataset need not say that it has a cue: a column, a feature of somebody's own, or one
+    /// that is made of signals, which it names.
     pub fn is_own(&self, cue: &str) -> bool {
         let added = self.features.iter().any(|known| known.cue() == cue);
-        self.columns.contains_key(cue) || added && !RECORDED.contains(&cue)
+        cue == INTERACTION_CUE
+            || self.columns.contains_key(cue)
+            || added && !RECORDED.contains(&cue)
     }
 
     /// The feature of a cue; `None` for one that is made of latents. One that was added by
@@ -68,12 +70,16 @@ impl CueRegistry {
         if let Some(CueColumn { column, scale }) = self.columns.get(cue) {
             return Ok(Some(Arc::new(ColumnFeature::of(dataset, cue, column, *scale)?)));
         }
+        if cue == INTERACTION_CUE {
+            return Ok(Some(Arc::new(InteractionFeature::of(dataset.description())?)));
+        }
         if OF_LATENTS.contains(&cue) {
             return Ok(None);
         }
         let own = self.features.iter().map(|feature| feature.cue());
         let columns = self.columns.keys().map(String::as_str);
-        let known: Vec<&str> = OF_LATENTS.into_iter().chain(own).chain(columns).collect();
+        let known: Vec<&str> =
+            OF_LATENTS.into_iter().chain([INTERACTION_CUE]).chain(own).chain(columns).collect();
         Err(Error::NoEncoder { cue: cue.to_owned(), known: known.join(", ") })
     }
 }

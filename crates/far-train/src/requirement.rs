@@ -53,11 +53,10 @@ pub fn check_dataset_with(
     }
     let arm = config.arm.arm()?;
     let needed_by = format!("arm `{}`", config.arm.id);
-    if let Some(cue) = arm.key_cue()
-        && !has_cue(cue)
-        && !cues.is_own(cue)
-    {
-        return lacking(&format!("cue `{cue}`"), &needed_by);
+    for cue in arm.key_cues() {
+        if !has_cue(cue) && !cues.is_own(cue) {
+            return lacking(&format!("cue `{cue}`"), &needed_by);
+        }
     }
     let looks_at_poses = match &arm {
         Arm::Far(arm) => arm.metadata,

@@ -241,7 +241,7 @@ impl NeededEncoders {
         let mut needed = Self::default();
         for arm in arms {
             match arm {
-                Arm::Far(far) => needed.cues.extend(far.key.clone()),
+                Arm::Far(far) => needed.cues.extend(far.keys.iter().cloned()),
                 Arm::Rule(rule) => match rule.rule.id() {
                     "longlive-rag" => needed.longlive = true,
                     "mixture-of-contexts" => needed.cues.extend([VISION.to_owned()]),
@@ -307,6 +307,9 @@ impl Maker<'_> {
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Arc<dyn CueEncoder>> {
+        if let Some(encoder) = data.plain_encoder(cue) {
+            return Ok(encoder);
+        }
         let encoder = &self.config.encoder;
         let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
         let given = encoder.path.clone().or(exists.then_some(own.clone()));

@@ -98,7 +98,10 @@ fn the_papers_tables_are_in_its_presets() {
     let steps = all.each_ref().map(|config| config.training.steps);
     assert_eq!(steps, [700_000, 700_000, 700_000, 100_000]);
     let Arm::Far(arm) = all[1].arm.arm().expect("known") else { panic!("a learned arm") };
-    assert_eq!((arm.metadata, arm.key.as_deref()), (true, Some("audio")));
+    assert_eq!((arm.metadata, arm.keys), (true, vec!["audio".to_owned()]));
+    let sets = ["arm.also=[\"audio\", \"agent\"]"];
+    let config = TrainConfig::resolve("paper-loopnav", &sets).expect("three key cues");
+    assert_eq!(config.arm.arm().expect("known").key_cues(), ["vision", "audio", "agent"]);
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn overlays_stack_and_words_need_no_quotes() {
 
 #[test]
 fn mistakes_are_named_in_one_line() {
-    let cases: [(&[&str], &[&str]); 13] = [
+    let cases: [(&[&str], &[&str]); 15] = [
         (&["training.step=3"], &["training.step`", "`training.steps`"]),
         (&["steps=3"], &["`steps`", "`training.steps`"]),
         (&["trainig.steps=3"], &["`training.steps`"]),
@@ -130,6 +133,8 @@ fn mistakes_are_named_in_one_line() {
         (&["arm.id=worldmemory"], &["arm.id", "worldmemory", "worldmem,"]),
         (&["arm.id=worldmem", "arm.settings.raduis=6"], &["arm.settings", "raduis"]),
         (&["data.goals_per_observation=3"], &["data.batch", "multiple"]),
+        (&["arm.also=[\"vision\"]"], &["arm.also", "`vision`", "twice"]),
+        (&["arm.also=[\"interaction\"]"], &["told.interactions", "`interaction`"]),
         (&["retriever.metadata_layers=4"], &["retriever.metadata_layers", "4"]),
     ];
     for (sets, words) in cases {

@@ -1,12 +1,12 @@
 //! What a learned arm could recall if its credit were perfect: a fresh retriever is taught, instead of by a
-//! world model, by which memories show what has changed as it is now, or, in corridors, the second agent's
-//! last crossing. What it then misses in episodes it never saw, its cues cannot tell.
+//! world model, by which memories show what has changed as it is now or tell a pair of histories apart, or,
+//! in corridors, show the second agent's last crossing. What it then misses in episodes it never saw, its cues cannot tell.
 //!
 //! ```sh
 //! cargo run --release -p far --example known_states -- runs/kitchen/arms/far-meta
 //! ```
 
-use far_data::{ChangeKind, Episode, Signal, Split, last_crossing};
+use far_data::{ChangeKind, Dataset, Divergence, Episode, Signal, Split, last_crossing};
 use far_memory::{MemoryId, Pool, Recall, RecallPolicy, RecallQuery, Scratch};
 use far_model::{
     CandidateBatch, CandidatePools, DistillationTarget, EncodedEpisode, Present, RetrieverBatch,
@@ -55,6 +55,19 @@ fn changed_views(episode: &Episode, stride: usize) -> Result<Vec<Asked>, Box<dyn
     Ok(found)
 }
 
+/// The reveal of a counterfactual pair, which only memories of the deed tell; nothing where it has none.
+fn histories(dataset: &Dataset, episode: &Episode) -> Result<Vec<Asked>, Box<dyn Error>> {
+    let Some(pair) = dataset.summary(episode.id())?.facts.pair else {
+        return Ok(Vec::new());
+    };
+    let other = dataset.episode(pair.episode)?;
+    let divergence = Divergence::of(episode, &other);
+    let asked = divergence.into_iter().map(|Divergence { current, goal, remembered }| {
+        (current, goal, "histories", vec![remembered])
+    });
+    Ok(asked.collect())
+}
+
 /// Both ends of a corridor, from where the return begins; nothing where nobody crossed.
 fn crossings(episode: &Episode) -> Vec<Asked> {
     let witnesses = last_crossing(episode, episode.boundary());
@@ -77,7 +90,9 @@ fn questions(workshop: &Workshop, episodes: &[u32]) -> Result<Vec<Question>, Box
         let asked = if recorded.description().has(Signal::Agent) {
             crossings(&recorded)
         } else {
-            changed_views(&recorded, stride)?
+            let mut asked = changed_views(&recorded, stride)?;
+            asked.extend(histories(data.dataset(), &recorded)?);
+            asked
         };
         for (frame, goal, kind, witnesses) in asked {
             let mut query = [episode.recall_query(frame, goal, Pool::All)];
@@ -169,7 +184,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         policies.push((id, workshop.rule(id)?.build()?));
     }
     for (name, policy) in policies {
-        for slots in [3, 8] {
+        for slots in [3, 6, 8] {
             print!("{name:<14} {slots} memories:");
             for kind in &kinds {
                 let share = recalled(policy.as_ref(), &unknown, kind, slots)?;

@@ -51,7 +51,8 @@ fn a_small_kitchen_is_learned_and_probed() {
     succeeded(&train(text(&data), text(&run), &[]));
 
     // The same run is not the same when the world model is told something else.
-    let refused = train(text(&data), text(&run), &["told.interactions=false"]);
+    let sets = ["told.interactions=false", "arm.also=[]"];
+    let refused = train(text(&data), text(&run), &sets);
     let message = String::from_utf8_lossy(&refused.stderr);
     assert!(message.contains("told.interactions is true there, false here"), "{message}");
 
@@ -73,6 +74,13 @@ fn a_small_kitchen_is_learned_and_probed() {
             assert!((0.0..=1.0).contains(&share), "{metric} of {arm}: {share}");
         }
     }
+    // The gate weighs three cues, of which one is what was done.
+    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
+    let mut weighed = metrics.lines().filter_map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        line["weights"].as_object().map(|weights| weights.keys().cloned().collect::<Vec<_>>())
+    });
+    assert_eq!(weighed.next_back().expect("updates"), ["interaction", "meta", "vision"]);
     // Who has no memory cannot tell two histories apart; the truth can.
     assert_eq!(mean("none", "counterfactual_mse"), Some(0.0));
     assert_eq!(mean("tokenizer", "counterfactual_mse"), Some(1.0));

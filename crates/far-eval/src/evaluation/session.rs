@@ -229,6 +229,10 @@ impl Session<'_, '_> {
                 for (place, answer) in answers.into_iter().enumerate() {
                     let right = f64::from(u8::from(answer.is_right()));
                     self.tally.set(arm, &metric, row + place, right);
+                    if let Some(told) = answer.is_told() {
+                        let told = f64::from(u8::from(told));
+                        self.tally.set(arm, "counterfactual_recalled", row + place, told);
+                    }
                     if let Some(view) = views.get_mut(place) {
                         opened[place].show(view, arm, answer, &self.quality)?;
                     }

@@ -12,7 +12,7 @@ use crate::encoded_clip::{EncodedClip, Question};
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::plan::EvaluationPlan;
 use crate::prediction::{Ask, Predictor};
-use far_data::{Dataset, Episode, Picture};
+use far_data::{Dataset, Divergence, Picture};
 use far_memory::Recall;
 use far_model::EncodedDataset;
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(crate) struct CounterfactualPair {
     clips: [EncodedClip; 2],
     /// From the last common frame to the reveal.
     question: Question,
+    /// The memories that the two histories do not share.
+    telling: Vec<usize>,
     crop: Crop,
     present: Picture,
     truths: [Picture; 2],
@@ -35,9 +37,17 @@ pub(crate) struct PairAnswer {
     recalls: [Recall; 2],
     predictions: [Picture; 2],
     right: [bool; 2],
+    told: [bool; 2],
 }
 
 impl PairAnswer {
+    /// Whether on both sides a memory was recalled that the other history has otherwise; `None` where
+    /// nothing was recalled at all.
+    pub fn is_told(&self) -> Option<bool> {
+        let remembers = self.recalls.iter().any(|recall| !recall.is_empty());
+        remembers.then_some(self.told == [true; 2])
+    }
+
     /// Whether both histories were told apart.
     pub fn is_right(&self) -> bool {
         self.right == [true; 2]
@@ -76,7 +86,8 @@ impl CounterfactualPair {
         let (Some(first), Some(second)) = (first?, second?) else { return Ok(None) };
         let [factual, other] = ids.map(|id| dataset.dataset().episode(id));
         let (factual, other) = (factual?, other?);
-        let Some(question) = reveal(&factual, &other) else { return Ok(None) };
+        let Some(divergence) = Divergence::of(&factual, &other) else { return Ok(None) };
+        let question = Question { current: divergence.current, goal: divergence.goal };
         let clips = [first, second];
         let [seen, other] = [0, 1].map(|side| {
             let frames = [question.current, question.goal];
@@ -90,7 +101,8 @@ impl CounterfactualPair {
         let truths = [picture(&mut seen), picture(&mut other)];
         let present = picture(&mut seen);
         let crop = Crop::of_difference(&truths[0], &truths[1]);
-        Ok(crop.map(|crop| Self { clips, question, crop, present, truths }))
+        let telling = divergence.remembered;
+        Ok(crop.map(|crop| Self { clips, question, telling, crop, present, truths }))
     }
 
     /// What an arm predicts of each pair.
@@ -122,7 +134,12 @@ impl CounterfactualPair {
                 pair.is_nearer(&predictions[0], 0, quality)?,
                 pair.is_nearer(&predictions[1], 1, quality)?,
             ];
-            answers.push(PairAnswer { recalls: [mine, other], predictions, right });
+            let recalls = [mine, other];
+            let tells = |recall: &Recall| {
+                recall.ids().any(|id| pair.telling.binary_search(&id.index()).is_ok())
+            };
+            let told = recalls.each_ref().map(tells);
+            answers.push(PairAnswer { recalls, predictions, right, told });
         }
         Ok(answers)
     }
@@ -187,19 +204,4 @@ impl CounterfactualPair {
         view.arms.insert(arm.to_owned(), answer);
         Ok(())
     }
-}
-
-/// From which frame to which the probe asks: the goal is the first frame at a canonical viewpoint that
-/// looks different in the two episodes, or else the first such frame anywhere; the present is the frame
-/// before the last interaction up to there, or else the last frame that looks the same.
-fn reveal(a: &Episode, b: &Episode) -> Option<Question> {
-    let start = a.boundary();
-    let end = a.len().min(b.len());
-    let differs = |frame: &usize| a.image_bytes(*frame) != b.image_bytes(*frame);
-    let first = (start..end).find(differs).filter(|first| *first > start)?;
-    let settled = (first..end).find(|frame| differs(frame) && a.pose_key(*frame) >= 0);
-    let goal = settled.unwrap_or(first);
-    let interaction = (start + 1..=goal).rev().find(|frame| !a.events(*frame).is_empty());
-    let current = interaction.map_or(first, |frame| frame.min(first)) - 1;
-    Some(Question { current, goal })
 }

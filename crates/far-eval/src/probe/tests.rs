@@ -169,6 +169,9 @@ fn who_remembers_tells_two_histories_apart() {
     {
         assert_eq!(mean(&results, arm, "counterfactual_mse"), Some(expected), "{arm}");
     }
+    for (arm, expected) in [("nearest-pose", Some(1.0)), ("temporal", Some(0.0)), ("none", None)] {
+        assert_eq!(mean(&results, arm, "counterfactual_recalled"), expected, "{arm}");
+    }
     let [CounterfactualView { episodes, current, goal, crop, present, truths, memories, arms }] =
         &shown.counterfactuals[..]
     else {

@@ -21,6 +21,8 @@ pub struct ArmConfig {
     pub id: String,
     /// The key cue of `far-multi`.
     pub cue: String,
+    /// Further key cues of `far-multi`.
+    pub also: Vec<String>,
     /// What is learned on top of the frozen encoder of the key cue.
     pub adapter: AdapterKind,
     /// How the cues of `far-multi` are weighed.
@@ -45,9 +47,9 @@ pub enum Arm {
 pub struct FarArm {
     /// Whether poses and times are scored.
     pub metadata: bool,
-    /// The key cue, if one is scored.
-    pub key: Option<String>,
-    /// What is learned on top of its encoder.
+    /// The key cues, in the order of their weights.
+    pub keys: Vec<String>,
+    /// What is learned on top of their encoders.
     pub adapter: AdapterKind,
     /// Where the weights come from.
     pub weights: CueWeighting,
@@ -61,11 +63,11 @@ impl FarArm {
 }
 
 impl Arm {
-    /// The cue whose keys it compares, if any.
-    pub fn key_cue(&self) -> Option<&str> {
+    /// The cues whose keys it compares.
+    pub fn key_cues(&self) -> &[String] {
         match self {
-            Self::Far(arm) => arm.key.as_deref(),
-            Self::Rule(_) => None,
+            Self::Far(arm) => &arm.keys,
+            Self::Rule(_) => &[],
         }
     }
 }
@@ -76,9 +78,9 @@ impl ArmConfig {
     /// # Errors
     /// If the id is unknown, or a setting does not belong to it.
     pub fn arm(&self) -> Result<Arm> {
-        let far = |metadata, key: Option<&str>| {
-            let (key, adapter, weights) = (key.map(str::to_owned), self.adapter, self.weights);
-            Ok(Arm::Far(FarArm { metadata, key, adapter, weights }))
+        let far = |metadata, keys: Vec<String>| {
+            let (adapter, weights) = (self.adapter, self.weights);
+            Ok(Arm::Far(FarArm { metadata, keys, adapter, weights }))
         };
         let has_rule_settings = !self.settings.is_empty() || self.pool_cap.is_some();
         let learned = self.id.strip_prefix(LEARNED).filter(|cue| !cue.is_empty());
@@ -87,11 +89,23 @@ impl ArmConfig {
             return Err(Error::setting("arm.settings", reason));
         }
         match learned {
-            Some("meta") => far(true, None),
-            Some("multi") => far(true, Some(&self.cue)),
-            Some(cue) => far(false, Some(cue)),
+            Some("meta") => far(true, Vec::new()),
+            Some("multi") => far(true, self.key_cues()?),
+            Some(cue) => far(false, vec![cue.to_owned()]),
             None => self.rule().map(Arm::Rule),
         }
+    }
+
+    /// The key cues of `far-multi`: each once.
+    fn key_cues(&self) -> Result<Vec<String>> {
+        let mut cues = vec![self.cue.clone()];
+        for cue in &self.also {
+            if cues.contains(cue) {
+                return Err(Error::setting("arm.also", format!("`{cue}` is named twice")));
+            }
+            cues.push(cue.clone());
+        }
+        Ok(cues)
     }
 
     fn rule(&self) -> Result<PolicyConfig> {

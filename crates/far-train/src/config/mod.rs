@@ -35,7 +35,8 @@ pub use training::{
 
 use crate::{Error, Result};
 use far_model::{
-    AgentDetectorConfig, AudioConfig, DitConfig, LongLiveConfig, ToldConfig, UtilityConfig,
+    AgentDetectorConfig, AudioConfig, DitConfig, INTERACTION_CUE, LongLiveConfig, ToldConfig,
+    UtilityConfig,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -109,6 +110,11 @@ impl TrainConfig {
         if self.retriever.exploration_told > 0.0 && !self.told.agent {
             let reason = "nobody is told of without told.agent = true";
             return Err(Error::setting("retriever.exploration_told", reason));
+        }
+        let asks = |cue: &String| cue == INTERACTION_CUE;
+        if arm.key_cues().iter().any(asks) && !self.told.interactions {
+            let reason = "must be true for the cue `interaction`, which asks by what will be done";
+            return Err(Error::setting("told.interactions", reason));
         }
         self.detector.check()?;
         self.training.check(self.data.batch)?;

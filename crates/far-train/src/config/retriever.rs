@@ -76,9 +76,14 @@ impl RetrieverSettings {
         number > self.start && (eager || number.is_multiple_of(self.interval))
     }
 
-    /// What the retriever of a learned arm consists of, for keys of so many numbers and strides in
-    /// units of so many seconds.
-    pub fn config(&self, arm: &FarArm, dimension: usize, stride_scale: f32) -> RetrieverConfig {
+    /// What the retriever of a learned arm consists of, for keys of so many numbers by cue and
+    /// strides in units of so many seconds.
+    pub fn config(
+        &self,
+        arm: &FarArm,
+        dimension: impl Fn(&str) -> usize,
+        stride_scale: f32,
+    ) -> RetrieverConfig {
         let mut cues = Vec::new();
         if arm.metadata {
             let scorer = ScorerConfig::Metadata {
@@ -91,11 +96,12 @@ impl RetrieverSettings {
             };
             cues.push(CueConfig { name: METADATA_CUE.to_owned(), scorer });
         }
-        if let Some(key) = &arm.key {
+        for name in &arm.keys {
             let is_identity = arm.adapter == AdapterKind::Identity;
             let adapter_width = if is_identity { 0 } else { self.adapter_width };
-            let scorer = ScorerConfig::Cosine { dimension, adapter: arm.adapter, adapter_width };
-            cues.push(CueConfig { name: key.clone(), scorer });
+            let (dimension, adapter) = (dimension(name), arm.adapter);
+            let scorer = ScorerConfig::Cosine { dimension, adapter, adapter_width };
+            cues.push(CueConfig { name: name.clone(), scorer });
         }
         let gate = GateConfig { stride_products: self.stride_products, stride_scale };
         RetrieverConfig { cues, chunk_size: self.chunk_size, gate }
