@@ -49,7 +49,8 @@ impl RunEvaluation {
     /// on mixed contexts, which reads good and bad memories alike, or else the first.
     ///
     /// One run is judged by its own world model, which is then common to all; several generate with
-    /// their own each. A run is called by its arm, and by its folder where two have the same.
+    /// their own each. A run is called by its arm, and where two have the same by its folder as well,
+    /// unless that is called as the arm.
     ///
     /// # Panics
     /// If there is no run.
@@ -184,12 +185,13 @@ impl RunEvaluation {
     }
 }
 
-/// The arm's id; with the folder's name where two runs have the same arm.
+/// The arm's id; with the folder's name where two runs have the same arm, unless it is that of the arm.
 fn name(runs: &[SavedRun], number: usize) -> String {
-    let id = &runs[number].config.arm.id;
-    if runs.iter().filter(|run| run.config.arm.id == *id).count() == 1 {
-        return id.clone();
-    }
-    let folder = runs[number].folder.file_name().unwrap_or_default();
-    format!("{id} ({})", folder.to_string_lossy())
+    let folder =
+        |run: &SavedRun| run.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (id, own) = (&runs[number].config.arm.id, folder(&runs[number]));
+    let alike = runs.iter().filter(|run| run.config.arm.id == *id);
+    let namesakes = alike.clone().filter(|run| folder(run) == own).count();
+    let is_plain = alike.count() == 1 || own == *id && namesakes == 1;
+    if is_plain { id.clone() } else { format!("{id} ({own})") }
 }

@@ -73,13 +73,14 @@ function drawHeadline(run) {
   } else {
     byId("headline").replaceChildren(valueTable(run, columnsOf(run, "main"), true));
   }
-  for (const table of ["tier", "probe"]) {
+  for (const table of ["tier", "probe", "detail"]) {
     const columns = columnsOf(run, table);
     byId(`${table}-section`).hidden = columns.length === 0;
     byId(table).replaceChildren(...(columns.length > 0 ? [valueTable(run, columns, false)] : []));
+    const explained = columns.map((column) => run.headline.metrics[column]).filter((metric) => metric.note);
+    const meanings = explained.map((metric) => element("div", {}, element("dt", {}, metric.label), element("dd", {}, metric.note)));
+    document.getElementById(`${table}-meaning`)?.replaceChildren(...meanings);
   }
-  const explained = columnsOf(run, "probe").map((column) => run.headline.metrics[column]).filter((metric) => metric.note);
-  byId("probe-meaning").replaceChildren(...explained.map((metric) => element("div", {}, element("dt", {}, metric.label), element("dd", {}, metric.note))));
 }
 
 const VERDICTS = { ahead: "▲ ahead", behind: "▼ behind", undecided: "● no clear difference" };

@@ -23,10 +23,14 @@ function relationText({ distance, turn, ago }) {
 /** Where a step starts: the first frame of the way back is given. */
 const presentFrame = (replay, step) => (step === 0 ? replay.boundary : replay.frames[step - 1]);
 
-/** The key cue that an arm weighs against poses and times; null when it weighs none, as rules do with fixed weights. */
+/** The key cue that counts most beside poses and times; null when an arm weighs none, as rules do with fixed weights. */
 function keyCue(replay, name) {
-  const cues = (replay.arms[name] ?? []).flatMap((step) => step.weights.map(([cue]) => cue));
-  return cues.includes("meta") ? cues.find((cue) => cue !== "meta") ?? null : null;
+  const sums = new Map();
+  for (const [cue, weight] of (replay.arms[name] ?? []).flatMap((step) => step.weights)) {
+    sums.set(cue, (sums.get(cue) ?? 0) + (finite(weight) ? weight : 0));
+  }
+  const keys = [...sums].filter(([cue]) => cue !== "meta").sort((a, b) => b[1] - a[1]);
+  return sums.has("meta") ? keys[0]?.[0] ?? null : null;
 }
 
 /** The weight of a cue at every step. */

@@ -43,7 +43,7 @@ pub fn markdown(title: &str, results: &Results) -> String {
             }
             let _ = writeln!(text, "\n### {}\n", table.title());
         }
-        if table == MetricTable::Probe {
+        if matches!(table, MetricTable::Probe | MetricTable::Detail) {
             explanations(&mut text, &headline, &columns);
         }
         values(&mut text, &headline, &columns);
@@ -213,7 +213,10 @@ mod tests {
         let (tiers, probes) = rest.split_once("### Probes").unwrap();
         assert!(!tiers.contains("worldmem"), "it has no value there");
         assert!(probes.contains("- State, surface: things moved"), "{probes}");
-        assert!(probes.contains("**80.0** [70.0, 90.0] | 0.40 [0.30, 0.50] |"), "{probes}");
+        let (answers, details) = probes.split_once("### Probes in detail").unwrap();
+        assert!(answers.contains("**80.0** [70.0, 90.0] |"), "{answers}");
+        assert!(details.contains("0.40 [0.30, 0.50] |"), "{details}");
+        assert!(details.contains("- λ audio: mean weight of the cue"), "{details}");
         assert!(probes.contains("| other arm | State, surface, % |"), "{probes}");
         assert!(probes.contains(r"| worldmem | +30.0 [+20.0, +40.0] \* |"), "{probes}");
     }

@@ -44,15 +44,17 @@ pub enum MetricTable {
     Main,
     /// The same by the length of the way back.
     Tier,
-    /// Questions whose answer is right or wrong, and weights of cues.
+    /// Questions whose answer is right or wrong.
     Probe,
+    /// What is behind the answers: what was recalled, harder questions, weights of cues.
+    Detail,
     /// The same by how large a change is.
     Size,
 }
 
 impl MetricTable {
     /// All tables in the order in which they are shown.
-    pub const ALL: [Self; 4] = [Self::Main, Self::Tier, Self::Probe, Self::Size];
+    pub const ALL: [Self; 5] = [Self::Main, Self::Tier, Self::Probe, Self::Detail, Self::Size];
 
     /// Its title.
     pub fn title(self) -> &'static str {
@@ -60,6 +62,7 @@ impl MetricTable {
             Self::Main => "Results",
             Self::Tier => "By the length of the way back",
             Self::Probe => "Probes",
+            Self::Detail => "Probes in detail",
             Self::Size => "By the size of the change",
         }
     }

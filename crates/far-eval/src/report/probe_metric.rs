@@ -81,6 +81,8 @@ const PARTS: [(&str, &str, &str); 11] = [
     ("pair", "pairs", "pairs of histories that differ in the last crossing: both must be right"),
 ];
 
+/// Parts of keys that say what is behind an answer rather than whether it is right.
+const DETAILS: [&str; 5] = ["recalled", "now", "outdated", "detector", "weight"];
 /// Endings that tell changes apart by how large they are.
 const SIZES: [&str; 3] = ["small", "medium", "large"];
 
@@ -117,8 +119,12 @@ pub(super) fn of(id: &str) -> Option<Metric> {
         note = if long.is_empty() { note } else { format!("{note}; {long}") };
     }
     let (unit, factor, digits) = if weight { ("", 1.0, 2) } else { ("%", 100.0, 1) };
-    let sized = SIZES.iter().any(|size| id.split('_').any(|part| part == *size));
-    let table = if sized { MetricTable::Size } else { MetricTable::Probe };
+    let has = |wanted: &[&str]| id.split('_').any(|part| wanted.contains(&part));
+    let table = match () {
+        () if has(&SIZES) => MetricTable::Size,
+        () if has(&DETAILS) => MetricTable::Detail,
+        () => MetricTable::Probe,
+    };
     let id = id.to_owned();
     Some(Metric { id, label, unit, factor, digits, better, note, table })
 }
@@ -142,7 +148,9 @@ mod tests {
         assert!(small.note.contains("small changes") && small.note.contains("not LPIPS"));
         assert!(state.place() < small.place());
         assert_eq!((state.table, small.table), (MetricTable::Probe, MetricTable::Size));
-        assert_eq!(Metric::of("state_surface_now").label, "State, surface, now");
+        let now = Metric::of("state_surface_now");
+        assert_eq!((now.label.as_str(), now.table), ("State, surface, now", MetricTable::Detail));
+        assert_eq!(Metric::of("counterfactual_recalled").table, MetricTable::Detail);
         assert!(Metric::of("state_container_outdated").note.contains("what luck scores"));
         let order = ["state_surface_small", "state_surface_medium", "state_surface_large"];
         assert!(order.map(|id| Metric::of(id).place()).is_sorted());
@@ -162,6 +170,7 @@ mod tests {
         assert_eq!((weight.label.as_str(), weight.better), ("λ audio, blocked", Better::Neither));
         assert_eq!((weight.unit, weight.text(0.4321)), ("", "0.43".into()));
         assert!(weight.note.contains("`audio`; where the line of sight"), "{}", weight.note);
+        assert_eq!(weight.table, MetricTable::Detail);
         assert_eq!(Metric::of("weight_audio_rise").label, "λ audio, blocked − clear");
         assert_eq!(Metric::of("weighting").table, MetricTable::Main, "only whole words count");
     }

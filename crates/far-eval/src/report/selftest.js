@@ -26,8 +26,10 @@ function selfTest() {
         chip.click();
         expect("an arm can be shown again", lines() === before);
       }
-      const probed = run.headline.metrics.filter((metric) => metric.table === "probe").length;
-      expect("every probe has a column", byId("probe").querySelectorAll("thead th").length === (probed > 0 ? probed + 1 : 0));
+      for (const table of ["probe", "detail"]) {
+        const probed = run.headline.metrics.filter((metric) => metric.table === table).length;
+        expect("every probe has a column", byId(table).querySelectorAll("thead th").length === (probed > 0 ? probed + 1 : 0));
+      }
       const states = run.headline.metrics.some((metric) => metric.id.startsWith("state_"));
       expect("state accuracy is drawn where it was measured", states === byId("states").querySelectorAll(".share").length > 0);
       const kinds = [...new Set(run.probes.map((question) => question.probe))];

@@ -96,7 +96,7 @@ pub fn learned<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a s
 
 fn note(name: &str) -> &'static str {
     match name {
-        "far" | "far-multi" => "learned recall by pose, time and a further cue",
+        "far" | "far-multi" => "learned recall by pose, time and further cues",
         "far-meta" => "learned recall by pose and time only",
         "far-vision" => "learned recall by appearance only",
         "far-audio" => "learned recall by sound only",
@@ -108,7 +108,7 @@ fn note(name: &str) -> &'static str {
         "random" => "drawn by chance",
         "none" => "no memory at all",
         "copy" => "the top memory pasted as the prediction",
-        "oracle" => "recall by measured utility, the best there is",
+        "oracle" => "recall by the measured utility of single memories",
         "tokenizer" => "the truth encoded and decoded, the ceiling of any prediction",
         _ => "",
     }
