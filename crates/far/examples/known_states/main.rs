@@ -121,7 +121,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let unknown = questions(&workshop, &dataset.select(rule, Split::Test)?, asks_from)?;
 
     let mut builder = ArenaBuilder::new("known states");
-    let learning = RetrieverTrainingConfig::default();
+    let learning = RetrieverTrainingConfig {
+        weighting: config.arm.weights,
+        gate_rate: config.retriever.gate_rate_factor,
+        ..RetrieverTrainingConfig::default()
+    };
     let retriever = TrainableRetriever::new(&mut builder, own.policy().config().clone(), learning)?;
     let optimizer = config.training.retriever_optimizer(&config.retriever);
     let mut trained = Trained::new(builder.build(config.training.seed), optimizer);
