@@ -17,7 +17,6 @@ use far_model::{
 };
 use far_tensor::Device;
 use rayon::prelude::*;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -232,7 +231,8 @@ enum Needed {
 /// The encoders that the cues of some arms need.
 #[derive(Default)]
 struct NeededEncoders {
-    cues: BTreeSet<String>,
+    /// Each once, in the order of the arms: rules that name no cue compare the first.
+    cues: Vec<String>,
     longlive: bool,
 }
 
@@ -241,15 +241,21 @@ impl NeededEncoders {
         let mut needed = Self::default();
         for arm in arms {
             match arm {
-                Arm::Far(far) => needed.cues.extend(far.keys.iter().cloned()),
+                Arm::Far(far) => far.keys.iter().for_each(|cue| needed.add(cue)),
                 Arm::Rule(rule) => match rule.rule.id() {
                     "longlive-rag" => needed.longlive = true,
-                    "mixture-of-contexts" => needed.cues.extend([VISION.to_owned()]),
+                    "mixture-of-contexts" => needed.add(VISION),
                     _ => {}
                 },
             }
         }
         needed
+    }
+
+    fn add(&mut self, cue: &str) {
+        if !self.cues.iter().any(|known| known == cue) {
+            self.cues.push(cue.to_owned());
+        }
     }
 }
 
