@@ -1,6 +1,7 @@
 //! Training of what is recalled and of the world model that reads it.
 
 mod arm_training;
+mod artifact;
 mod change_mask;
 mod config;
 mod contender;
@@ -22,6 +23,7 @@ mod run_folder;
 mod workshop;
 
 pub use arm_training::ArmTraining;
+pub use artifact::Stage;
 pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig, CueColumn,
     DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, MaskBeyond,
@@ -43,4 +45,4 @@ pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_evaluation::{Listener, RunEvaluation};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, SavedRun, Session};
-pub use workshop::{Stage, Workshop};
+pub use workshop::Workshop;

@@ -1,6 +1,6 @@
 //! Tokenizer and encoders of one run taken over by another.
 
-use crate::workshop::is_artifact;
+use crate::artifact::is_artifact;
 use crate::{Error, Result};
 use std::path::Path;
 

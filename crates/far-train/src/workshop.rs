@@ -5,46 +5,17 @@
 //! interruption gives the same.
 
 use crate::Result;
+use crate::artifact::{Maker, NeededEncoders, Stage, counter};
 use crate::config::{Arm, TrainConfig};
-use crate::contrastive::Contrastive;
 use crate::cue_registry::CueRegistry;
 use crate::requirement::check_dataset_with;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
-use far_model::{
-    AgentDetector, ConditionScale, CueEncoder, EncodedDataset, KeyEncoder, LONGLIVE_CUE,
-    LongLiveEncoder, Tokenizer,
-};
+use far_model::{AgentDetector, ConditionScale, EncodedDataset, LONGLIVE_CUE};
 use far_tensor::Device;
 use rayon::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// What is made before the first step, in the run's folder.
-pub(crate) fn is_artifact(name: &str) -> bool {
-    let encoder = name.starts_with(ENCODER) && name.ends_with(TENSORS);
-    [TOKENIZER, LONGLIVE, DETECTOR].contains(&name) || encoder
-}
-
-const TOKENIZER: &str = "tokenizer.safetensors";
-const LONGLIVE: &str = "longlive.safetensors";
-const DETECTOR: &str = "detector.safetensors";
-/// Encoders are called by their cues: `encoder-audio.safetensors`.
-const ENCODER: &str = "encoder-";
-const TENSORS: &str = ".safetensors";
-/// The cue that rules compare who look at pictures.
-const VISION: &str = "vision";
-
-/// How far the preparation is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stage {
-    /// What is counted, such as "episodes encoded".
-    pub unit: &'static str,
-    /// How many are done.
-    pub done: u64,
-    /// How many there are.
-    pub total: u64,
-}
 
 /// A dataset ready to be trained on.
 pub struct Workshop {
@@ -228,166 +199,6 @@ enum Needed {
     Judged,
 }
 
-/// The encoders that the cues of some arms need.
-#[derive(Default)]
-struct NeededEncoders {
-    /// Each once, in the order of the arms: rules that name no cue compare the first.
-    cues: Vec<String>,
-    longlive: bool,
-}
-
-impl NeededEncoders {
-    fn of(arms: &[&Arm]) -> Self {
-        let mut needed = Self::default();
-        for arm in arms {
-            match arm {
-                Arm::Far(far) => far.keys.iter().for_each(|cue| needed.add(cue)),
-                Arm::Rule(rule) => match rule.rule.id() {
-                    "longlive-rag" => needed.longlive = true,
-                    "mixture-of-contexts" => needed.add(VISION),
-                    _ => {}
-                },
-            }
-        }
-        needed
-    }
-
-    fn add(&mut self, cue: &str) {
-        if !self.cues.iter().any(|known| known == cue) {
-            self.cues.push(cue.to_owned());
-        }
-    }
-}
-
-/// Makes what is missing.
-struct Maker<'a> {
-    config: &'a TrainConfig,
-    folder: &'a Path,
-    /// What tokenizers and encoders learn on.
-    device: &'a Device,
-    /// What they run on once they have: beside the world model, which has the device.
-    cpu: &'a Device,
-    dataset: &'a Dataset,
-    learned: &'a [u32],
-}
-
-impl Maker<'_> {
-    fn artifact(&self, name: &str) -> (PathBuf, bool) {
-        let path = self.folder.join(name);
-        let exists = path.exists();
-        (path, exists)
-    }
-
-    fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
-        let settings = &self.config.tokenizer;
-        let (path, exists) = self.artifact(TOKENIZER);
-        if exists && let Some(fitted) = settings.load(&path, self.cpu)? {
-            return Ok(fitted);
-        }
-        let report = counter("updates of the tokenizer", settings.updates(), progress);
-        let seed = self.config.training.seed;
-        let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
-        fitted.save(&path)?;
-        Ok(settings.load(&path, self.cpu)?.unwrap_or(fitted))
-    }
-
-    fn encoders(
-        &self,
-        needed: &NeededEncoders,
-        data: &EncodedDataset,
-        progress: &mut dyn FnMut(Stage),
-    ) -> Result<Vec<Arc<dyn CueEncoder>>> {
-        let mut encoders = Vec::new();
-        for cue in &needed.cues {
-            encoders.push(self.encoder(cue, data, progress)?);
-        }
-        if needed.longlive {
-            encoders.push(self.longlive(data, progress)?);
-        }
-        Ok(encoders)
-    }
-
-    fn encoder(
-        &self,
-        cue: &str,
-        data: &EncodedDataset,
-        progress: &mut dyn FnMut(Stage),
-    ) -> Result<Arc<dyn CueEncoder>> {
-        if let Some(encoder) = data.plain_encoder(cue) {
-            return Ok(encoder);
-        }
-        let encoder = &self.config.encoder;
-        let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
-        let given = encoder.path.clone().or(exists.then_some(own.clone()));
-        if let Some(path) = given {
-            let encoder = KeyEncoder::load(&path, self.cpu)?;
-            encoder.check_input(&data.input_recipe(cue))?;
-            return Ok(Arc::new(encoder));
-        }
-        let seed = self.config.training.seed;
-        let mut contrastive = Contrastive::new(
-            data,
-            cue,
-            encoder.sampling(&self.config.data, seed),
-            encoder.network(),
-            encoder.training(seed),
-            self.device,
-        )?;
-        if let Some(from) = &encoder.pretraining.from {
-            contrastive.begin_with(&KeyEncoder::load(from, self.cpu)?)?;
-        }
-        let steps = encoder.pretraining.steps;
-        let mut report = counter("updates of the encoder", steps, progress);
-        while contrastive.done() < steps {
-            contrastive.step()?;
-            report();
-        }
-        contrastive.encoder()?.save(&own)?;
-        Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
-    }
-
-    /// The detector of a second agent, where the world model is told of one.
-    fn detector(
-        &self,
-        data: &EncodedDataset,
-        progress: &mut dyn FnMut(Stage),
-    ) -> Result<Option<AgentDetector>> {
-        if !self.config.told.agent {
-            return Ok(None);
-        }
-        let (path, exists) = self.artifact(DETECTOR);
-        if exists {
-            let detector = AgentDetector::load(&path, self.cpu)?;
-            detector.check_input(&data.tokenizer().recipe())?;
-            return Ok(Some(detector));
-        }
-        let settings = self.config.detector;
-        let report = counter("updates of the detector", settings.steps, progress);
-        let seed = self.config.training.seed;
-        let detector = AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
-        detector.save(&path)?;
-        Ok(Some(AgentDetector::load(&path, self.cpu)?))
-    }
-
-    fn longlive(
-        &self,
-        data: &EncodedDataset,
-        progress: &mut dyn FnMut(Stage),
-    ) -> Result<Arc<dyn CueEncoder>> {
-        let (path, exists) = self.artifact(LONGLIVE);
-        if exists {
-            return Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?));
-        }
-        let settings = &self.config.longlive;
-        let mut report = counter("updates of the autoencoder", settings.steps, progress);
-        let seed = self.config.training.seed;
-        let encoder =
-            LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
-        encoder.save(&path)?;
-        Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?))
-    }
-}
-
 /// Makes the latents and keys of episodes that are not in the cache.
 fn encode(
     data: &EncodedDataset,
@@ -410,13 +221,4 @@ fn encode(
         encoded.iter().for_each(|()| report());
         all.join().expect("encoding does not panic")
     })
-}
-
-/// Reports one more of `total` each time it is called.
-fn counter(unit: &'static str, total: u64, progress: &mut dyn FnMut(Stage)) -> impl FnMut() {
-    let mut done = 0;
-    move || {
-        done += 1;
-        progress(Stage { unit, done, total });
-    }
 }

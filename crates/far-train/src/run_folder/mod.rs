@@ -299,7 +299,7 @@ fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
     checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
     let present = disk.list().map_err(Error::file("list", path))?;
     let own = [RESULTS, METRICS, ENVIRONMENT, CONFIG];
-    let made = present.iter().filter(|name| crate::workshop::is_artifact(name));
+    let made = present.iter().filter(|name| crate::artifact::is_artifact(name));
     let own = own.into_iter().filter(|name| present.iter().any(|found| found == name));
     for name in made.map(String::as_str).chain(own) {
         disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;

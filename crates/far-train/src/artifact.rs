@@ -1,0 +1,229 @@
+//! What is made before the first step and kept in the run's folder: tokenizer, encoders, detector.
+
+use crate::Result;
+use crate::config::{Arm, TrainConfig};
+use crate::contrastive::Contrastive;
+use far_data::Dataset;
+use far_model::{
+    AgentDetector, CueEncoder, EncodedDataset, KeyEncoder, LongLiveEncoder, Tokenizer,
+};
+use far_tensor::Device;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is made before the first step, in the run's folder.
+pub(crate) fn is_artifact(name: &str) -> bool {
+    let encoder = name.starts_with(ENCODER) && name.ends_with(TENSORS);
+    [TOKENIZER, LONGLIVE, DETECTOR].contains(&name) || encoder
+}
+
+const TOKENIZER: &str = "tokenizer.safetensors";
+const LONGLIVE: &str = "longlive.safetensors";
+const DETECTOR: &str = "detector.safetensors";
+/// Encoders are called by their cues: `encoder-audio.safetensors`.
+const ENCODER: &str = "encoder-";
+const TENSORS: &str = ".safetensors";
+/// The cue that rules compare who look at pictures.
+const VISION: &str = "vision";
+
+/// How far the preparation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// What is counted, such as "episodes encoded".
+    pub unit: &'static str,
+    /// How many are done.
+    pub done: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// The encoders that the cues of some arms need.
+#[derive(Default)]
+pub(crate) struct NeededEncoders {
+    /// Each once, in the order of the arms: rules that name no cue compare the first.
+    pub cues: Vec<String>,
+    longlive: bool,
+}
+
+impl NeededEncoders {
+    pub fn of(arms: &[&Arm]) -> Self {
+        let mut needed = Self::default();
+        for arm in arms {
+            match arm {
+                Arm::Far(far) => far.keys.iter().for_each(|cue| needed.add(cue)),
+                Arm::Rule(rule) => match rule.rule.id() {
+                    "longlive-rag" => needed.longlive = true,
+                    "mixture-of-contexts" => needed.add(VISION),
+                    _ => {}
+                },
+            }
+        }
+        needed
+    }
+
+    fn add(&mut self, cue: &str) {
+        if !self.cues.iter().any(|known| known == cue) {
+            self.cues.push(cue.to_owned());
+        }
+    }
+}
+
+/// Makes what is missing.
+pub(crate) struct Maker<'a> {
+    pub config: &'a TrainConfig,
+    pub folder: &'a Path,
+    /// What tokenizers and encoders learn on.
+    pub device: &'a Device,
+    /// What they run on once they have: beside the world model, which has the device.
+    pub cpu: &'a Device,
+    pub dataset: &'a Dataset,
+    pub learned: &'a [u32],
+}
+
+impl Maker<'_> {
+    fn artifact(&self, name: &str) -> (PathBuf, bool) {
+        let path = self.folder.join(name);
+        let exists = path.exists();
+        (path, exists)
+    }
+
+    pub fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
+        let settings = &self.config.tokenizer;
+        let (path, exists) = self.artifact(TOKENIZER);
+        if exists && let Some(fitted) = settings.load(&path, self.cpu)? {
+            return Ok(fitted);
+        }
+        let report = counter("updates of the tokenizer", settings.updates(), progress);
+        let seed = self.config.training.seed;
+        let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
+        fitted.save(&path)?;
+        Ok(settings.load(&path, self.cpu)?.unwrap_or(fitted))
+    }
+
+    pub fn encoders(
+        &self,
+        needed: &NeededEncoders,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Vec<Arc<dyn CueEncoder>>> {
+        let mut encoders = Vec::new();
+        for cue in &needed.cues {
+            encoders.push(self.encoder(cue, data, progress)?);
+        }
+        if needed.longlive {
+            encoders.push(self.longlive(data, progress)?);
+        }
+        Ok(encoders)
+    }
+
+    fn encoder(
+        &self,
+        cue: &str,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Arc<dyn CueEncoder>> {
+        if let Some(encoder) = data.plain_encoder(cue) {
+            return Ok(encoder);
+        }
+        let encoder = &self.config.encoder;
+        let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
+        let given = encoder.path.clone().or(exists.then_some(own.clone()));
+        if let Some(path) = given {
+            let encoder = KeyEncoder::load(&path, self.cpu)?;
+            encoder.check_input(&data.input_recipe(cue))?;
+            return Ok(Arc::new(encoder));
+        }
+        let seed = self.config.training.seed;
+        let mut contrastive = Contrastive::new(
+            data,
+            cue,
+            encoder.sampling(&self.config.data, seed),
+            encoder.network(),
+            encoder.training(seed),
+            self.device,
+        )?;
+        if let Some(from) = &encoder.pretraining.from {
+            contrastive.begin_with(&KeyEncoder::load(from, self.cpu)?)?;
+        }
+        let steps = encoder.pretraining.steps;
+        let mut report = counter("updates of the encoder", steps, progress);
+        while contrastive.done() < steps {
+            contrastive.step()?;
+            report();
+        }
+        contrastive.encoder()?.save(&own)?;
+        Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
+    }
+
+    /// The detector of a second agent, where the world model is told of one.
+    pub fn detector(
+        &self,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Option<AgentDetector>> {
+        if !self.config.told.agent {
+            return Ok(None);
+        }
+        let (path, exists) = self.artifact(DETECTOR);
+        if exists {
+            let detector = AgentDetector::load(&path, self.cpu)?;
+            detector.check_input(&data.tokenizer().recipe())?;
+            return Ok(Some(detector));
+        }
+        let settings = self.config.detector;
+        let report = counter("updates of the detector", settings.steps, progress);
+        let seed = self.config.training.seed;
+        let detector = AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
+        detector.save(&path)?;
+        Ok(Some(AgentDetector::load(&path, self.cpu)?))
+    }
+
+    fn longlive(
+        &self,
+        data: &EncodedDataset,
+        progress: &mut dyn FnMut(Stage),
+    ) -> Result<Arc<dyn CueEncoder>> {
+        let (path, exists) = self.artifact(LONGLIVE);
+        if exists {
+            return Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?));
+        }
+        let settings = &self.config.longlive;
+        let mut report = counter("updates of the autoencoder", settings.steps, progress);
+        let seed = self.config.training.seed;
+        let encoder =
+            LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
+        encoder.save(&path)?;
+        Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?))
+    }
+}
+
+/// Reports one more of `total` each time it is called.
+pub(crate) fn counter(
+    unit: &'static str,
+    total: u64,
+    progress: &mut dyn FnMut(Stage),
+) -> impl FnMut() {
+    let mut done = 0;
+    move || {
+        done += 1;
+        progress(Stage { unit, done, total });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoders_are_needed_once_each_in_the_order_of_the_arms() {
+        let sets = ["told.interactions=true", "arm.also=[\"interaction\"]"];
+        let config = TrainConfig::resolve("quick", &sets).expect("a configuration");
+        let learned = config.arm.arm().expect("far-multi");
+        let sets = ["arm.id=mixture-of-contexts"];
+        let rule = TrainConfig::resolve("quick", &sets).expect("a rule").arm.arm().expect("known");
+        let needed = |arms: &[&Arm]| NeededEncoders::of(arms).cues;
+        assert_eq!(needed(&[&learned, &rule]), ["vision", "interaction"]);
+        assert_eq!(needed(&[&rule, &learned]), ["vision", "interaction"]);
+        assert_eq!(needed(&[&rule]), ["vision"]);
+    }
+}
