@@ -126,9 +126,11 @@ impl Maker<'_> {
             return Ok(encoder);
         }
         let encoder = &self.config.encoder;
+        // A file that a configuration names is that of one cue: the first.
+        let first = self.config.arm.arm()?.key_cues().first().is_none_or(|first| first == cue);
+        let given = |path: &Option<PathBuf>| path.clone().filter(|_| first);
         let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
-        let given = encoder.path.clone().or(exists.then_some(own.clone()));
-        if let Some(path) = given {
+        if let Some(path) = given(&encoder.path).or(exists.then_some(own.clone())) {
             let encoder = KeyEncoder::load(&path, self.cpu)?;
             encoder.check_input(&data.input_recipe(cue))?;
             return Ok(Arc::new(encoder));
@@ -142,8 +144,8 @@ impl Maker<'_> {
             encoder.training(seed),
             self.device,
         )?;
-        if let Some(from) = &encoder.pretraining.from {
-            contrastive.begin_with(&KeyEncoder::load(from, self.cpu)?)?;
+        if let Some(from) = given(&encoder.pretraining.from) {
+            contrastive.begin_with(&KeyEncoder::load(&from, self.cpu)?)?;
         }
         let steps = encoder.pretraining.steps;
         let mut report = counter("updates of the encoder", steps, progress);

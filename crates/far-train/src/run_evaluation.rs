@@ -58,7 +58,11 @@ impl RunEvaluation {
         let mixed = |run: &SavedRun| run.config.training.context == TrainingContext::Mixed;
         let judge = runs.iter().position(mixed).unwrap_or(0);
         let plan = runs[judge].config.evaluation_plan();
-        let names = (0..runs.len()).map(|number| name(&runs, number)).collect();
+        let called = runs.iter().map(|run| {
+            let folder = run.folder.file_name().unwrap_or_default();
+            (run.config.arm.id.as_str(), folder.to_string_lossy().into_owned())
+        });
+        let names = names(&called.collect::<Vec<_>>());
         let common = runs.len() == 1;
         let (rules, features) = (Vec::new(), Vec::new());
         Self { names, judge, judge_is_arm: true, common, rules, plan, features, runs }
@@ -185,13 +189,29 @@ impl RunEvaluation {
     }
 }
 
-/// The arm's id; with the folder's name where two runs have the same arm, unless it is that of the arm.
-fn name(runs: &[SavedRun], number: usize) -> String {
-    let folder =
-        |run: &SavedRun| run.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (id, own) = (&runs[number].config.arm.id, folder(&runs[number]));
-    let alike = runs.iter().filter(|run| run.config.arm.id == *id);
-    let namesakes = alike.clone().filter(|run| folder(run) == own).count();
-    let is_plain = alike.count() == 1 || own == *id && namesakes == 1;
-    if is_plain { id.clone() } else { format!("{id} ({own})") }
+/// What runs are called, each given by its arm's id and its folder's name: by the id, and with the folder
+/// where two have the same arm, unless it is called as the arm.
+fn names(runs: &[(&str, String)]) -> Vec<String> {
+    let name = |(id, folder): &(&str, String)| {
+        let alike = runs.iter().filter(|(other, _)| other == id);
+        let namesakes = alike.clone().filter(|(_, other)| other == folder).count();
+        let is_plain = alike.count() == 1 || folder == id && namesakes == 1;
+        if is_plain { (*id).to_owned() } else { format!("{id} ({folder})") }
+    };
+    runs.iter().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn runs_of_the_same_arm_are_told_apart_by_their_folders() {
+        let names = |runs: &[(&'static str, &str)]| {
+            let owned = runs.iter().map(|(id, folder)| (*id, (*folder).to_owned()));
+            super::names(&owned.collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[("far-multi", "a"), ("worldmem", "b")]), ["far-multi", "worldmem"]);
+        let two = names(&[("far-multi", "far-multi"), ("far-multi", "paper-cues")]);
+        assert_eq!(two, ["far-multi", "far-multi (paper-cues)"]);
+        assert_eq!(names(&[("far", "a"), ("far", "b")]), ["far (a)", "far (b)"]);
+    }
 }

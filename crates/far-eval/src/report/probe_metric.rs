@@ -120,10 +120,12 @@ pub(super) fn of(id: &str) -> Option<Metric> {
     }
     let (unit, factor, digits) = if weight { ("", 1.0, 2) } else { ("%", 100.0, 1) };
     let has = |wanted: &[&str]| id.split('_').any(|part| wanted.contains(&part));
-    let table = match () {
-        () if has(&SIZES) => MetricTable::Size,
-        () if has(&DETAILS) => MetricTable::Detail,
-        () => MetricTable::Probe,
+    let table = if has(&SIZES) {
+        MetricTable::Size
+    } else if has(&DETAILS) {
+        MetricTable::Detail
+    } else {
+        MetricTable::Probe
     };
     let id = id.to_owned();
     Some(Metric { id, label, unit, factor, digits, better, note, table })

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncoderConfig {
-    /// The file that `far pretrain` wrote; when absent the run pretrains one at its beginning.
+    /// The file that `far pretrain` wrote, for the arm's first key cue; when absent the run pretrains
+    /// one at its beginning.
     pub path: Option<PathBuf>,
     /// Transformer blocks. Paper: 6.
     pub depth: usize,
@@ -112,8 +113,8 @@ pub struct PretrainingSettings {
     pub frames: ContrastiveFrames,
     /// What makes a frame a positive: its place, or the second agent in it. Paper: dyn the latter.
     pub rule: ContrastiveRule,
-    /// The file of an encoder to begin with, of the same network and the same inputs; absent: from
-    /// scratch.
+    /// The file of an encoder to begin with, of the same network and the same inputs, for the arm's
+    /// first key cue; absent: from scratch.
     pub from: Option<PathBuf>,
     /// Positive keys per query. Paper: 8.
     pub positives: u32,

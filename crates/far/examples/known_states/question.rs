@@ -34,7 +34,7 @@ impl Question {
 pub enum AsksFrom {
     /// The present, as ever.
     Present,
-    /// The goal, as if one were there already.
+    /// The goal: its own key, as if one were there already.
     Goal,
 }
 
@@ -151,10 +151,14 @@ pub fn questions(
         };
         for Asked { frame, goal, kind, witnesses } in asked {
             let mut query = [episode.recall_query(frame, goal, Pool::All)];
-            let at = if asks_from == AsksFrom::Goal { goal } else { frame };
-            let present =
-                Present { episode: &episode, frame: at, goal, latent: episode.latent(at) };
+            let present = Present { episode: &episode, frame, goal, latent: episode.latent(frame) };
             embed_queries(data.encoders(), &workshop.scale(), &[present], &mut query)?;
+            if asks_from == AsksFrom::Goal {
+                for encoder in data.encoders() {
+                    let key = encoder.keys(episode.input(encoder.cue(), goal))?;
+                    query[0].set_key(encoder.cue(), &key);
+                }
+            }
             let ([query], episode) = (query, episode.clone());
             found.push(Question { episode, query, kind, witnesses, in_part });
         }
