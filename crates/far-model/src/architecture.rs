@@ -1,7 +1,7 @@
 //! The settings that decide what the parameters of a checkpoint mean, as a note in it.
 
 use crate::ContextTold;
-use crate::dit_world_model::DitSetting;
+use crate::world_model::dit_world_model::DitSetting;
 use serde_json::Value;
 
 /// The note of a setting: JSON on one line.

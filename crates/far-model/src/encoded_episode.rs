@@ -1,6 +1,6 @@
 //! One episode as the models see it.
 
-use crate::told::Told;
+use crate::world_model::told::Told;
 use crate::{ActionFeatures, ConditionScale, CueEncoder, PredictionQuery, Remembered, Result};
 use far_memory::{Pool, Pose, RecallQuery, Snapshot};
 use std::sync::Arc;

@@ -11,11 +11,11 @@
 //! * Only the target leaves the network. In the last block over all frames a context is read but
 //!   does not read, and behind it the target goes alone.
 
-use crate::copy_head::CopyHead;
-use crate::dit::{Block, BlockConfig, Entered, Grouping, Linear};
-use crate::dit_config::DitConfig;
-use crate::frame_embedding::FrameEmbedding;
-use crate::state_predictor::StatePredictor;
+use crate::world_model::block::{Block, BlockConfig, Entered, Grouping, Linear};
+use crate::world_model::config::DitConfig;
+use crate::world_model::embedding::FrameEmbedding;
+use crate::world_model::extension::copy_head::CopyHead;
+use crate::world_model::extension::second_agent::predictor::StatePredictor;
 use crate::{ContextTold, GoalView, LatentShape};
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What targets are told at every denoising step, computed for all steps at once.
 
-use crate::context_state::{ContextState, Rest};
-use crate::dit_network::DitNetwork;
-use crate::noisy_target::ToldTargets;
-use crate::shared_row::Places;
+use crate::world_model::network::DitNetwork;
+use crate::world_model::noisy_target::ToldTargets;
+use crate::world_model::row_index::Places;
+use crate::world_model::shared_context::{ContextState, Rest};
 use far_tensor::{Parameters, Result, Tape, Tensor};
 
 /// The modulations of the targets of n predictions at each of S steps.

@@ -3,10 +3,10 @@
 //! It has the parameters of `far-memory`'s retriever file under the same names, and gives the scores
 //! that the exported file gives at inference.
 
-use crate::metadata_scorer::TrainableMetadataScorer;
-use crate::query_adapter::TrainableQueryAdapter;
-use crate::retriever_batch::{CueInputs, RetrieverBatch};
-use crate::trainable_gate::TrainableGate;
+use crate::retriever::batch::{CueInputs, RetrieverBatch};
+use crate::retriever::gate::TrainableGate;
+use crate::retriever::metadata_scorer::TrainableMetadataScorer;
+use crate::retriever::query_adapter::TrainableQueryAdapter;
 use crate::{Error, Result};
 use far_memory::{Retriever, RetrieverConfig, ScorerConfig};
 use far_tensor::{ArenaBuilder, Error as TensorError, Parameters, Tape, Tensor};

@@ -1,7 +1,7 @@
 //! The gate while it learns: λ = softmax over the available cues of
 //! w·[max, μ, σ, onehot, Δt, Δt·onehot], from the raw scores of each cue.
 
-use crate::retriever_batch::RetrieverBatch;
+use crate::retriever::batch::RetrieverBatch;
 use far_memory::{Gate, RetrieverConfig};
 use far_tensor::{
     ArenaBuilder, Initialization, ParameterId, Parameters, Result, Statistic, Tape, Tensor,

@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::PredictionKind;
-use crate::context::ContextBatch;
-use crate::dit_config::ContextAttention;
-use crate::noisy_target::NoisyTargets;
-use crate::shared_row::Places;
 use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, goal_view, normal, shaken};
+use crate::world_model::config::ContextAttention;
+use crate::world_model::context::ContextBatch;
+use crate::world_model::noisy_target::NoisyTargets;
+use crate::world_model::row_index::Places;
 use far_memory::Camera;
 use far_tensor::{Attention, Device, Modulation, PatchGrid};
 use proptest::prelude::*;

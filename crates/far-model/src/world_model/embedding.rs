@@ -5,8 +5,8 @@
 //! agent is told of, context frames have its state then and a little earlier, the target that at the
 //! goal.
 
-use crate::context::{ContextBatch, FrameCondition};
-use crate::dit::Linear;
+use crate::world_model::block::Linear;
+use crate::world_model::context::{ContextBatch, FrameCondition};
 use crate::{ContextTold, POSE_FEATURES};
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,

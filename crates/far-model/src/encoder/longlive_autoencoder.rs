@@ -8,7 +8,7 @@
 //! - max(0, cos(e_t, e_{t−k}) − margin), the mean over frames, then over lags k: neighbors must differ,
 //! - ‖e_{t+1} − 2e_t + e_{t−1}‖, the mean over frames: but they must change evenly.
 
-use crate::longlive_network::{DecoderNetwork, EncoderNetwork, LongLiveShape};
+use crate::encoder::longlive_network::{DecoderNetwork, EncoderNetwork, LongLiveShape};
 use crate::{Error, LatentShape, LongLiveEncoder, Result};
 use far_tensor::{
     Activation, AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Parameters, Tape,

@@ -1,10 +1,10 @@
 //! The way of noisy targets through the network.
 
-use crate::context_state::{ContextState, Rest};
-use crate::copy_head::Offer;
-use crate::dit::{Entered, Grouping};
-use crate::dit_network::{DitNetwork, repeat};
-use crate::shared_row::Places;
+use crate::world_model::block::{Entered, Grouping};
+use crate::world_model::extension::copy_head::Offer;
+use crate::world_model::network::{DitNetwork, repeat};
+use crate::world_model::row_index::Places;
+use crate::world_model::shared_context::{ContextState, Rest};
 use far_tensor::{Modulation, Parameters, Result, Tape, Tensor};
 
 /// Noisy versions of the targets of n predictions, S for each. Predictions whose targets are told the

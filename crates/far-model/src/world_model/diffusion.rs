@@ -1,9 +1,9 @@
 //! Diffusion over a transformer: the loss of a batch, the losses of candidates, sampling.
 
-use crate::dit_network::DitNetwork;
-use crate::dit_world_model::DitSetting;
-use crate::noisy_target::NoisyTargets;
-use crate::shared_row::Places;
+use crate::world_model::dit_world_model::DitSetting;
+use crate::world_model::network::DitNetwork;
+use crate::world_model::noisy_target::NoisyTargets;
+use crate::world_model::row_index::Places;
 use crate::{ContextBatch, DdimConfig, DdimStep, Error, Perturbations, Result};
 use far_tensor::{
     Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,

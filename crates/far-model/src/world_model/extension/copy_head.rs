@@ -20,8 +20,8 @@
 //! target is shown all three at each of its places before its second block, so that the network can
 //! compare them, and its head can take of each instead of c.
 
-use crate::dit::Linear;
-use crate::nearness::LOOKS;
+use crate::world_model::block::Linear;
+use crate::world_model::extension::nearness::LOOKS;
 use crate::{Error, LatentShape};
 use far_tensor::{
     Activation, ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,

@@ -6,8 +6,8 @@
 //! from the tokens, and MLP(p) = (logit of presence, position) in the goal's camera. The loss is
 //! BCE(logit, v*) + w·v*·smoothL1(position), each averaged over the examples that it applies to.
 
-use crate::context::{ContextBatch, FrameCondition};
-use crate::dit::Linear;
+use crate::world_model::block::Linear;
+use crate::world_model::context::{ContextBatch, FrameCondition};
 use crate::{Error, POSE_FEATURES};
 use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};
 use serde::{Deserialize, Serialize};

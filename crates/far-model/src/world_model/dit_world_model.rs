@@ -1,9 +1,9 @@
 //! The diffusion transformer as a world model: one that learns and one that has learned.
 
 use crate::architecture::{architecture, difference, is_same};
-use crate::dit_config::DitConfig;
-use crate::dit_diffusion::{DitDiffusion, TrainingBatch, ranges};
-use crate::dit_network::DitNetwork;
+use crate::world_model::config::DitConfig;
+use crate::world_model::diffusion::{DitDiffusion, TrainingBatch, ranges};
+use crate::world_model::network::DitNetwork;
 use crate::{
     ConditionScale, ContextBatch, ContextTold, DdimConfig, Error, GoalView, LatentShape,
     ParameterCount, Perturbations, Result, TrainableWorldModel, WorldModel,

@@ -1,7 +1,7 @@
 //! The settings of the world model's network.
 
 use crate::Error;
-use crate::state_predictor::StatePredictorConfig;
+use crate::world_model::extension::second_agent::predictor::StatePredictorConfig;
 use far_tensor::Prediction;
 use serde::{Deserialize, Serialize};
 

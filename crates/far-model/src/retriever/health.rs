@@ -4,7 +4,7 @@
 //! themselves: under Adam a divergence of 1e-4 teaches as well as one of 1. A large divergence that does
 //! not fall means that noise decides the ranking.
 
-use crate::candidate_distillation::{CandidateBatch, PoolBatch};
+use crate::retriever::candidate_distillation::{CandidateBatch, PoolBatch};
 use crate::{DistillationTarget, RetrieverScores};
 use far_tensor::{Device, Tape, Tensor};
 use serde::{Deserialize, Serialize};

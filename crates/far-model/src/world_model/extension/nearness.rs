@@ -1,7 +1,7 @@
 //! Which look counts: how near the goal each frame of a context was seen, whether a newer one was, and
 //! which three are held against each other.
 
-use crate::context::{ContextBatch, FrameCondition};
+use crate::world_model::context::{ContextBatch, FrameCondition};
 use std::ops::Range;
 
 /// Looks whose distances from the goal differ by less, in units, are from as near.

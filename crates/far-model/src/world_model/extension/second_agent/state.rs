@@ -1,7 +1,7 @@
 //! What a world model makes of a second agent: its state at the goals, and how wrong that is.
 
-use crate::dit_diffusion::{DitDiffusion, TOGETHER};
-use crate::state_predictor::decided;
+use crate::world_model::diffusion::{DitDiffusion, TOGETHER};
+use crate::world_model::extension::second_agent::predictor::decided;
 use crate::{ContextBatch, Error, Result};
 use far_tensor::{Parameters, Tape};
 use std::borrow::Cow;

@@ -1,11 +1,11 @@
 //! The way of contexts through the network, as far as it does not depend on the noise.
 
-use crate::context::ContextBatch;
-use crate::copy_head::Offer;
-use crate::dit::{Entered, Grouping};
-use crate::dit_config::ContextAttention;
-use crate::dit_network::DitNetwork;
-use crate::shared_row::Places;
+use crate::world_model::block::{Entered, Grouping};
+use crate::world_model::config::ContextAttention;
+use crate::world_model::context::ContextBatch;
+use crate::world_model::extension::copy_head::Offer;
+use crate::world_model::network::DitNetwork;
+use crate::world_model::row_index::Places;
 use far_memory::Pose;
 use far_tensor::{Parameters, Result, Tape, Tensor};
 use std::ops::Range;

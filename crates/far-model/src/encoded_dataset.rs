@@ -2,7 +2,7 @@
 //! as a memory.
 
 use crate::encoded_episode::{CueInput, EncodedEpisode};
-use crate::told::{Told, ToldConfig};
+use crate::world_model::told::{Told, ToldConfig};
 use crate::{CueEncoder, CueFeature, Error, LatentShape, Result, Tokenizer};
 use far_data::{CachedTensor, DataError, Dataset, Episode, Precision, TensorCache};
 use far_memory::{Cue, Memory, Observation, Schema};

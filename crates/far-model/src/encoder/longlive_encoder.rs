@@ -1,6 +1,6 @@
 //! The encoder of LongLive-RAG, frozen: the keys that its recall rule compares.
 
-use crate::longlive_network::{EncoderNetwork, LongLiveShape};
+use crate::encoder::longlive_network::{EncoderNetwork, LongLiveShape};
 use crate::weight_file::{self, WeightFile};
 use crate::{
     ActionFeatures, CueEncoder, EncodedDataset, Error, LatentShape, LongLiveAutoencoder,

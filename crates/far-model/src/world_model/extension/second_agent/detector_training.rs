@@ -4,7 +4,9 @@
 //! for the few cells where they are. From which logit a cell fires, and how many are enough, is chosen on
 //! episodes that taught it nothing.
 
-use crate::agent_detector::{Description, FRAMES_AT_A_TIME, KIND, Network, firing_cells};
+use crate::world_model::extension::second_agent::detector::{
+    Description, FRAMES_AT_A_TIME, KIND, Network, firing_cells,
+};
 use crate::{AgentDetector, EncodedDataset, Error, Firing, Result};
 use far_data::Episode;
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};

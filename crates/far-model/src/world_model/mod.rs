@@ -1,0 +1,30 @@
+//! The world model: a diffusion transformer that predicts the next observation from the present, an
+//! action and recalled memories.
+//!
+//! | what | file |
+//! |---|---|
+//! | the trait that training and evaluation know | `interface` |
+//! | what a prediction is conditioned on | `context`, `embedding`, `told` |
+//! | the network | `config`, `block`, `network` |
+//! | its fast paths: contexts read once, rows shared | `shared_context`, `noisy_target`, `row_index`, `modulation_table` |
+//! | losses and sampling | `diffusion`, `ddim` |
+//! | the network as a world model | `dit_world_model`, `parameter_count` |
+//! | parts that serve one setting | `extension` |
+
+pub(crate) mod block;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod ddim;
+pub(crate) mod diffusion;
+pub(crate) mod dit_world_model;
+pub(crate) mod embedding;
+pub(crate) mod extension;
+pub(crate) mod interface;
+pub(crate) mod modulation_table;
+pub(crate) mod network;
+pub(crate) mod noisy_target;
+pub(crate) mod parameter_count;
+pub(crate) mod row_index;
+pub(crate) mod shared_context;
+pub(crate) mod token_dit;
+pub(crate) mod told;
