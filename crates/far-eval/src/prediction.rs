@@ -181,8 +181,7 @@ impl<'a> Predictor<'a> {
                 Ok(seen(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal)))))
             }
             _ => {
-                let frames = asks.first().map_or(1, |ask| ask.clip.episode().frames_per_memory());
-                let mut contexts = self.model.batch(self.plan.slots * frames);
+                let mut contexts = self.model.batch(self.plan.slots);
                 for ((ask, recall), state) in pairs().zip(states) {
                     let (episode, Question { current, goal }) = (ask.clip.episode(), ask.question);
                     let shown = episode.shown(recall.ids().map(|id| id.index()));

@@ -71,7 +71,7 @@ impl<'a> UtilityMeter<'a> {
         let query = episode.training_query(question.current, question.goal);
         let mut utilities = Vec::with_capacity(candidates.len());
         for part in candidates.chunks(config.batch.max(1)) {
-            let mut contexts = self.model.batch(episode.frames_per_memory());
+            let mut contexts = self.model.batch(1);
             for frame in part {
                 contexts.push(&query, ask.latent, episode.shown([*frame]))?;
             }

@@ -94,14 +94,7 @@ impl EncodedEpisode {
         }
     }
 
-    /// Frames of the context that a memory takes: one, or two where the picture a little earlier is
-    /// shown too.
-    pub fn frames_per_memory(&self) -> usize {
-        if self.told.earlier_pictures { 2 } else { 1 }
-    }
-
-    /// What the world model reads of these memories: each frame and, where that is told, the one
-    /// [`EncodedEpisode::state_lag`] before it.
+    /// What the world model reads of these memories.
     ///
     /// # Panics
     /// If there is no such frame.
@@ -109,11 +102,7 @@ impl EncodedEpisode {
         &self,
         memories: impl IntoIterator<Item = usize>,
     ) -> impl Iterator<Item = Remembered<'_>> {
-        let frames = memories.into_iter().flat_map(move |frame| {
-            let earlier = frame.checked_sub(self.told.lag).filter(|_| self.told.earlier_pictures);
-            [Some(frame), earlier].into_iter().flatten()
-        });
-        frames.map(|frame| self.remembered(frame))
+        memories.into_iter().map(|frame| self.remembered(frame))
     }
 
     /// What is told of the way from frame `current` to frame `goal` beyond poses and times; empty when

@@ -24,6 +24,14 @@ pub enum Error {
         /// The known key that looks most like it.
         nearest: Option<String>,
     },
+    /// Settings of an older version that are no more.
+    #[error("{origin} has settings that are gone: {}", list(keys))]
+    RetiredKeys {
+        /// Where they stand: a file, or `--set`.
+        origin: String,
+        /// Each with what became of it.
+        keys: Vec<(String, &'static str)>,
+    },
     /// A configuration cannot be understood.
     #[error("{origin}: {reason}")]
     Config {
@@ -163,6 +171,12 @@ pub enum Error {
 /// Where to look when nothing better is known.
 const GUIDE: &str = "check the settings of the configuration against GUIDE.md";
 
+/// Retired settings with what became of each, in one line.
+fn list(keys: &[(String, &'static str)]) -> String {
+    let entries = keys.iter().map(|(key, reason)| format!("`{key}` ({reason})"));
+    entries.collect::<Vec<_>>().join(", ")
+}
+
 /// What to do when the engine refused.
 fn tensor_hint(error: &far_tensor::Error) -> String {
     match error {
@@ -195,6 +209,9 @@ impl Error {
                 format!("write `{near}`, or look into GUIDE.md, which lists every setting")
             }
             Self::UnknownKey { .. } => "GUIDE.md lists every setting".into(),
+            Self::RetiredKeys { .. } => {
+                "leave them out, or write the new names; a run that was made with other values goes on only with the version that made it".into()
+            }
             Self::Config { .. } => "`far train --config default --print-config` shows a whole one".into(),
             Self::UnknownPreset { .. } => "give a preset's name or the path of a .toml file".into(),
             Self::OtherConfig { .. } => {

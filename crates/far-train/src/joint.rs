@@ -5,7 +5,7 @@ use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, disturb};
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepMaker};
-use crate::question::{Question, frames_per_memory};
+use crate::question::Question;
 use crate::{Error, Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
 use far_model::{ContextBatch, EncodedDataset, TrainableWorldModel, UtilityConfig};
@@ -159,7 +159,7 @@ impl<'a> Joint<'a> {
             }
         };
         disturb(&mut recalled, &questions, retriever, training.seed, prepared.step)?;
-        let mut contexts = self.model.batch(training.slots * frames_per_memory(&questions));
+        let mut contexts = self.model.batch(training.slots);
         let mut futures = Vec::new();
         for (question, ids) in questions.iter().zip(&recalled) {
             let shown = question.episode.shown(ids.iter().map(|id| id.index()));

@@ -1,6 +1,6 @@
 //! A retriever that learns from credit: the second half of Algorithm 1.
 
-use crate::question::{Question, frames_per_memory, recall};
+use crate::question::{Question, recall};
 use crate::{Result, RetrieverSettings};
 use far_memory::{Retriever, RetrieverConfig};
 use far_model::{
@@ -154,7 +154,7 @@ impl Credit<'_> {
         // Every future gets equally many contexts; shorter pools repeat "no memory at all".
         let most = pools.iter().map(|pools| pools.ids.len()).max().unwrap_or(0);
         let elements = self.model.shape().elements();
-        let mut contexts = self.model.batch(frames_per_memory(questions));
+        let mut contexts = self.model.batch(1);
         let mut futures = Vec::with_capacity(questions.len() * elements);
         for (question, pools) in questions.iter().zip(pools) {
             let query = question.prediction_query();

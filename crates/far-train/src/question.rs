@@ -85,11 +85,6 @@ impl Question {
     }
 }
 
-/// Frames of the context that a recalled memory takes.
-pub(crate) fn frames_per_memory(questions: &[&Question]) -> usize {
-    questions.first().map_or(1, |question| question.episode.frames_per_memory())
-}
-
 /// What a policy recalls for each question.
 ///
 /// # Errors

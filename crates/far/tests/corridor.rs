@@ -83,9 +83,9 @@ fn the_corridor_is_trained_and_probed_at_both_ends() {
         assert!(read.iter().all(|bytes| *bytes == read[0]), "{name} is made once for all");
     }
 
-    // With two pictures per memory, and an agent cue that begins with another one's weights.
+    // With an agent cue that begins with another one's weights.
     let from = out.join("judge/encoder-agent.safetensors");
     let begun = format!("encoder.pretraining.from={:?}", from.to_str().expect("a plain path"));
-    let found = compare(&data, &both, &["--set", "told.earlier_pictures=true", "--set", &begun]);
+    let found = compare(&data, &both, &["--set", &begun]);
     assert!(found["arms"]["far-multi"]["both_ends"]["mean"].is_f64());
 }

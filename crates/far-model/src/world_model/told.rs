@@ -17,9 +17,6 @@ pub struct ToldConfig {
     pub interactions: bool,
     /// The second agent's state in every frame of the context. Paper: AI2-THOR-dyn.
     pub agent: bool,
-    /// With `agent`: whether a recalled memory also shows the picture a little earlier (`agent_lag`
-    /// frames), as a second frame of the context. The paper has it both ways.
-    pub earlier_pictures: bool,
 }
 
 impl ToldConfig {
@@ -57,15 +54,12 @@ pub(crate) struct Told {
     states: Vec<f32>,
     /// Frames between the two halves of a state.
     pub(crate) lag: usize,
-    /// Whether a memory shows the picture so many frames earlier too.
-    pub(crate) earlier_pictures: bool,
 }
 
 impl Told {
     pub(crate) fn of(config: ToldConfig, episode: &Episode) -> Self {
         let lag = episode.description().agent_lag as usize;
-        let earlier_pictures = config.agent && config.earlier_pictures;
-        let mut told = Self { lag, earlier_pictures, ..Self::default() };
+        let mut told = Self { lag, ..Self::default() };
         if config.interactions {
             told.labels = episode.description().labels.len();
             told.events = (0..episode.len()).map(|frame| episode.events(frame).to_vec()).collect();

@@ -2,7 +2,7 @@
 
 use super::arm::one_line;
 use super::documentation::{documented, documented_key, find};
-use super::{Documented, TrainConfig};
+use super::{Documented, TrainConfig, retired};
 use crate::{Error, Result};
 use toml::{Table, Value};
 
@@ -12,8 +12,9 @@ const RULE_SETTINGS: &str = "arm.settings";
 /// Lays `over` onto `base`; `origin` names it in messages.
 ///
 /// # Errors
-/// If it has a key that no configuration has.
+/// If it has a key that no configuration has, or none has any more.
 pub(super) fn lay(base: &mut Table, over: Table, origin: &str) -> Result<()> {
+    retired::refuse(&over, origin)?;
     check_keys(&over, "", origin)?;
     forget_other_rule(base, &over);
     merge(base, over);

@@ -14,6 +14,7 @@ mod encoder;
 mod evaluation;
 mod layer;
 mod preset;
+mod retired;
 mod retriever;
 mod tokenizer;
 mod training;

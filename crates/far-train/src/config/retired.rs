@@ -1,0 +1,61 @@
+//! Names of settings that no configuration has any more, and what became of each.
+//!
+//! Configurations of older versions are refused by these names instead of as typing errors.
+
+use crate::{Error, Result};
+use toml::{Table, Value};
+
+/// A setting or a whole table, and what holds instead.
+const RETIRED: &[(&str, &str)] = &[("told.earlier_pictures", "a memory shows one picture")];
+
+/// Refuses a table that uses retired names; `origin` names it in messages.
+///
+/// # Errors
+/// All such names, each with its reason.
+pub(super) fn refuse(table: &Table, origin: &str) -> Result<()> {
+    let mut found = Vec::new();
+    collect(table, "", &mut found);
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Error::RetiredKeys { origin: origin.to_owned(), keys: found })
+}
+
+fn collect(table: &Table, prefix: &str, found: &mut Vec<(String, &'static str)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match (RETIRED.iter().find(|(retired, _)| *retired == key), value) {
+            (Some((_, reason)), _) => found.push((key, reason)),
+            (None, Value::Table(inner)) => collect(inner, &key, found),
+            (None, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::documented;
+
+    #[test]
+    fn no_setting_is_retired_and_documented() {
+        for setting in documented() {
+            let key = setting.key();
+            let stale = RETIRED.iter().find(|(name, _)| {
+                *name == key || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+            });
+            assert_eq!(stale, None, "{key}");
+        }
+    }
+
+    #[test]
+    fn all_retired_names_are_listed_at_once() {
+        let every: String = RETIRED.iter().map(|(name, _)| format!("{name} = 1\n")).collect();
+        let table: Table = toml::from_str(&every).expect("TOML");
+        let message = refuse(&table, "old.toml").unwrap_err().to_string();
+        assert!(message.starts_with("old.toml"), "{message}");
+        for (name, reason) in RETIRED {
+            assert!(message.contains(&format!("`{name}` ({reason})")), "{name}: {message}");
+        }
+    }
+}
