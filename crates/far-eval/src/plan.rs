@@ -98,20 +98,11 @@ pub struct UtilityConfig {
     pub chunk: usize,
     /// Memories measured together: decides memory and speed, not what is asked.
     pub batch: usize,
-    /// How much of a model's auxiliary loss counts beside the mean squared error, as in training.
-    pub auxiliary: f32,
 }
 
 impl Default for UtilityConfig {
     fn default() -> Self {
-        Self {
-            draws: 4,
-            timesteps: [0, 1000],
-            candidates: 60,
-            chunk: 10,
-            batch: 64,
-            auxiliary: 1.0,
-        }
+        Self { draws: 4, timesteps: [0, 1000], candidates: 60, chunk: 10, batch: 64 }
     }
 }
 

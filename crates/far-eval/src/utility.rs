@@ -5,7 +5,7 @@ use crate::prediction::Ask;
 use crate::{EvaluationPlan, Result};
 use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
 use far_memory::{Recall, Scratch};
-use far_model::{Perturbations, UtilityEstimator, WorldModel};
+use far_model::{Perturbations, UtilityEstimator, WorldModel, with_auxiliary};
 
 /// Which perturbations of the future utilities are measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,9 @@ impl<'a> UtilityMeter<'a> {
     }
 
     /// U of each candidate frame: −(1/S) Σ_s ‖f − y‖² over the E elements of the true future, with
-    /// the candidate as the only memory of the context. In nats, by the printed formula with weight
-    /// 1; only differences mean something. All candidates of a question meet the same
+    /// the candidate as the only memory of the context. In nats; only differences mean something. All candidates of a question meet the same
     /// perturbations, which come from the clip and the question alone. What else the model is taught,
-    /// such as a second agent's state, counts by the plan's weight, as in training.
+    /// such as a second agent's state, counts as in training.
     ///
     /// # Errors
     /// If the world model refuses a context or a loss is not finite.
@@ -57,16 +56,8 @@ impl<'a> UtilityMeter<'a> {
         let sizes = [1, draws, elements];
         let seed = self.plan.seed;
         let perturbations = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
-        // The printed formula, whatever scale training credits memories by.
-        let estimator = UtilityEstimator {
-            config: far_model::UtilityConfig {
-                auxiliary: config.auxiliary,
-                ..far_model::UtilityConfig::default()
-            },
-            schedule: self.model.schedule(),
-            prediction: self.model.prediction(),
-            elements,
-        };
+        // The printed formula, whatever temperature training credits memories by.
+        let estimator = UtilityEstimator { temperature: 1.0, elements };
         let future = episode.latent(question.goal);
         let query = episode.training_query(question.current, question.goal);
         let mut utilities = Vec::with_capacity(candidates.len());
@@ -77,8 +68,8 @@ impl<'a> UtilityMeter<'a> {
             }
             let losses = self.model.losses(&contexts, future, &perturbations, None)?;
             let auxiliary = self.model.auxiliary_losses(&contexts)?;
-            let losses = estimator.with_auxiliary(&losses, auxiliary.as_deref())?;
-            utilities.extend(estimator.utilities(&losses, &perturbations.timesteps)?);
+            let losses = with_auxiliary(&losses, auxiliary.as_deref())?;
+            utilities.extend(estimator.utilities(&losses, draws)?);
         }
         Ok(utilities)
     }

@@ -40,8 +40,8 @@ pub use retriever::posterior::{DistillationTarget, posterior_divergence};
 pub use retriever::trainable::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
-pub use retriever::utility::UtilityEstimator;
-pub use retriever::utility_config::{UtilityConfig, UtilityMode, UtilityWeight};
+pub use retriever::utility::{UtilityEstimator, with_auxiliary};
+pub use retriever::utility_config::UtilityConfig;
 pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,

@@ -169,7 +169,7 @@ pub enum Error {
 }
 
 /// Where to look when nothing better is known.
-const GUIDE: &str = "check the settings of the configuration against GUIDE.md";
+const SETTINGS: &str = "check the settings of the configuration against docs/settings.md";
 
 /// Retired settings with what became of each, in one line.
 fn list(keys: &[(String, &'static str)]) -> String {
@@ -193,7 +193,7 @@ fn tensor_hint(error: &far_tensor::Error) -> String {
             "it comes from another architecture or was cut short; --fresh starts the run over"
                 .into()
         }
-        _ => GUIDE.into(),
+        _ => SETTINGS.into(),
     }
 }
 
@@ -206,9 +206,9 @@ impl Error {
         match self {
             Self::Setting { key, .. } => format!("change it in the file, or with --set {key}=…"),
             Self::UnknownKey { nearest: Some(near), .. } => {
-                format!("write `{near}`, or look into GUIDE.md, which lists every setting")
+                format!("write `{near}`, or look into docs/settings.md, which lists every setting")
             }
-            Self::UnknownKey { .. } => "GUIDE.md lists every setting".into(),
+            Self::UnknownKey { .. } => "docs/settings.md lists every setting".into(),
             Self::RetiredKeys { .. } => {
                 "leave them out, or write the new names; a run that was made with other values goes on only with the version that made it".into()
             }
@@ -256,7 +256,7 @@ impl Error {
             | Self::Evaluation(far_eval::Error::Model(far_model::Error::Tensor(error))) => {
                 tensor_hint(error)
             }
-            Self::Memory(_) | Self::Model(_) | Self::Evaluation(_) => GUIDE.into(),
+            Self::Memory(_) | Self::Model(_) | Self::Evaluation(_) => SETTINGS.into(),
         }
     }
 

@@ -6,6 +6,7 @@ use far_memory::{Retriever, RetrieverConfig};
 use far_model::{
     CandidateBatch, CandidatePools, RetrieverBatch, RetrieverHealth, RetrieverTrainingConfig,
     TrainableRetriever, UtilityConfig, UtilityEstimator, WorldModel, candidate_distillation,
+    with_auxiliary,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Random, Step, Tape, Trained,
@@ -167,24 +168,18 @@ impl Credit<'_> {
         }
         let drawn = self.config.perturbations(questions.len(), elements, self.seed, step);
         let losses = self.model.losses(&contexts, &futures, &drawn, self.weights)?;
-        let estimator = UtilityEstimator {
-            config: *self.config,
-            schedule: self.model.schedule(),
-            prediction: self.model.prediction(),
-            elements,
-        };
+        let estimator = UtilityEstimator { temperature: self.config.temperature, elements };
         // What else the model is taught counts as it does in training, beside the error of frames.
         let auxiliary = self.model.auxiliary_losses(&contexts)?;
-        let counted = estimator.with_auxiliary(&losses, auxiliary.as_deref())?;
+        let counted = with_auxiliary(&losses, auxiliary.as_deref())?;
         let levels = drawn.draws;
         let mut utilities = Vec::with_capacity(questions.len());
         let mut spread = vec![0.0; levels];
         for (place, pools) in pools.iter().enumerate() {
             let own = place * most * levels..(place * most + pools.ids.len()) * levels;
-            let timesteps = &drawn.timesteps[place * levels..(place + 1) * levels];
-            utilities.push(estimator.utilities(&counted[own.clone()], timesteps)?);
+            utilities.push(estimator.utilities(&counted[own.clone()], levels)?);
             let share = 1.0 / questions.len() as f32;
-            let apart = estimator.spread(&losses[own], timesteps)?;
+            let apart = estimator.spread(&losses[own], levels)?;
             spread.iter_mut().zip(apart).for_each(|(mean, own)| *mean += share * own);
         }
         Ok((utilities, spread))

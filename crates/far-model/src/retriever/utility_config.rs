@@ -4,36 +4,6 @@ use crate::{DistillationTarget, Error, Perturbations, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// The scale of utilities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UtilityMode {
-    /// Minus the sum of squared errors over the E elements: the printed formula. The default.
-    #[default]
-    Sum,
-    /// Minus the mean squared error per element, as diffusion losses are coded.
-    Mean,
-    /// Minus the terms of the variational bound, T·w_t times the sum.
-    Vlb,
-    /// The sum, standardized over the candidates of an example. Equal utilities up to noise still
-    /// teach something then, which the posterior is meant to avoid: a fallback.
-    Zscore,
-}
-
-/// How noise levels count against each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UtilityWeight {
-    /// As the loss of the world model has them: all alike. The default.
-    #[default]
-    Eps,
-    /// Errors of the noise divided by max(SNR, floor).
-    Minsnr,
-    /// Errors of the noise divided by the SNR, that is errors of x̂_0. Measured: the noisiest level
-    /// decides and learning fails, with noise prediction.
-    X0,
-}
-
 /// Noise levels and scale of predictive utility; the defaults are the printed formula.
 ///
 /// ```
@@ -44,10 +14,6 @@ pub enum UtilityWeight {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UtilityConfig {
-    /// The scale. Default: sum.
-    pub mode: UtilityMode,
-    /// How noise levels count; the bound (`vlb`) has weights of its own. Default: eps.
-    pub weight: UtilityWeight,
     /// Utilities are divided by it. Default: 1, the printed formula has none.
     pub temperature: f32,
     /// Noise levels per candidate, S, one from each equal part of the range. Paper: 4.
@@ -58,29 +24,16 @@ pub struct UtilityConfig {
     pub to: usize,
     /// What the retriever is drawn to. Default: posterior.
     pub target: DistillationTarget,
-    /// The smallest signal-to-noise ratio that `minsnr` divides by. Default: 0.05.
-    pub snr_floor: f32,
-    /// Nats added to the deviation that `zscore` divides by: about the deviation of a utility under
-    /// other noise. Default: 1e-3.
-    pub zscore_floor: f32,
-    /// κ: how much of a model's auxiliary loss, such as that of a second agent's state, counts beside
-    /// the mean squared error of every noise level. Default: 1, as in training.
-    pub auxiliary: f32,
 }
 
 impl Default for UtilityConfig {
     fn default() -> Self {
         Self {
-            mode: UtilityMode::default(),
-            weight: UtilityWeight::default(),
             temperature: 1.0,
             levels: 4,
             from: 0,
             to: 1000,
             target: DistillationTarget::default(),
-            snr_floor: 0.05,
-            zscore_floor: 1e-3,
-            auxiliary: 1.0,
         }
     }
 }
@@ -97,19 +50,8 @@ impl UtilityConfig {
     /// [`Error::Setting`] with the one that does not fit.
     pub fn check(&self, steps: usize) -> Result<()> {
         let refuse = |setting, reason| Err(Error::Setting { setting, reason });
-        let numbers = [
-            ("utility.temperature", self.temperature),
-            ("utility.snr_floor", self.snr_floor),
-            ("utility.zscore_floor", self.zscore_floor),
-        ];
-        if let Some((setting, value)) =
-            numbers.into_iter().find(|(_, value)| !(*value > 0.0 && value.is_finite()))
-        {
-            return refuse(setting, format!("{value} is not positive"));
-        }
-        if !(self.auxiliary >= 0.0 && self.auxiliary.is_finite()) {
-            let reason = format!("{} is not zero or more", self.auxiliary);
-            return refuse("utility.auxiliary", reason);
+        if !(self.temperature > 0.0 && self.temperature.is_finite()) {
+            return refuse("utility.temperature", format!("{} is not positive", self.temperature));
         }
         if self.to > steps {
             return refuse("utility.to", format!("{} of {steps} noise levels", self.to));
@@ -117,10 +59,6 @@ impl UtilityConfig {
         if self.range().len() < self.levels.max(1) || self.levels == 0 {
             let reason = format!("{} levels from {:?}", self.levels, self.range());
             return refuse("utility.levels", reason);
-        }
-        if self.mode == UtilityMode::Vlb && self.weight != UtilityWeight::Eps {
-            let reason = format!("{:?} beside the weights of the bound", self.weight);
-            return refuse("utility.weight", reason);
         }
         Ok(())
     }
@@ -148,16 +86,11 @@ mod tests {
         good.check(1000).unwrap();
         for (config, name) in [
             (UtilityConfig { temperature: 0.0, ..good }, "utility.temperature"),
-            (UtilityConfig { snr_floor: f32::NAN, ..good }, "utility.snr_floor"),
-            (UtilityConfig { auxiliary: -1.0, ..good }, "utility.auxiliary"),
+            (UtilityConfig { temperature: f32::NAN, ..good }, "utility.temperature"),
             (UtilityConfig { to: 1001, ..good }, "utility.to"),
             (UtilityConfig { levels: 0, ..good }, "utility.levels"),
             (UtilityConfig { from: 998, ..good }, "utility.levels"),
             (UtilityConfig { from: 900, to: 100, ..good }, "utility.levels"),
-            (
-                UtilityConfig { mode: UtilityMode::Vlb, weight: UtilityWeight::X0, ..good },
-                "utility.weight",
-            ),
         ] {
             let error = config.check(1000).unwrap_err().to_string();
             assert!(error.starts_with(name), "{error}");
@@ -167,15 +100,11 @@ mod tests {
     #[test]
     fn names_are_those_of_the_configuration() {
         let text = serde_json::to_string(&UtilityConfig {
-            mode: UtilityMode::Zscore,
-            weight: UtilityWeight::Minsnr,
             target: DistillationTarget::UtilityOnly,
             ..UtilityConfig::default()
         });
         let text = text.unwrap();
-        for name in ["zscore", "minsnr", "utility-only"] {
-            assert!(text.contains(&format!("\"{name}\"")), "{text}");
-        }
+        assert!(text.contains("\"utility-only\""), "{text}");
         assert!(serde_json::from_str::<UtilityConfig>(r#"{ "heat": 1 }"#).is_err());
         let partial: UtilityConfig = serde_json::from_str(r#"{ "levels": 2 }"#).unwrap();
         assert_eq!(partial, UtilityConfig { levels: 2, ..UtilityConfig::default() });

@@ -10,7 +10,7 @@ use crate::{
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, NoiseSchedule, Parameters,
-    Prediction, Step, Trained,
+    Step, Trained,
 };
 use std::sync::Arc;
 
@@ -148,10 +148,6 @@ macro_rules! world_model {
 
             fn schedule(&self) -> &NoiseSchedule {
                 &self.core.schedule
-            }
-
-            fn prediction(&self) -> Prediction {
-                self.core.prediction()
             }
 
             fn losses(

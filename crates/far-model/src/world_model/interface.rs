@@ -1,7 +1,7 @@
 //! What the joint loop and the evaluation know of a world model: no more than this.
 
 use crate::{ConditionScale, ContextBatch, ContextTold, DdimConfig, LatentShape, Result};
-use far_tensor::{Checkpoint, CheckpointWriter, NoiseSchedule, Prediction, Random, Step};
+use far_tensor::{Checkpoint, CheckpointWriter, NoiseSchedule, Random, Step};
 
 /// Diffusion times and noises, S for each of B predictions.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,11 +54,6 @@ pub trait WorldModel: Send + Sync {
 
     /// The noise schedule that timesteps refer to.
     fn schedule(&self) -> &NoiseSchedule;
-
-    /// What the losses are errors of.
-    fn prediction(&self) -> Prediction {
-        Prediction::Noise
-    }
 
     /// An empty batch for contexts of this many slots.
     fn batch<'a>(&self, slots: usize) -> ContextBatch<'a> {

@@ -74,7 +74,6 @@ impl TrainConfig {
                 timesteps: [self.utility.from, self.utility.to],
                 candidates: section.utility_pool,
                 chunk: self.retriever.chunk_size,
-                auxiliary: self.utility.auxiliary,
                 ..far_eval::UtilityConfig::default()
             },
             replays: section.replays,

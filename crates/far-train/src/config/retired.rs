@@ -6,7 +6,14 @@ use crate::{Error, Result};
 use toml::{Table, Value};
 
 /// A setting or a whole table, and what holds instead.
-const RETIRED: &[(&str, &str)] = &[("told.earlier_pictures", "a memory shows one picture")];
+const RETIRED: &[(&str, &str)] = &[
+    ("told.earlier_pictures", "a memory shows one picture"),
+    ("utility.mode", "always the sum of squared errors"),
+    ("utility.weight", "all noise levels count alike"),
+    ("utility.snr_floor", "all noise levels count alike"),
+    ("utility.zscore_floor", "utilities are not standardized"),
+    ("utility.auxiliary", "an auxiliary loss counts as in training"),
+];
 
 /// Refuses a table that uses retired names; `origin` names it in messages.
 ///

@@ -20,7 +20,7 @@ pub use view::View;
 #[derive(Args)]
 #[command(
     after_help = "Example: far train --config quick --data data/village --out runs/far --set training.steps=1200\n\n\
-    The same command again goes on where it stopped. GUIDE.md lists every setting."
+    The same command again goes on where it stopped. docs/settings.md lists every setting."
 )]
 pub struct Arguments {
     /// A preset (quick, default, paper-loopnav, …) or the path of a .toml file.
