@@ -1,16 +1,18 @@
 //! Weights of the loss where something changed: small regions count more, the mean stays 1.
 //!
 //! With m the share of a latent's cell that the mask covers and a its mean over the frame, the
-//! weight is w = (1 + c·m/a)/(1 + c), or else w = (1 + c·m)/(1 + c·a): see [`MaskReading`]. A frame
-//! without a mask is weighted evenly, and so is, unless [`MaskBeyond`] says otherwise, one whose mask
-//! covers more than the largest area.
+//! weight is w = (1 + c·m/a)/(1 + c): the masked region gets c/(1 + c) of all weight, however small it
+//! is. A frame without a mask is weighted evenly, and so is one whose mask covers more than 15 % of it.
 
-use crate::config::{ChangeMaskConfig, ChangeMaskSource, MaskBeyond, MaskReading};
+use crate::config::{ChangeMaskConfig, ChangeMaskSource};
 use crate::question::Question;
 use crate::{Error, Result};
 use far_data::{Dataset, Mask};
 use far_model::LatentShape;
 use rayon::prelude::*;
+
+/// Share of a frame up to which a mask is a local change, as in the paper.
+const LARGEST_AREA: f32 = 0.15;
 
 /// Weights of the futures of these questions, B × E as tokens, each future's with mean 1.
 ///
@@ -42,17 +44,10 @@ pub(crate) fn change_weights(
 fn mask_weights(config: &ChangeMaskConfig, mask: Option<&Mask>, shape: LatentShape) -> Vec<f32> {
     let cells = mask.map(|mask| shape.cover(mask)).unwrap_or_default();
     let area = cells.iter().sum::<f32>() / cells.len().max(1) as f32;
-    let counted = match config.beyond {
-        MaskBeyond::Even if area > config.largest_area => 0.0,
-        MaskBeyond::Even | MaskBeyond::Clip => area.min(config.largest_area),
-    };
-    if counted <= 0.0 {
+    if area <= 0.0 || area > LARGEST_AREA {
         return vec![1.0; shape.elements()];
     }
-    let factor = match config.reading {
-        MaskReading::Share => config.coefficient / counted,
-        MaskReading::Multiple => config.coefficient,
-    };
+    let factor = config.coefficient / area;
     // The mean over cells of 1 + factor · m.
     let mean = 1.0 + factor * area;
     let weights: Vec<f32> = cells.iter().map(|cell| (1.0 + factor * cell) / mean).collect();
@@ -66,14 +61,7 @@ mod tests {
     const SHAPE: LatentShape = LatentShape { channels: 2, height: 4, width: 4, patch: 2 };
 
     fn config(coefficient: f32) -> ChangeMaskConfig {
-        ChangeMaskConfig {
-            source: ChangeMaskSource::Change,
-            coefficient,
-            reading: MaskReading::Share,
-            largest_area: 0.15,
-            beyond: MaskBeyond::Even,
-            utility_coefficient: 0.0,
-        }
+        ChangeMaskConfig { source: ChangeMaskSource::Change, coefficient, utility_coefficient: 0.0 }
     }
 
     /// One cell of sixteen, half covered, in the upper left.
@@ -96,15 +84,6 @@ mod tests {
     }
 
     #[test]
-    fn read_as_a_multiple_a_small_change_weighs_little() {
-        let config = ChangeMaskConfig { reading: MaskReading::Multiple, ..config(0.3) };
-        let weights = mask_weights(&config, Some(&small()), SHAPE);
-        assert!((mean(&weights) - 1.0).abs() < 1e-6, "{weights:?}");
-        let all = 1.0 + 0.3 * 0.5 / 16.0;
-        assert!((weights[0] - 1.15 / all).abs() < 1e-6 && (weights[2] - 1.0 / all).abs() < 1e-6);
-    }
-
-    #[test]
     fn credits_have_a_coefficient_of_their_own() {
         assert_eq!(config(0.3).of_utility(), None);
         let mask = ChangeMaskConfig { utility_coefficient: 5.0, ..config(0.3) };
@@ -117,47 +96,20 @@ mod tests {
         let even = vec![1.0; SHAPE.elements()];
         let all = Mask::from_fn(8, 8, |_, _| true);
         let none = Mask::from_fn(8, 8, |_, _| false);
-        for reading in [MaskReading::Share, MaskReading::Multiple] {
-            let config = ChangeMaskConfig { reading, ..config(0.3) };
-            for mask in [None, Some(&all), Some(&none)] {
-                assert_eq!(mask_weights(&config, mask, SHAPE), even);
-            }
+        for mask in [None, Some(&all), Some(&none)] {
+            assert_eq!(mask_weights(&config(0.3), mask, SHAPE), even);
         }
-    }
-
-    #[test]
-    fn a_large_change_can_be_weighed_as_if_it_were_the_largest() {
-        // A quarter of the frame: the upper left token.
-        let mask = Mask::from_fn(8, 8, |x, y| x < 4 && y < 4);
-        let clipped = ChangeMaskConfig { beyond: MaskBeyond::Clip, ..config(0.3) };
-        assert!(mask_weights(&config(0.3), Some(&mask), SHAPE).iter().all(|weight| *weight == 1.0));
-        let weights = mask_weights(&clipped, Some(&mask), SHAPE);
-        assert!((mean(&weights) - 1.0).abs() < 1e-6, "{weights:?}");
-        // 1 + 0.3/0.15 against 1, brought to a mean of 1.
-        let (inside, outside) = (weights[0], weights[weights.len() - 1]);
-        assert!((inside / outside - 3.0).abs() < 1e-5 && (outside - 1.0 / 1.5).abs() < 1e-6);
-        // A local change is weighed as before.
-        let small = small();
-        let both = [clipped, config(0.3)].map(|config| mask_weights(&config, Some(&small), SHAPE));
-        assert_eq!(both[0], both[1]);
     }
 
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
         #[test]
-        fn every_reading_of_every_mask_has_a_mean_of_one(
+        fn the_weights_of_every_mask_have_a_mean_of_one(
             bits in proptest::collection::vec(proptest::bool::weighted(0.2), 64),
             coefficient in 0.01f32..10.0,
-            multiple: bool,
-            clip: bool,
         ) {
-            let config = ChangeMaskConfig {
-                reading: if multiple { MaskReading::Multiple } else { MaskReading::Share },
-                beyond: if clip { MaskBeyond::Clip } else { MaskBeyond::Even },
-                ..config(coefficient)
-            };
             let mask = Mask { width: 8, height: 8, pixels: bits };
-            let weights = mask_weights(&config, Some(&mask), SHAPE);
+            let weights = mask_weights(&config(coefficient), Some(&mask), SHAPE);
             proptest::prop_assert!((mean(&weights) - 1.0).abs() < 1e-4);
             proptest::prop_assert!(weights.iter().all(|weight| *weight > 0.0));
         }

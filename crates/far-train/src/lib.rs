@@ -26,9 +26,9 @@ pub use arm_training::ArmTraining;
 pub use artifact::Stage;
 pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig, CueColumn,
-    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, MaskBeyond,
-    MaskReading, PRESETS, PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind,
-    TrainConfig, TrainingContext, TrainingSettings, documented,
+    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, PRESETS,
+    PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
+    TrainingContext, TrainingSettings, documented,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, disturb};

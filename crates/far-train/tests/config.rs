@@ -62,7 +62,7 @@ fn examples_of_optional_settings_are_accepted() {
     }
     let tables = [
         r#"data.anchor={ kind = "event", probability = 0.3, labels = ["open"], horizon = 8 }"#,
-        r#"training.change_mask={ source = "change", coefficient = 1, largest_area = 0.1, utility_coefficient = 1 }"#,
+        r#"training.change_mask={ source = "change", coefficient = 1, utility_coefficient = 1 }"#,
     ];
     TrainConfig::resolve("default", &tables).expect("whole tables");
 }

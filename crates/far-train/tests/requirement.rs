@@ -58,7 +58,7 @@ fn what_is_missing_is_named_with_what_needs_it() {
     let blind = |description: &mut DatasetDescription| description.images = ImageEncoding::None;
     check(refusal(blind, &["arm.id=far-meta"]), ["pictures", "tokenizer"]);
     check(refusal(blind, &["tokenizer.kind=precomputed"]), ["latents", "precomputed"]);
-    let mask = r#"training.change_mask={ source = "change", coefficient = 1, largest_area = 0.1 }"#;
+    let mask = r#"training.change_mask={ source = "change", coefficient = 1 }"#;
     check(refusal(|_| {}, &[mask]), ["signal `change`", "change_mask"]);
     assert_eq!(refusal(without("metadata"), &["arm.id=temporal"]), None);
 }

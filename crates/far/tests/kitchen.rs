@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 11] = [
     "data.batch=8",
     "tokenizer.patch_pca={ resolution = [32, 32], patch = 8, channels = 64, frames = 100 }",
     "world_model={ depth = 2, width = 16, heads = 2 }",
@@ -15,8 +15,6 @@ const SETTINGS: [&str; 13] = [
     "evaluation={ clips = 2, questions = 1, utility_pool = 4, utility_levels = 1, replays = 1 }",
     "evaluation.sampler.steps=2",
     "training.change_mask.utility_coefficient=2",
-    "training.change_mask.reading=multiple",
-    "training.change_mask.beyond=clip",
     "compute.device=cpu",
 ];
 

@@ -18,10 +18,9 @@ pub struct UtilityConfig {
     pub temperature: f32,
     /// Noise levels per candidate, S, one from each equal part of the range. Paper: 4.
     pub levels: usize,
-    /// First noise level. Default: 0; short runs do better from 100.
-    pub from: usize,
-    /// End of the noise levels. Default: 1000; short runs do better to 700.
-    pub to: usize,
+    /// The first noise level and the end of them. Default: all 1,000; short runs do better with 100 to
+    /// 700.
+    pub range: [usize; 2],
     /// What the retriever is drawn to. Default: posterior.
     pub target: DistillationTarget,
 }
@@ -31,8 +30,7 @@ impl Default for UtilityConfig {
         Self {
             temperature: 1.0,
             levels: 4,
-            from: 0,
-            to: 1000,
+            range: [0, 1000],
             target: DistillationTarget::default(),
         }
     }
@@ -41,7 +39,7 @@ impl Default for UtilityConfig {
 impl UtilityConfig {
     /// The noise levels.
     pub fn range(&self) -> Range<usize> {
-        self.from..self.to
+        self.range[0]..self.range[1]
     }
 
     /// Checks the settings against a schedule of `steps` noise levels.
@@ -53,8 +51,8 @@ impl UtilityConfig {
         if !(self.temperature > 0.0 && self.temperature.is_finite()) {
             return refuse("utility.temperature", format!("{} is not positive", self.temperature));
         }
-        if self.to > steps {
-            return refuse("utility.to", format!("{} of {steps} noise levels", self.to));
+        if self.range[1] > steps {
+            return refuse("utility.range", format!("{} of {steps} noise levels", self.range[1]));
         }
         if self.range().len() < self.levels.max(1) || self.levels == 0 {
             let reason = format!("{} levels from {:?}", self.levels, self.range());
@@ -87,10 +85,10 @@ mod tests {
         for (config, name) in [
             (UtilityConfig { temperature: 0.0, ..good }, "utility.temperature"),
             (UtilityConfig { temperature: f32::NAN, ..good }, "utility.temperature"),
-            (UtilityConfig { to: 1001, ..good }, "utility.to"),
+            (UtilityConfig { range: [0, 1001], ..good }, "utility.range"),
             (UtilityConfig { levels: 0, ..good }, "utility.levels"),
-            (UtilityConfig { from: 998, ..good }, "utility.levels"),
-            (UtilityConfig { from: 900, to: 100, ..good }, "utility.levels"),
+            (UtilityConfig { range: [998, 1000], ..good }, "utility.levels"),
+            (UtilityConfig { range: [900, 100], ..good }, "utility.levels"),
         ] {
             let error = config.check(1000).unwrap_err().to_string();
             assert!(error.starts_with(name), "{error}");

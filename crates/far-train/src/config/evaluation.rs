@@ -71,7 +71,7 @@ impl TrainConfig {
             horizon: self.data.horizon as usize,
             utility: far_eval::UtilityConfig {
                 draws: section.utility_levels,
-                timesteps: [self.utility.from, self.utility.to],
+                timesteps: self.utility.range,
                 candidates: section.utility_pool,
                 chunk: self.retriever.chunk_size,
                 ..far_eval::UtilityConfig::default()

@@ -30,9 +30,7 @@ pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
 pub use retriever::RetrieverSettings;
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
-pub use training::{
-    ChangeMaskConfig, ChangeMaskSource, MaskBeyond, MaskReading, TrainingContext, TrainingSettings,
-};
+pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
 
 use crate::{Error, Result};
 use far_model::{

@@ -8,10 +8,19 @@ use toml::{Table, Value};
 /// A setting or a whole table, and what holds instead.
 const RETIRED: &[(&str, &str)] = &[
     ("told.earlier_pictures", "a memory shows one picture"),
+    (
+        "retriever.exploration",
+        "contexts explore from 1 downward while retriever.exploration_steps last",
+    ),
+    ("training.change_mask.reading", "always a share of all weight"),
+    ("training.change_mask.largest_area", "0.15, as in the paper"),
+    ("training.change_mask.beyond", "masks of more than 0.15 of a frame weigh nothing"),
     ("utility.mode", "always the sum of squared errors"),
     ("utility.weight", "all noise levels count alike"),
     ("utility.snr_floor", "all noise levels count alike"),
     ("utility.zscore_floor", "utilities are not standardized"),
+    ("utility.from", "now the first number of utility.range"),
+    ("utility.to", "now the second number of utility.range"),
     ("utility.auxiliary", "an auxiliary loss counts as in training"),
 ];
 

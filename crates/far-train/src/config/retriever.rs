@@ -27,12 +27,11 @@ pub struct RetrieverSettings {
     pub queries: usize,
     /// Step of the world model from which the retriever learns.
     pub start: u64,
-    /// Probability at the beginning that a recalled memory is replaced by a random chunk's.
-    pub exploration: f32,
-    /// The same probability after `exploration_steps`.
-    pub exploration_end: f32,
-    /// Steps over which it falls linearly.
+    /// Steps over which contexts explore: the probability that a recalled memory is replaced by a random
+    /// one falls linearly from 1. Contexts never explore when 0.
     pub exploration_steps: u64,
+    /// The probability after `exploration_steps`.
+    pub exploration_end: f32,
     /// Share of those random memories that are drawn from the newest in which the second agent is seen,
     /// a chunk's worth of them: they teach the predictor of its state to read.
     pub exploration_told: f32,
@@ -109,8 +108,11 @@ impl RetrieverSettings {
 
     /// The probability of exploration at a step.
     pub fn exploration_at(&self, step: u64) -> f32 {
-        let way = (step as f32 / self.exploration_steps.max(1) as f32).min(1.0);
-        self.exploration + way * (self.exploration_end - self.exploration)
+        if self.exploration_steps == 0 {
+            return 0.0;
+        }
+        let way = (step as f32 / self.exploration_steps as f32).min(1.0);
+        1.0 + way * (self.exploration_end - 1.0)
     }
 
     pub(super) fn check(&self, arm: &Arm, batch: u32, anchored: bool) -> Result<()> {
@@ -129,7 +131,6 @@ impl RetrieverSettings {
         super::positive_number("retriever.time_scale", self.time_scale)?;
         super::positive_number("retriever.learning_rate", self.learning_rate)?;
         super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
-        share("retriever.exploration", self.exploration)?;
         share("retriever.exploration_end", self.exploration_end)?;
         share("retriever.exploration_told", self.exploration_told)?;
         share("retriever.random_length", self.random_length)?;

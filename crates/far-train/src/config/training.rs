@@ -21,16 +21,8 @@ pub enum TrainingContext {
 pub struct ChangeMaskConfig {
     /// Which mask of the goal's frame.
     pub source: ChangeMaskSource,
-    /// Weight c of the mask. Paper: 0.3 for AI2-THOR, 5.0 for dyn.
+    /// Weight c of the mask as a share of all weight. Paper: 0.3 for AI2-THOR, 5.0 for dyn.
     pub coefficient: f32,
-    /// What the coefficient multiplies. The paper says only that the mean weight stays 1.
-    #[serde(default)]
-    pub reading: MaskReading,
-    /// Largest mean a of a mask that counts as a local change. Paper: 0.15.
-    pub largest_area: f32,
-    /// What becomes of masks with a larger one. The paper does not say.
-    #[serde(default)]
-    pub beyond: MaskBeyond,
     /// Weight of the mask in utilities; 0 weighs them evenly. Paper: 0 for AI2-THOR, 5.0 for dyn.
     #[serde(default)]
     pub utility_coefficient: f32,
@@ -42,28 +34,6 @@ impl ChangeMaskConfig {
         let coefficient = self.utility_coefficient;
         (coefficient > 0.0).then_some(Self { coefficient, ..self })
     }
-}
-
-/// How the coefficient c weighs a mask m of mean a; the mean weight is 1 in both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MaskReading {
-    /// As a share of all weight, however small the mask: w = (1 + c·m/a)/(1 + c).
-    #[default]
-    Share,
-    /// As a multiple of the weight of a pixel: w = (1 + c·m)/(1 + c·a).
-    Multiple,
-}
-
-/// How a mask that covers more than the largest area is weighed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MaskBeyond {
-    /// Not at all, since what changed is not local.
-    #[default]
-    Even,
-    /// As if it covered the largest area, and then brought to a mean of 1.
-    Clip,
 }
 
 /// The masks that a dataset can have.
@@ -178,10 +148,6 @@ impl TrainingSettings {
             if !(mask.utility_coefficient >= 0.0 && mask.utility_coefficient.is_finite()) {
                 let reason = format!("{} is not 0 or more", mask.utility_coefficient);
                 return Err(Error::setting("training.change_mask.utility_coefficient", reason));
-            }
-            if !(0.0..=1.0).contains(&mask.largest_area) {
-                let reason = format!("{} is no share of a frame", mask.largest_area);
-                return Err(Error::setting("training.change_mask.largest_area", reason));
             }
         }
         if self.micro_batches > batch as usize {
