@@ -4,7 +4,7 @@
 use crate::{EvaluationPlan, Result};
 use far_data::EvaluationClip;
 use far_memory::{MemoryId, Pool, RecallQuery};
-use far_model::{EncodedDataset, EncodedEpisode};
+use far_model::{EncodedDataset, EncodedEpisode, Query};
 use far_tensor::Random;
 use std::sync::Arc;
 
@@ -113,7 +113,12 @@ impl EncodedClip {
         let Question { current, goal } = question;
         let mut random = self.stream(seed, "recall", current);
         let drawn = u64::from(random.bits()) << 32 | u64::from(random.bits());
-        self.episode.recall_query(current, goal, self.pool.clone()).with_seed(drawn)
+        self.query(Question { current, goal }).for_memory(self.pool.clone()).with_seed(drawn)
+    }
+
+    /// A question as a query about this clip's episode.
+    pub fn query(&self, question: Question) -> Query {
+        Query::new(self.episode.clone(), question.current, question.goal)
     }
 
     /// The stream of random numbers for one purpose at one frame: the same for every arm.

@@ -6,9 +6,10 @@ use crate::arm::{Arm, Choice, Control};
 use crate::encoded_clip::{EncodedClip, Question};
 use crate::utility::UtilityMeter;
 use crate::{Error, EvaluationPlan, Result};
-use far_memory::{Recall, RecallPolicy, RecallQuery, Scratch};
-use far_model::{CueEncoder, PredictionQuery, Present, WorldModel, embed_queries};
-use rayon::prelude::*;
+use far_memory::{Recall, RecallPolicy, RecallQuery};
+use far_model::{
+    ContextBuilder, CueEncoder, Present, Query, WorldModel, embed_queries, recall_all,
+};
 use std::sync::Arc;
 
 /// A question with the present as it is believed to be: recorded or generated.
@@ -23,7 +24,12 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// The second agent in the present as it was recorded; empty when none is told of.
+    /// As a query about the clip's episode.
+    pub fn query(&self) -> Query {
+        self.clip.query(self.question)
+    }
+
+    /// The state of the present as it was recorded; empty where the corpus has none.
     pub fn recorded_state(&self) -> &'a [f32] {
         self.clip.episode().state(self.question.current)
     }
@@ -33,7 +39,7 @@ impl<'a> Ask<'a> {
 pub struct Imagined {
     /// Their latents, one after another.
     pub latents: Vec<f32>,
-    /// What was predicted of a second agent in each, one after another; empty when none is told of.
+    /// The auxiliary prediction of each, one after another; empty for a model without one.
     pub states: Vec<f32>,
 }
 
@@ -105,13 +111,11 @@ impl<'a> Predictor<'a> {
     fn queries(&self, asks: &[Ask<'_>]) -> Result<Vec<RecallQuery>> {
         let query = |ask: &Ask<'_>| ask.clip.recall_query(ask.question, self.plan.seed);
         let mut queries: Vec<RecallQuery> = asks.iter().map(query).collect();
-        let presents = asks.iter().map(|ask| Present {
-            episode: ask.clip.episode(),
-            frame: ask.question.current,
-            goal: ask.question.goal,
-            latent: ask.latent,
-        });
-        let presents: Vec<Present<'_>> = presents.collect();
+        let asked: Vec<Query> = asks.iter().map(Ask::query).collect();
+        let presents = asked.iter().zip(asks);
+        let presents: Vec<Present<'_>> = presents
+            .map(|(query, ask)| Present { latent: ask.latent, ..query.recorded() })
+            .collect();
         embed_queries(self.encoders, &self.model.scale(), &presents, &mut queries)?;
         Ok(queries)
     }
@@ -124,14 +128,8 @@ impl<'a> Predictor<'a> {
     ) -> Result<Vec<Recall>> {
         // With one slot a policy gives its best, whatever order it reports several in.
         let slots = if self.arm.is(Control::Copy) { 1 } else { self.plan.slots };
-        let pairs = asks.par_iter().zip(queries);
-        pairs
-            .map_init(Scratch::new, |scratch, (ask, query)| {
-                let mut recall = Recall::new();
-                policy.recall(ask.clip.episode().memory(), query, slots, scratch, &mut recall)?;
-                Ok(recall)
-            })
-            .collect()
+        let pairs = asks.iter().map(|ask| ask.clip.episode().memory()).zip(queries);
+        Ok(recall_all(policy, &pairs.collect::<Vec<_>>(), slots)?)
     }
 
     /// The latents of the goals given what was recalled, one after another. The noise comes from the
@@ -157,8 +155,7 @@ impl<'a> Predictor<'a> {
         noise
     }
 
-    /// As [`Predictor::generate`] from this noise, with what is believed of a second agent in each
-    /// present.
+    /// As [`Predictor::generate`] from this noise, with the believed state of each present.
     ///
     /// # Errors
     /// As [`Predictor::generate`].
@@ -181,19 +178,16 @@ impl<'a> Predictor<'a> {
                 Ok(seen(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal)))))
             }
             _ => {
-                let mut contexts = self.model.batch(self.plan.slots);
-                for ((ask, recall), state) in pairs().zip(states) {
-                    let (episode, Question { current, goal }) = (ask.clip.episode(), ask.question);
-                    let shown = episode.shown(recall.ids().map(|id| id.index()));
-                    let query = PredictionQuery {
-                        state: state.clone(),
-                        ..episode.prediction_query(current, goal)
-                    };
-                    contexts.push(&query, ask.latent, shown)?;
+                let queries: Vec<Query> = asks.iter().map(Ask::query).collect();
+                let mut contexts = ContextBuilder::new(self.model, self.plan.slots);
+                for ((query, (ask, recall)), state) in queries.iter().zip(pairs()).zip(states) {
+                    let present = Present { query, latent: ask.latent, state };
+                    contexts.add(present, recall.ids().map(|id| id.index()))?;
                 }
+                let contexts = contexts.build();
                 let latents = self.model.sample(&contexts, noise, &self.plan.sampler)?;
                 self.check(asks, &latents)?;
-                let states = self.model.predicted_states(&contexts)?.unwrap_or_default();
+                let states = self.model.auxiliary(&contexts)?.unwrap_or_default();
                 Ok(Imagined { latents, states })
             }
         }

@@ -85,6 +85,7 @@ impl Rollout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoded_clip::Question;
     use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, Control};
     use far_memory::{MemoryId, Pool, Scratch};
@@ -140,17 +141,17 @@ mod tests {
         let mut generated = Vec::new();
         for pair in clip.frames().windows(2) {
             let pool = Pool::ids(clip.memory().iter().map(|frame| MemoryId(*frame as u64)));
-            let mut query = episode.recall_query(pair[0], pair[1], pool);
+            let asked = clip.query(Question { current: pair[0], goal: pair[1] });
+            let mut query = asked.for_memory(pool);
             let (encoders, scale) = (dataset.encoders(), copier.scale());
-            let now = Present { episode, frame: pair[0], goal: pair[1], latent: &present };
+            let now = Present { latent: &present, ..asked.recorded() };
             embed_queries(encoders, &scale, &[now], std::slice::from_mut(&mut query)).unwrap();
             let mut recall = Recall::new();
             let scratch = &mut Scratch::new();
             policy.recall(episode.memory(), &query, plan.slots, scratch, &mut recall).unwrap();
             let mut context = copier.batch(plan.slots);
             let memories = recall.ids().map(|id| episode.remembered(id.index()));
-            let asked = episode.prediction_query(pair[0], pair[1]);
-            context.push(&asked, &present, memories).unwrap();
+            context.push(&asked.for_model(), &present, memories).unwrap();
             present = copier.sample(&context, &[0.0; 3], &plan.sampler).unwrap();
             generated.push(present.clone());
         }

@@ -10,8 +10,8 @@ use far_data::{
 use far_memory::Pose;
 use far_memory::policy::PolicyConfig;
 use far_model::{
-    ActionFeatures, ConditionScale, ContextBatch, ContextTold, CueEncoder, DdimConfig,
-    EncodedDataset, LatentShape, Perturbations, Result, Tokenizer, ToldConfig, WorldModel,
+    ActionFeatures, ConditionScale, ConditioningConfig, ContextBatch, CueEncoder, DdimConfig,
+    EncodedDataset, Futures, LatentShape, Perturbations, Result, Tokenizer, WorldModel,
 };
 use far_tensor::NoiseSchedule;
 use std::sync::{Arc, Mutex};
@@ -65,7 +65,7 @@ pub fn road(lengths: &[usize], tint: Option<[u8; 3]>) -> (tempfile::TempDir, Enc
 pub fn watched_road(lengths: &[usize]) -> (tempfile::TempDir, EncodedDataset) {
     let mut description = DatasetDescription::new("road", 10.0, [SIZE, SIZE], [90.0, 90.0]);
     description.signals.push(Signal::Agent);
-    let told = ToldConfig { agent: true, ..ToldConfig::default() };
+    let conditioning = ConditioningConfig { agent: true, ..ConditioningConfig::default() };
     let (folder, dataset) = recorded(description, lengths.len() as u32, |id, writer| {
         let facts = EpisodeFacts::new("road", Split::Test, 0);
         let mut episode = writer.episode(id, facts).expect("a new episode");
@@ -78,7 +78,7 @@ pub fn watched_road(lengths: &[usize]) -> (tempfile::TempDir, EncodedDataset) {
         }
         episode.finish().expect("a whole episode");
     });
-    (folder, dataset.with_told(told))
+    (folder, dataset.with_conditioning(conditioning))
 }
 
 /// Three episodes of a corridor: somebody crosses and is found at one end, a counterfactual where it was
@@ -280,10 +280,6 @@ impl WorldModel for Copier {
         ConditionScale { length: 4.0, time: 12.8 }
     }
 
-    fn told(&self) -> ContextTold {
-        ContextTold::default()
-    }
-
     fn schedule(&self) -> &NoiseSchedule {
         &self.schedule
     }
@@ -291,15 +287,15 @@ impl WorldModel for Copier {
     fn losses(
         &self,
         contexts: &ContextBatch<'_>,
-        futures: &[f32],
+        futures: &Futures,
         perturbations: &Perturbations,
         _: Option<&[f32]>,
     ) -> Result<Vec<f32>> {
         self.timesteps.lock().expect("one test").push(perturbations.timesteps.clone());
-        let per_future = contexts.examples() / (futures.len() / 3);
+        let per_future = contexts.examples() / (futures.latents.len() / 3);
         let predicted = Self::predict(contexts);
         let losses = predicted.chunks(3).enumerate().flat_map(|(context, predicted)| {
-            let future = &futures[context / per_future * 3..][..3];
+            let future = &futures.latents[context / per_future * 3..][..3];
             let missed = predicted.iter().zip(future).map(|(a, b)| (a - b) * (a - b));
             vec![missed.sum::<f32>() / 3.0; perturbations.draws]
         });

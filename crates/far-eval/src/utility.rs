@@ -5,7 +5,7 @@ use crate::prediction::Ask;
 use crate::{EvaluationPlan, Result};
 use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
 use far_memory::{Recall, Scratch};
-use far_model::{Perturbations, UtilityEstimator, WorldModel, with_auxiliary};
+use far_model::{Perturbations, Present, WorldModel};
 
 /// Which perturbations of the future utilities are measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,21 +55,16 @@ impl<'a> UtilityMeter<'a> {
         let step = (question.current as u64) << 32 | question.goal as u64;
         let sizes = [1, draws, elements];
         let seed = self.plan.seed;
-        let perturbations = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
+        let drawn = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
         // The printed formula, whatever temperature training credits memories by.
-        let estimator = UtilityEstimator { temperature: 1.0, elements };
-        let future = episode.latent(question.goal);
-        let query = episode.training_query(question.current, question.goal);
+        let meter = far_model::UtilityMeter { model: self.model, temperature: 1.0, weights: None };
+        let query = ask.query();
+        let present = Present { latent: ask.latent, ..query.recorded() };
         let mut utilities = Vec::with_capacity(candidates.len());
         for part in candidates.chunks(config.batch.max(1)) {
-            let mut contexts = self.model.batch(1);
-            for frame in part {
-                contexts.push(&query, ask.latent, episode.shown([*frame]))?;
-            }
-            let losses = self.model.losses(&contexts, future, &perturbations, None)?;
-            let auxiliary = self.model.auxiliary_losses(&contexts)?;
-            let losses = with_auxiliary(&losses, auxiliary.as_deref())?;
-            utilities.extend(estimator.utilities(&losses, draws)?);
+            let single = part.iter().map(|frame| vec![*frame]).collect();
+            let mut measured = meter.measure(&[present], &[single], &drawn)?;
+            utilities.append(&mut measured.values[0]);
         }
         Ok(utilities)
     }

@@ -1,14 +1,14 @@
 //! The settings that decide what the parameters of a checkpoint mean, as a note in it.
 
-use crate::ContextTold;
 use crate::world_model::dit_world_model::DitSetting;
 use serde_json::Value;
 
 /// The note of a setting: JSON on one line.
 pub(crate) fn architecture(setting: &DitSetting) -> String {
-    let DitSetting { config, shape, told: ContextTold { signals, states }, scale, .. } = setting;
+    let DitSetting { config, shape, signals, scale, .. } = setting;
+    let (actions, states) = (signals.action.width, signals.state.width);
     let mut config = plain(config);
-    if *states == 0
+    if states == 0
         && let Value::Object(settings) = &mut config
     {
         // Without states there is no predictor; its settings decide nothing.
@@ -16,7 +16,7 @@ pub(crate) fn architecture(setting: &DitSetting) -> String {
     }
     let (shape, scale) = (plain(shape), plain(scale));
     serde_json::json!({
-        "config": config, "shape": shape, "scale": scale, "signals": signals, "states": states,
+        "config": config, "shape": shape, "scale": scale, "signals": actions, "states": states,
     })
     .to_string()
 }
@@ -62,20 +62,22 @@ fn descend(found: &Value, own: &Value, path: &mut Vec<String>) -> (Value, Value)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ConditionScale, DitConfig, LatentShape};
+    use crate::{Channel, ConditionScale, DitConfig, LatentShape, SignalLayout};
 
     #[test]
     fn the_first_difference_is_named() {
         let shape = LatentShape { channels: 4, height: 8, width: 8, patch: 2 };
         let scale = ConditionScale { length: 1.0, time: 2.0 };
-        let told = ContextTold::default();
-        let own = DitSetting { config: DitConfig::default(), shape, scale, told, view: None };
+        let (config, signals) = (DitConfig::default(), SignalLayout::default());
+        let own = DitSetting { config, shape, scale, signals, view: None };
         let other = DitSetting { config: DitConfig { width: 96, ..own.config }, ..own.clone() };
-        let told = difference(&architecture(&other), &architecture(&own));
-        assert_eq!(told, "config.width is 96 there, 768 here");
-        let other = DitSetting { told: ContextTold { signals: 3, states: 0 }, ..own.clone() };
-        let told = difference(&architecture(&other), &architecture(&own));
-        assert_eq!(told, "signals is 3 there, 0 here");
+        let found = difference(&architecture(&other), &architecture(&own));
+        assert_eq!(found, "config.width is 96 there, 768 here");
+        let action = Channel { name: "signal", width: 3 };
+        let signals = SignalLayout { action, ..signals };
+        let other = DitSetting { signals, ..own.clone() };
+        let found = difference(&architecture(&other), &architecture(&own));
+        assert_eq!(found, "signals is 3 there, 0 here");
         assert!(difference("no note", &architecture(&own)).contains("null there"));
     }
 }

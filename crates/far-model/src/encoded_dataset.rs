@@ -2,7 +2,7 @@
 //! as a memory.
 
 use crate::encoded_episode::{CueInput, EncodedEpisode};
-use crate::world_model::told::{Told, ToldConfig};
+use crate::world_model::signal_column::{ConditioningConfig, EpisodeSignals};
 use crate::{CueEncoder, CueFeature, Error, LatentShape, Result, Tokenizer};
 use far_data::{CachedTensor, DataError, Dataset, Episode, Precision, TensorCache};
 use far_memory::{Cue, Memory, Observation, Schema};
@@ -21,7 +21,7 @@ pub struct EncodedDataset {
     tokenizer: Arc<dyn Tokenizer>,
     features: Vec<Arc<dyn CueFeature>>,
     encoders: Vec<Arc<dyn CueEncoder>>,
-    told: ToldConfig,
+    conditioning: ConditioningConfig,
     cache: PathBuf,
     held: Mutex<Held>,
 }
@@ -45,8 +45,9 @@ impl EncodedDataset {
         most_bytes: usize,
     ) -> Self {
         let held = Held { most_bytes, bytes: 0, clock: 0, episodes: HashMap::new() };
-        let (features, told) = (Vec::new(), ToldConfig::default());
-        Self { dataset, tokenizer, features, encoders, told, cache, held: Mutex::new(held) }
+        let (features, conditioning) = (Vec::new(), ConditioningConfig::default());
+        let held = Mutex::new(held);
+        Self { dataset, tokenizer, features, encoders, conditioning, cache, held }
     }
 
     /// The dataset.
@@ -74,24 +75,24 @@ impl EncodedDataset {
         Self { features, ..self.emptied() }
     }
 
-    /// The same dataset, of which the world model is told this.
-    pub fn with_told(&self, told: ToldConfig) -> Self {
-        Self { told, ..self.emptied() }
+    /// The same dataset with this conditioning beyond poses and times.
+    pub fn with_conditioning(&self, conditioning: ConditioningConfig) -> Self {
+        Self { conditioning, ..self.emptied() }
     }
 
     /// The same dataset with no episode in memory.
     fn emptied(&self) -> Self {
         let most_bytes = self.held.lock().map_or(0, |held| held.most_bytes);
         let (dataset, tokenizer) = (self.dataset.clone(), self.tokenizer.clone());
-        let (features, told) = (self.features.clone(), self.told);
+        let (features, conditioning) = (self.features.clone(), self.conditioning);
         let whole =
             Self::new(dataset, tokenizer, self.encoders.clone(), self.cache.clone(), most_bytes);
-        Self { features, told, ..whole }
+        Self { features, conditioning, ..whole }
     }
 
-    /// What the world model is told beyond poses and times.
-    pub fn told(&self) -> ToldConfig {
-        self.told
+    /// What the world model is conditioned on beyond poses and times.
+    pub fn conditioning(&self) -> ConditioningConfig {
+        self.conditioning
     }
 
     /// The features of cues that are not made of latents.
@@ -198,7 +199,7 @@ impl EncodedDataset {
             latents,
             memory: memory.snapshot(),
             inputs,
-            told: Told::of(self.told, &episode),
+            signals: EpisodeSignals::of(self.conditioning, &episode),
         })
     }
 

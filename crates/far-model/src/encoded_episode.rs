@@ -1,9 +1,8 @@
 //! One episode as the models see it.
 
-use crate::world_model::told::Told;
-use crate::{ActionFeatures, ConditionScale, CueEncoder, PredictionQuery, Remembered, Result};
-use far_memory::{Pool, Pose, RecallQuery, Snapshot};
-use std::sync::Arc;
+use crate::world_model::signal_column::EpisodeSignals;
+use crate::{ActionFeatures, ConditionScale, Remembered};
+use far_memory::{Pose, Snapshot};
 
 /// One episode with latents and keys.
 pub struct EncodedEpisode {
@@ -15,7 +14,7 @@ pub struct EncodedEpisode {
     pub(crate) latents: Vec<f32>,
     pub(crate) memory: Snapshot,
     pub(crate) inputs: Vec<CueInput>,
-    pub(crate) told: Told,
+    pub(crate) signals: EpisodeSignals,
 }
 
 /// The rows of a cue that is not made of latents, one per frame.
@@ -89,153 +88,38 @@ impl EncodedEpisode {
             time: self.times[frame],
             pose: self.poses[frame],
             latent: self.latent(frame),
-            state: self.told.state(frame),
-            door: self.told.door(frame),
+            signals: self.signals.frame(frame),
         }
     }
 
-    /// What the world model reads of these memories.
+    /// The action that leads from frame `now` to frame `goal`, as encoders are given it.
     ///
     /// # Panics
     /// If there is no such frame.
-    pub fn shown(
-        &self,
-        memories: impl IntoIterator<Item = usize>,
-    ) -> impl Iterator<Item = Remembered<'_>> {
-        memories.into_iter().map(|frame| self.remembered(frame))
+    pub fn action(&self, scale: &ConditionScale, now: usize, goal: usize) -> ActionFeatures {
+        let way = self.poses[goal].displacement_from(&self.poses[now]);
+        let seconds = (self.times[goal] - self.times[now]) as f32;
+        ActionFeatures::new(scale, way, seconds, &self.signals.action(now, goal))
     }
 
-    /// What is told of the way from frame `current` to frame `goal` beyond poses and times; empty when
-    /// nothing is.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn signals(&self, current: usize, goal: usize) -> Vec<f32> {
-        self.told.signals(current, goal)
-    }
-
-    /// The action that leads from frame `current` to frame `goal`, as encoders are told of it.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn action(&self, scale: &ConditionScale, current: usize, goal: usize) -> ActionFeatures {
-        let way = self.poses[goal].displacement_from(&self.poses[current]);
-        let seconds = (self.times[goal] - self.times[current]) as f32;
-        ActionFeatures::new(scale, way, seconds, &self.signals(current, goal))
-    }
-
-    /// Where a second agent was in a frame and a little earlier; empty when none is told of.
+    /// The state that was observed in a frame and a little earlier; empty where the corpus has none.
     ///
     /// # Panics
     /// If there is no such frame.
     pub fn state(&self, frame: usize) -> &[f32] {
-        self.told.state(frame)
+        self.signals.frame(frame).state
     }
 
-    /// Whether a frame tells of a second agent in view.
+    /// Whether a frame observed something that its state describes.
     ///
     /// # Panics
     /// If there is no such frame.
-    pub fn tells(&self, frame: usize) -> bool {
+    pub fn is_informative(&self, frame: usize) -> bool {
         self.state(frame).first().is_some_and(|seen| *seen > 0.0)
     }
 
     /// How many frames earlier the second half of a state was.
     pub fn state_lag(&self) -> usize {
-        self.told.lag
+        self.signals.state_lag
     }
-
-    /// The question of how frame `goal` looks, asked at frame `current`, for the world model. It
-    /// knows nothing that is not known at `current`, but for what the action is told to be.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn prediction_query(&self, current: usize, goal: usize) -> PredictionQuery {
-        PredictionQuery {
-            time: self.times[current],
-            pose: self.poses[current],
-            goal: self.poses[goal],
-            stride: (self.times[goal] - self.times[current]) as f32,
-            signals: self.signals(current, goal),
-            state: self.told.state(current).to_vec(),
-            doors: [current, goal].map(|frame| self.told.door(frame)),
-            goal_state: None,
-        }
-    }
-
-    /// The same question with the truth about the second agent at the goal, for training.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn training_query(&self, current: usize, goal: usize) -> PredictionQuery {
-        let state = self.told.state(goal);
-        let goal_state = state[..state.len() / 2].to_vec();
-        PredictionQuery {
-            goal_state: (!goal_state.is_empty()).then_some(goal_state),
-            ..self.prediction_query(current, goal)
-        }
-    }
-
-    /// The same question for the memory, over the given pool and without the embeddings of key cues.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn recall_query(&self, current: usize, goal: usize, pool: Pool) -> RecallQuery {
-        let horizon = &self.poses[(current + 1).min(goal)..=goal];
-        RecallQuery::new(self.times[current], self.poses[current], self.poses[goal])
-            .with_horizon(horizon)
-            .with_stride((self.times[goal] - self.times[current]) as f32)
-            .with_pool(pool)
-            .with_seed(current as u64)
-    }
-}
-
-/// The present of a query as it is believed to be: seen or generated, but heard for certain.
-#[derive(Clone, Copy)]
-pub struct Present<'a> {
-    /// The episode.
-    pub episode: &'a EncodedEpisode,
-    /// The current frame.
-    pub frame: usize,
-    /// The frame that is asked for: encoders are told of the interactions until then.
-    pub goal: usize,
-    /// The latent of the current frame, recorded or generated.
-    pub latent: &'a [f32],
-}
-
-impl<'a> Present<'a> {
-    /// What the encoder of a cue reads.
-    fn input(&self, cue: &str) -> &'a [f32] {
-        let recorded = self.episode.inputs.iter().any(|input| input.cue == cue);
-        if recorded { self.episode.input(cue, self.frame) } else { self.latent }
-    }
-}
-
-/// Gives queries the embeddings of key cues: one query per present, all encoders.
-///
-/// # Errors
-/// If an input does not fit its encoder.
-pub fn embed_queries(
-    encoders: &[Arc<dyn CueEncoder>],
-    scale: &ConditionScale,
-    presents: &[Present<'_>],
-    queries: &mut [RecallQuery],
-) -> Result<()> {
-    let actions: Vec<ActionFeatures> = queries
-        .iter()
-        .zip(presents)
-        .map(|(query, present)| {
-            let signals = present.episode.signals(present.frame, present.goal);
-            ActionFeatures::new(scale, query.action, query.stride, &signals)
-        })
-        .collect();
-    for encoder in encoders {
-        let inputs = presents.iter().flat_map(|present| present.input(encoder.cue()));
-        let inputs: Vec<f32> = inputs.copied().collect();
-        let embeddings = encoder.queries(&inputs, &actions)?;
-        for (query, embedding) in queries.iter_mut().zip(embeddings.chunks(encoder.dimension())) {
-            query.set_key(encoder.cue(), embedding);
-        }
-    }
-    Ok(())
 }

@@ -8,6 +8,8 @@ mod encoder;
 mod error;
 mod latent;
 mod metric;
+mod query;
+mod recall;
 mod retriever;
 #[cfg(test)]
 mod testing;
@@ -16,7 +18,7 @@ mod weight_file;
 mod world_model;
 
 pub use encoded_dataset::{EncodedDataset, METADATA_CUE};
-pub use encoded_episode::{EncodedEpisode, Present, embed_queries};
+pub use encoded_episode::EncodedEpisode;
 pub use encoder::audio_feature::{
     AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding,
 };
@@ -32,6 +34,8 @@ pub use encoder::query_vit::{QueryVit, QueryVitConfig};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
 pub use metric::{Lpips, LpipsNet, psnr, ssim};
+pub use query::{Future, Futures, Present, Query, embed_queries};
+pub use recall::recall_all;
 pub use retriever::batch::RetrieverBatch;
 pub use retriever::candidate::CandidatePools;
 pub use retriever::candidate_distillation::{CandidateBatch, candidate_distillation};
@@ -40,25 +44,26 @@ pub use retriever::posterior::{DistillationTarget, posterior_divergence};
 pub use retriever::trainable::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
-pub use retriever::utility::{UtilityEstimator, with_auxiliary};
+pub use retriever::utility::UtilityEstimator;
 pub use retriever::utility_config::UtilityConfig;
+pub use retriever::utility_meter::{Utilities, UtilityMeter};
 pub use tokenizer::{
     Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
 pub use world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
+pub use world_model::condition_scale::{ConditionScale, POSE_FEATURES};
 pub use world_model::config::{ContextAttention, DitConfig, PredictionKind};
-pub use world_model::context::{
-    ConditionScale, ContextBatch, ContextTold, FrameCondition, POSE_FEATURES, PredictionQuery,
-    Remembered,
-};
+pub use world_model::context::{ContextBatch, FrameCondition, PredictionQuery, Remembered};
+pub use world_model::context_builder::ContextBuilder;
 pub use world_model::ddim::{DdimConfig, DdimStep, Spacing};
 pub use world_model::dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
-pub use world_model::extension::goal_warp::{GoalView, LinearPatches};
+pub use world_model::extension::goal_warp::{GoalWarp, LinearPatches};
 pub use world_model::extension::second_agent::detector::{AgentDetector, Firing};
 pub use world_model::extension::second_agent::detector_training::AgentDetectorConfig;
 pub use world_model::extension::second_agent::predictor::StatePredictorConfig;
 pub use world_model::interface::{Perturbations, TrainableWorldModel, WorldModel};
 pub use world_model::parameter_count::{ParameterCount, ParameterPart};
+pub use world_model::signal::{Channel, FrameSignals, SignalLayout};
+pub use world_model::signal_column::{AGENT_STATE, ConditioningConfig};
 pub use world_model::token_dit::{TokenDit, TokenDitConfig};
-pub use world_model::told::{AGENT_STATE, ToldConfig};

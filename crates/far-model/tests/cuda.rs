@@ -3,10 +3,10 @@
 
 use far_memory::{Camera, Pose};
 use far_model::{
-    BlockConfig, ConditionScale, ContextAttention, ContextBatch, ContextTold, DdimConfig,
-    DitConfig, DitSetting, DitWorldModel, GoalView, LatentShape, LinearPatches, ModulationStart,
-    Perturbations, PredictionKind, PredictionQuery, Remembered, TokenDit, TokenDitConfig,
-    TrainableWorldModel, WorldModel,
+    BlockConfig, ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
+    DitWorldModel, FrameSignals, Futures, GoalWarp, LatentShape, LinearPatches, ModulationStart,
+    Perturbations, PredictionKind, PredictionQuery, Remembered, SignalLayout, TokenDit,
+    TokenDitConfig, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, PatchGrid, Precision, Random,
@@ -85,7 +85,7 @@ const SHAPE: LatentShape = LatentShape { channels: 4, height: 8, width: 8, patch
 const SCALE: ConditionScale = ConditionScale { length: 2.0, time: 6.4 };
 
 /// Tokens of 4 × 4 pixels in one color.
-fn view() -> GoalView {
+fn view() -> GoalWarp {
     let grid = PatchGrid { rows: 4, columns: 4, colors: 1, side: 4 };
     let tensor = |purpose, sizes: [usize; 2]| {
         let values = normal(sizes[0] * sizes[1], purpose, 0);
@@ -95,7 +95,7 @@ fn view() -> GoalView {
     let part =
         |purpose| [tensor(purpose, [16, 16]), tensor("offset", [1, 16]).reshape([16]).unwrap()];
     let patches = LinearPatches { grid, decode: part("decode"), encode: part("encode") };
-    GoalView::new(patches, &Camera::from_degrees(90.0, 90.0))
+    GoalWarp::new(patches, &Camera::from_degrees(90.0, 90.0))
 }
 
 /// Joint attention, context-first attention, and a network that copies, of frames as they are and as
@@ -110,14 +110,14 @@ fn settings() -> [DitSetting; 4] {
         config,
         shape: SHAPE,
         scale: SCALE,
-        told: ContextTold::default(),
+        signals: SignalLayout::default(),
         view: Some(Arc::new(view())),
     })
 }
 
 /// Three predictions, one of which has fewer memories than slots.
 fn contexts() -> ContextBatch<'static> {
-    let mut batch = ContextBatch::new(SHAPE, SCALE, 2, ContextTold::default());
+    let mut batch = ContextBatch::new(SHAPE, SCALE, 2, SignalLayout::default());
     let pose = |at: f32| Pose::from_yaw_pitch([at, 0.5 * at, 1.6], 0.3 * at, 0.0);
     let shown = |purpose, count| -> Vec<Vec<f32>> {
         (0..count).map(|number| normal(SHAPE.elements(), purpose, number)).collect()
@@ -129,29 +129,23 @@ fn contexts() -> ContextBatch<'static> {
             time: slot as f64,
             pose: pose(slot as f32 - 3.0),
             latent,
-            state: &[],
-            door: 0.0,
+            signals: FrameSignals::default(),
         });
-        let query = PredictionQuery {
-            time: 10.0,
-            pose: pose(at),
-            goal: pose(at + 1.0),
-            stride: 0.4,
-            signals: Vec::new(),
-            state: Vec::new(),
-            doors: [0.0; 2],
-            goal_state: None,
-        };
+        let query = PredictionQuery::new(10.0, pose(at), pose(at + 1.0), 0.4);
         batch.push(&query, &presents[example], memories).unwrap();
     }
     batch.into_owned()
+}
+
+fn futures(number: u64) -> Futures {
+    Futures { latents: normal(3 * SHAPE.elements(), "future", number), states: Vec::new() }
 }
 
 /// A model after a few steps, so that everything has an effect.
 fn trained(setting: DitSetting, device: &Device) -> DitWorldModel {
     let optimizer = AdamWConfig { learning_rate: 2e-3, warm_up: 0, ..AdamWConfig::default() };
     let mut model = DitWorldModel::new(setting, optimizer, 3, device).unwrap();
-    let futures = normal(3 * SHAPE.elements(), "future", 0);
+    let futures = futures(0);
     for step in 0..10 {
         let drawn = Perturbations::stratified(0..1000, [3, 1, SHAPE.elements()], 1, "draw", step);
         model.train(&contexts(), &futures, &drawn, None, 1).unwrap();
@@ -173,7 +167,7 @@ fn utility_and_samples_agree_and_a_checkpoint_moves() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
         here.save(CheckpointWriter::new()).save(&path).unwrap();
-        let futures = normal(3 * SHAPE.elements(), "future", 1);
+        let futures = futures(1);
         let drawn = Perturbations::stratified(0..1000, [3, 2, SHAPE.elements()], 1, "losses", 0);
         let noise = normal(3 * SHAPE.elements(), "noise", 0);
         let sampler = DdimConfig::default();

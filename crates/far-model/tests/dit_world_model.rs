@@ -3,13 +3,19 @@
 
 use far_memory::Pose;
 use far_model::{
-    ConditionScale, ContextAttention, ContextBatch, ContextTold, DdimConfig, DitConfig, DitSetting,
-    DitWorldModel, FrozenDit, LatentShape, Perturbations, PredictionKind, PredictionQuery,
-    Remembered, TrainableWorldModel, WorldModel,
+    Channel, ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
+    DitWorldModel, FrameSignals, FrozenDit, Futures, LatentShape, Perturbations, PredictionKind,
+    PredictionQuery, Remembered, SignalLayout, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{AdamWConfig, Checkpoint, CheckpointWriter, Device, Random};
 
-const TOLD: ContextTold = ContextTold { signals: 2, states: 0 };
+const NONE: Channel = Channel { name: "", width: 0 };
+const SIGNALS: SignalLayout = SignalLayout {
+    action: Channel { name: "signal", width: 2 },
+    viewpoint: NONE,
+    state: NONE,
+    goal_state: NONE,
+};
 const SHAPE: LatentShape = LatentShape { channels: 3, height: 4, width: 4, patch: 2 };
 const ELEMENTS: usize = 48;
 
@@ -17,7 +23,7 @@ fn setting(attention: ContextAttention, prediction: PredictionKind) -> DitSettin
     let config =
         DitConfig { depth: 4, width: 16, heads: 2, attention, prediction, ..DitConfig::default() };
     let scale = ConditionScale { length: 2.0, time: 6.4 };
-    DitSetting { config, shape: SHAPE, scale, told: TOLD, view: None }
+    DitSetting { config, shape: SHAPE, scale, signals: SIGNALS, view: None }
 }
 
 fn optimizer() -> AdamWConfig {
@@ -38,24 +44,20 @@ fn pose(number: f32) -> Pose {
     Pose::from_yaw_pitch([number, 0.5 * number, 1.6], 0.3 * number, 0.0)
 }
 
-fn query(number: f32) -> PredictionQuery {
-    let signals = vec![1.0, 0.25];
-    PredictionQuery {
-        time: 10.0,
-        pose: pose(number),
-        goal: pose(number + 1.0),
-        stride: 0.4,
-        signals,
-        state: Vec::new(),
-        doors: [0.0; 2],
-        goal_state: None,
-    }
+/// The futures with these numbers.
+fn seen(numbers: std::ops::Range<u64>) -> Futures {
+    Futures { latents: numbers.flat_map(latent).collect(), states: Vec::new() }
+}
+
+fn query(number: f32) -> PredictionQuery<'static> {
+    let query = PredictionQuery::new(10.0, pose(number), pose(number + 1.0), 0.4);
+    PredictionQuery { action: vec![1.0, 0.25], ..query }
 }
 
 /// A batch of contexts with the given numbers of memories, out of `slots`.
 fn contexts(slots: usize, filled: &[usize]) -> ContextBatch<'static> {
     let scale = ConditionScale { length: 2.0, time: 6.4 };
-    let mut batch = ContextBatch::new(SHAPE, scale, slots, TOLD);
+    let mut batch = ContextBatch::new(SHAPE, scale, slots, SIGNALS);
     let latents: Vec<Vec<f32>> = (0..slots as u64).map(|slot| latent(100 + slot)).collect();
     let presents: Vec<Vec<f32>> = (0..filled.len() as u64).map(latent).collect();
     for (example, count) in filled.iter().enumerate() {
@@ -63,8 +65,7 @@ fn contexts(slots: usize, filled: &[usize]) -> ContextBatch<'static> {
             time: slot as f64,
             pose: pose(slot as f32 - 3.0),
             latent,
-            state: &[],
-            door: 0.0,
+            signals: FrameSignals::default(),
         });
         batch.push(&query(example as f32), &presents[example], memories).unwrap();
     }
@@ -75,7 +76,7 @@ fn contexts(slots: usize, filled: &[usize]) -> ContextBatch<'static> {
 fn shaken(setting: DitSetting) -> DitWorldModel {
     let mut model = model(setting);
     let batch = contexts(2, &[2, 2, 1]);
-    let futures: Vec<f32> = (20..23).flat_map(latent).collect();
+    let futures = seen(20..23);
     for step in 0..8 {
         let drawn = Perturbations::stratified(0..1000, [3, 1, ELEMENTS], 1, "shake", step);
         model.train(&batch, &futures, &drawn, None, 1).unwrap();
@@ -94,15 +95,19 @@ const ALL: [(ContextAttention, PredictionKind); 5] = [
 #[test]
 fn what_is_told_decides_where_nothing_else_does() {
     // The same present, goal and memory; a future of its own for each of two interactions.
-    let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, 1, TOLD);
+    let mut batch = ContextBatch::new(SHAPE, ConditionScale { length: 2.0, time: 6.4 }, 1, SIGNALS);
     let (memory, present) = (latent(7), latent(5));
     for signals in [[1.0, 0.0], [0.0, 1.0]] {
-        let query = PredictionQuery { signals: signals.to_vec(), ..query(0.0) };
-        let remembered =
-            Remembered { time: 1.0, pose: pose(1.0), latent: &memory, state: &[], door: 0.0 };
+        let query = PredictionQuery { action: signals.to_vec(), ..query(0.0) };
+        let remembered = Remembered {
+            time: 1.0,
+            pose: pose(1.0),
+            latent: &memory,
+            signals: FrameSignals::default(),
+        };
         batch.push(&query, &present, [remembered]).unwrap();
     }
-    let futures = [latent(20), latent(21)].concat();
+    let futures = seen(20..22);
     let mut model = model(setting(ContextAttention::Joint, PredictionKind::Velocity));
     for step in 0..300 {
         let drawn = Perturbations::stratified(0..1000, [2, 1, ELEMENTS], 1, "told", step);
@@ -111,7 +116,8 @@ fn what_is_told_decides_where_nothing_else_does() {
     let noise = latent(9).repeat(2);
     let predicted = model.sample(&batch, &noise, &DdimConfig::default()).unwrap();
     let missed = |from: usize, to: usize| -> f32 {
-        let pairs = predicted[from * ELEMENTS..][..ELEMENTS].iter().zip(&futures[to * ELEMENTS..]);
+        let pairs =
+            predicted[from * ELEMENTS..][..ELEMENTS].iter().zip(&futures.latents[to * ELEMENTS..]);
         pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f32>() / ELEMENTS as f32
     };
     for own in [0, 1] {
@@ -125,7 +131,7 @@ fn a_fresh_model_predicts_zero() {
     for (attention, prediction) in ALL {
         let model = model(setting(attention, prediction));
         let drawn = Perturbations::stratified(0..1000, [1, 4, ELEMENTS], 1, "draw", 0);
-        let losses = model.losses(&contexts(2, &[2]), &latent(9), &drawn, None).unwrap();
+        let losses = model.losses(&contexts(2, &[2]), &seen(9..10), &drawn, None).unwrap();
         for (draw, loss) in losses.iter().enumerate() {
             let noise = &drawn.noise[draw * ELEMENTS..(draw + 1) * ELEMENTS];
             let kept = model.schedule().signal_power(drawn.timesteps[draw]).unwrap();
@@ -139,7 +145,7 @@ fn a_fresh_model_predicts_zero() {
             assert!((loss - expected).abs() < 1e-5 * expected.max(1.0), "{loss} {expected}");
         }
         let frozen = FrozenDit::new(setting(attention, prediction), 3, &Device::cpu()).unwrap();
-        assert_eq!(frozen.losses(&contexts(2, &[2]), &latent(9), &drawn, None).unwrap(), losses);
+        assert_eq!(frozen.losses(&contexts(2, &[2]), &seen(9..10), &drawn, None).unwrap(), losses);
     }
 }
 
@@ -149,22 +155,21 @@ fn losses_do_not_depend_on_company() {
     for (attention, prediction) in ALL {
         let model = shaken(setting(attention, prediction));
         let drawn = Perturbations::stratified(0..1000, [1, 3, ELEMENTS], 1, "draw", 0);
-        let future = latent(9);
+        let future = seen(9..10);
         let filled: Vec<usize> = (0..40).map(|context| context % 3).collect();
         let together = model.losses(&contexts(2, &filled), &future, &drawn, None).unwrap();
         assert_eq!(together.len(), 120);
         let scale = ConditionScale { length: 2.0, time: 6.4 };
         for context in [0, 1, 2, 17, 38] {
             let present = latent(context as u64);
-            let mut alone = ContextBatch::new(SHAPE, scale, filled[context], TOLD);
+            let mut alone = ContextBatch::new(SHAPE, scale, filled[context], SIGNALS);
             let latents: Vec<_> =
                 (0..filled[context] as u64).map(|slot| latent(100 + slot)).collect();
             let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
                 time: slot as f64,
                 pose: pose(slot as f32 - 3.0),
                 latent,
-                state: &[],
-                door: 0.0,
+                signals: FrameSignals::default(),
             });
             alone.push(&query(context as f32), &present, memories).unwrap();
             // Fewer slots instead of a mask, one draw at a time instead of three.
@@ -208,16 +213,15 @@ fn it_learns_to_read_its_context() {
         let mut model = model(setting(attention, PredictionKind::Velocity));
         let scale = ConditionScale { length: 2.0, time: 6.4 };
         let make = |step: u64| {
-            let mut batch = ContextBatch::new(SHAPE, scale, 1, TOLD);
+            let mut batch = ContextBatch::new(SHAPE, scale, 1, SIGNALS);
             let first = 1000 + 16 * step;
-            let futures: Vec<f32> = (first..first + 16).flat_map(latent).collect();
-            for future in futures.chunks_exact(ELEMENTS) {
+            let futures = seen(first..first + 16);
+            for future in futures.latents.chunks_exact(ELEMENTS) {
                 let seen = Remembered {
                     time: 0.0,
                     pose: query(0.0).goal,
                     latent: future,
-                    state: &[],
-                    door: 0.0,
+                    signals: FrameSignals::default(),
                 };
                 batch.push(&query(0.0), &[0.0; ELEMENTS], [seen]).unwrap();
             }
@@ -239,10 +243,9 @@ fn it_learns_to_read_its_context() {
 
 #[test]
 fn parts_of_a_batch_and_weights_of_one_change_nothing() {
-    let (batch, futures) =
-        (contexts(2, &[2, 1, 0, 2]), (20..24).flat_map(latent).collect::<Vec<_>>());
+    let (batch, futures) = (contexts(2, &[2, 1, 0, 2]), seen(20..24));
     let drawn = Perturbations::stratified(0..1000, [4, 1, ELEMENTS], 1, "draw", 0);
-    let weights = vec![1.0; futures.len()];
+    let weights = vec![1.0; futures.latents.len()];
     for (attention, prediction) in ALL {
         let fresh = || shaken(setting(attention, prediction));
         let (mut whole, mut parts, mut weighed) = (fresh(), fresh(), fresh());
@@ -275,7 +278,7 @@ fn a_checkpoint_goes_on_where_training_stopped() {
     first.save(CheckpointWriter::new()).save(&path).unwrap();
     let mut second = model(setting.clone());
     second.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
-    let (batch, future) = (contexts(2, &[2]), latent(4));
+    let (batch, future) = (contexts(2, &[2]), seen(4..5));
     let drawn = Perturbations::stratified(0..1000, [1, 1, ELEMENTS], 1, "draw", 0);
     for _ in 0..3 {
         let a = first.train(&batch, &future, &drawn, None, 1).unwrap();
@@ -299,11 +302,20 @@ fn what_does_not_fit_is_refused() {
     let mut model = model(setting(ContextAttention::Joint, PredictionKind::Noise));
     let drawn = Perturbations::stratified(0..1000, [1, 1, ELEMENTS], 1, "draw", 0);
     let batch = contexts(1, &[1]);
-    assert!(model.losses(&batch, &latent(0)[1..], &drawn, None).is_err());
-    assert!(model.losses(&batch, &latent(0), &drawn, Some(&[1.0])).is_err());
+    assert!(
+        model
+            .losses(
+                &batch,
+                &Futures { latents: latent(0)[1..].to_vec(), ..seen(0..1) },
+                &drawn,
+                None
+            )
+            .is_err()
+    );
+    assert!(model.losses(&batch, &seen(0..1), &drawn, Some(&[1.0])).is_err());
     assert!(model.sample(&batch, &[0.0], &DdimConfig::default()).is_err());
     let many = Perturbations::stratified(0..1000, [1, 2, ELEMENTS], 1, "draw", 0);
-    assert!(model.train(&batch, &latent(0), &many, None, 1).is_err());
+    assert!(model.train(&batch, &seen(0..1), &many, None, 1).is_err());
     let mut wrong = setting(ContextAttention::Joint, PredictionKind::Noise);
     wrong.config.heads = 5;
     assert!(DitWorldModel::new(wrong, optimizer(), 0, &Device::cpu()).is_err());

@@ -1,15 +1,21 @@
-//! A world model that is told of a second agent: it predicts its state from what is recalled, samples by
-//! what it predicts, and charges memories for what they do not tell.
+//! A world model with the state of a second agent: it predicts that state from what is recalled, samples
+//! by what it predicts, and charges memories for what they do not show.
 
 use far_memory::Pose;
 use far_model::{
-    ConditionScale, ContextBatch, ContextTold, DdimConfig, DitConfig, DitSetting, DitWorldModel,
-    FrozenDit, LatentShape, Perturbations, PredictionQuery, Remembered, StatePredictorConfig,
-    TrainableWorldModel, WorldModel,
+    Channel, ConditionScale, ContextBatch, DdimConfig, DitConfig, DitSetting, DitWorldModel,
+    FrameSignals, FrozenDit, Futures, LatentShape, Perturbations, PredictionQuery, Remembered,
+    SignalLayout, StatePredictorConfig, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{AdamWConfig, Checkpoint, CheckpointWriter, Device, Random};
 
-const TOLD: ContextTold = ContextTold { signals: 0, states: 6 };
+const NONE: Channel = Channel { name: "", width: 0 };
+const SIGNALS: SignalLayout = SignalLayout {
+    action: NONE,
+    viewpoint: NONE,
+    state: Channel { name: "state", width: 6 },
+    goal_state: Channel { name: "goal_state", width: 3 },
+};
 const SHAPE: LatentShape = LatentShape { channels: 2, height: 2, width: 2, patch: 1 };
 const ELEMENTS: usize = 8;
 
@@ -27,7 +33,7 @@ fn setting() -> DitSetting {
         config,
         shape: SHAPE,
         scale: ConditionScale { length: 2.0, time: 6.4 },
-        told: TOLD,
+        signals: SIGNALS,
         view: None,
     }
 }
@@ -52,31 +58,33 @@ impl Story {
         if self.right == self.goal_right { vec![1.0, 0.0, 0.8] } else { vec![0.0; 3] }
     }
 
-    /// Adds the question, with the truth or without, and with a memory that tells or one that does not.
-    fn push(&self, batch: &mut ContextBatch<'_>, known: bool, telling: bool) {
-        self.push_with(batch, known.then(|| self.truth()), telling);
+    /// Who is there makes the frame bright.
+    fn frame(&self) -> Vec<f32> {
+        vec![self.truth()[0]; ELEMENTS]
     }
 
-    fn push_with(&self, batch: &mut ContextBatch<'_>, goal_state: Option<Vec<f32>>, telling: bool) {
+    /// Adds the query, with a memory that shows somebody walk off or one that shows nobody.
+    fn push(&self, batch: &mut ContextBatch<'_>, telling: bool) {
         let side = |right: bool| if right { -1.2 } else { 1.2 };
         let pose = Pose::from_yaw_pitch([0.0, 0.0, 1.6], 0.0, 0.0);
-        let query = PredictionQuery {
-            time: 10.0,
-            pose,
-            goal: Pose::from_yaw_pitch([0.0, 0.0, 1.6], side(self.goal_right), 0.0),
-            stride: 1.0,
-            signals: Vec::new(),
-            state: vec![0.0; 6],
-            doors: [0.0; 2],
-            goal_state,
-        };
+        let goal = Pose::from_yaw_pitch([0.0, 0.0, 1.6], side(self.goal_right), 0.0);
+        let present = FrameSignals { viewpoint: &[], state: &[0.0; 6] };
+        let query = PredictionQuery { present, ..PredictionQuery::new(10.0, pose, goal, 1.0) };
         let state = match (telling, self.right) {
             (false, _) => &[0.0; 6],
             (true, true) => &[1.0, 0.4, 0.5, 1.0, -0.4, 0.5],
             (true, false) => &[1.0, -0.4, 0.5, 1.0, 0.4, 0.5],
         };
-        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], state, door: 0.0 };
+        let signals = FrameSignals { viewpoint: &[], state };
+        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], signals };
         batch.push(&query, &[0.2; ELEMENTS], [memory]).unwrap();
+    }
+}
+
+fn futures(stories: &[Story]) -> Futures {
+    Futures {
+        latents: stories.iter().flat_map(Story::frame).collect(),
+        states: stories.iter().flat_map(Story::truth).collect(),
     }
 }
 
@@ -85,26 +93,19 @@ fn stories(count: usize, step: u64) -> Vec<Story> {
     (0..count).map(|_| Story::draw(&mut random)).collect()
 }
 
-fn contexts(
-    model: &dyn WorldModel,
-    stories: &[Story],
-    known: bool,
-    telling: bool,
-) -> ContextBatch<'static> {
+fn contexts(model: &dyn WorldModel, stories: &[Story], telling: bool) -> ContextBatch<'static> {
     let mut batch = model.batch(2);
-    stories.iter().for_each(|story| story.push(&mut batch, known, telling));
+    stories.iter().for_each(|story| story.push(&mut batch, telling));
     batch
 }
 
 fn trained(steps: u64) -> DitWorldModel {
     let mut model = model();
     for step in 0..steps {
-        let batch = contexts(&model, &stories(16, step), true, true);
+        let stories = stories(16, step);
+        let batch = contexts(&model, &stories, true);
         let drawn = Perturbations::stratified(0..1000, [16, 1, ELEMENTS], 1, "draw", step);
-        // Who is there makes the frame bright.
-        let futures = batch.goal_states().chunks(3).flat_map(|state| vec![state[0]; ELEMENTS]);
-        let futures: Vec<f32> = futures.collect();
-        model.train(&batch, &futures, &drawn, None, 2).unwrap();
+        model.train(&batch, &futures(&stories), &drawn, None, 2).unwrap();
     }
     model
 }
@@ -113,47 +114,49 @@ fn trained(steps: u64) -> DitWorldModel {
 fn the_state_is_learned_from_memories_that_tell_and_charged_to_those_that_do_not() {
     let model = trained(250);
     let asked = stories(64, 1000);
-    let told = contexts(&model, &asked, true, true);
-    let predicted = model.predicted_states(&told).unwrap().unwrap();
-    let right = predicted.chunks(3).zip(told.goal_states().chunks(3)).filter(|(a, b)| a[0] == b[0]);
+    let (telling, truth) = (contexts(&model, &asked, true), futures(&asked));
+    let predicted = model.auxiliary(&telling).unwrap().unwrap();
+    let right = predicted.chunks(3).zip(truth.states.chunks(3)).filter(|(a, b)| a[0] == b[0]);
     assert!(right.count() >= 62, "somebody who was seen to walk off is found");
     let mean = |losses: Vec<f32>| losses.iter().sum::<f32>() / losses.len() as f32;
-    let known = mean(model.auxiliary_losses(&told).unwrap().unwrap());
-    let blind = contexts(&model, &asked, true, false);
-    let unknown = mean(model.auxiliary_losses(&blind).unwrap().unwrap());
+    let known = mean(model.auxiliary_losses(&telling, &truth).unwrap().unwrap());
+    let blind = contexts(&model, &asked, false);
+    let unknown = mean(model.auxiliary_losses(&blind, &truth).unwrap().unwrap());
     assert!(known < 0.2 && unknown > known + 0.4, "{known} {unknown}");
     // Without the truth there is nothing to charge by.
-    assert!(model.auxiliary_losses(&contexts(&model, &asked, false, true)).is_err());
+    let untold = Futures { states: Vec::new(), ..truth };
+    assert!(model.auxiliary_losses(&telling, &untold).is_err());
 }
 
 #[test]
-fn sampling_takes_what_is_predicted_where_the_truth_is_not_given() {
-    let model = trained(40);
-    let asked = stories(6, 7);
-    let open = contexts(&model, &asked, false, true);
-    assert!(open.goal_states().iter().all(|value| value.is_nan()));
-    let predicted = model.predicted_states(&open).unwrap().unwrap();
-    let mut given = model.batch(2);
-    for (story, state) in asked.iter().zip(predicted.chunks(3)) {
-        story.push_with(&mut given, Some(state.to_vec()), true);
-    }
-    let mut noise = vec![0.0; 6 * ELEMENTS];
-    Random::stream(2, "noise", 0).fill_normal(&mut noise);
-    let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
-    let found = model.sample(&open, &noise, &sampler).unwrap();
-    assert_eq!(model.sample(&given, &noise, &sampler).unwrap(), found);
-    // Told otherwise it draws something else.
-    let known = contexts(&model, &asked, true, true);
-    let truths = model.sample(&known, &noise, &sampler).unwrap();
-    let differs = |example: usize| {
-        let span = example * ELEMENTS..(example + 1) * ELEMENTS;
-        truths[span.clone()] != found[span]
+fn losses_are_conditioned_on_the_true_state_and_samples_on_the_predicted_one() {
+    let model = trained(250);
+    let asked = stories(12, 7);
+    let (telling, truth) = (contexts(&model, &asked, true), futures(&asked));
+    let drawn = Perturbations::stratified(500..1000, [12, 2, ELEMENTS], 1, "draw", 0);
+    let losses = |futures: &Futures| -> f32 {
+        model.losses(&telling, futures, &drawn, None).unwrap().iter().sum()
     };
-    for (example, (own, truth)) in
-        predicted.chunks(3).zip(known.goal_states().chunks(3)).enumerate()
-    {
-        assert_eq!(differs(example), own != truth, "example {example}");
-    }
+    // The bright frame of who is there belongs to the state that says so.
+    let turned = |state: &[f32]| if state[0] > 0.0 { vec![0.0; 3] } else { vec![1.0, 0.0, 0.8] };
+    let states = truth.states.chunks(3).flat_map(turned).collect();
+    let wrong = Futures { states, ..truth.clone() };
+    assert!(losses(&truth) < losses(&wrong));
+    // A sample is bright where the model predicts somebody.
+    let mut noise = vec![0.0; 12 * ELEMENTS];
+    Random::stream(2, "noise", 0).fill_normal(&mut noise);
+    let sampler = DdimConfig { steps: 8, ..DdimConfig::default() };
+    let found = model.sample(&telling, &noise, &sampler).unwrap();
+    let predicted = model.auxiliary(&telling).unwrap().unwrap();
+    let brightness = |there: bool| {
+        let pairs = found.chunks(ELEMENTS).zip(predicted.chunks(3));
+        let own: Vec<f32> = pairs
+            .filter(|(_, state)| (state[0] > 0.0) == there)
+            .flat_map(|(frame, _)| frame.to_vec())
+            .collect();
+        own.iter().sum::<f32>() / own.len() as f32
+    };
+    assert!(brightness(true) > brightness(false), "{} {}", brightness(true), brightness(false));
 }
 
 #[test]
@@ -165,8 +168,10 @@ fn a_checkpoint_has_the_predictor_and_a_model_without_states_knows_none() {
     let frozen =
         FrozenDit::load(setting(), &mut Checkpoint::open(&path).unwrap(), &Device::cpu()).unwrap();
     let average = model.average().unwrap();
-    let asked = contexts(&model, &stories(5, 3), true, true);
-    assert_eq!(frozen.auxiliary_losses(&asked).unwrap(), average.auxiliary_losses(&asked).unwrap());
+    let asked = stories(5, 3);
+    let (telling, truth) = (contexts(&model, &asked, true), futures(&asked));
+    let charged = |model: &dyn WorldModel| model.auxiliary_losses(&telling, &truth).unwrap();
+    assert_eq!(charged(&frozen), charged(average.as_ref()));
     let other = DitSetting {
         config: DitConfig { state_predictor: StatePredictorConfig::default(), ..setting().config },
         ..setting()
@@ -175,9 +180,9 @@ fn a_checkpoint_has_the_predictor_and_a_model_without_states_knows_none() {
     let message = refused.err().expect("another predictor").to_string();
     assert!(message.contains("config.state_predictor"), "{message}");
 
-    let plain = DitSetting { told: ContextTold::default(), ..setting() };
+    let plain = DitSetting { signals: SignalLayout::default(), ..setting() };
     let plain = FrozenDit::new(plain, 0, &Device::cpu()).unwrap();
     let empty = plain.batch(1);
-    assert!(plain.auxiliary_losses(&empty).unwrap().is_none());
-    assert!(plain.predicted_states(&empty).unwrap().is_none());
+    assert!(plain.auxiliary_losses(&empty, &Futures::default()).unwrap().is_none());
+    assert!(plain.auxiliary(&empty).unwrap().is_none());
 }

@@ -9,9 +9,7 @@ use crate::{
 use far_eval::{Control, Evaluation, Probes};
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
-use far_model::{
-    ContextTold, DitSetting, DitWorldModel, GoalView, ParameterCount, RetrieverTrainingConfig,
-};
+use far_model::{DitSetting, DitWorldModel, GoalWarp, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,11 +52,10 @@ impl<'a> ArmTraining<'a> {
         let (device, scale) = (workshop.device(), workshop.scale());
         let shape = workshop.data().tokenizer().shape();
         let description = workshop.data().dataset().description();
-        let (signals, states) = (config.told.signals(description), config.told.states());
-        let told = ContextTold { signals, states };
+        let signals = config.told.layout(description);
         let patches = workshop.data().tokenizer().linear_patches();
-        let view = patches.map(|patches| Arc::new(GoalView::new(patches, &description.camera())));
-        let setting = DitSetting { config: config.world_model, shape, scale, told, view };
+        let view = patches.map(|patches| Arc::new(GoalWarp::new(patches, &description.camera())));
+        let setting = DitSetting { config: config.world_model, shape, scale, signals, view };
         let parameters = setting.parameter_count()?;
         let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
         let mut retrievers = Vec::new();

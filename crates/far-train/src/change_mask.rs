@@ -5,7 +5,7 @@
 //! is. A frame without a mask is weighted evenly, and so is one whose mask covers more than 15 % of it.
 
 use crate::config::{ChangeMaskConfig, ChangeMaskSource};
-use crate::question::Question;
+use crate::example::Example;
 use crate::{Error, Result};
 use far_data::{Dataset, Mask};
 use far_model::LatentShape;
@@ -14,25 +14,25 @@ use rayon::prelude::*;
 /// Share of a frame up to which a mask is a local change, as in the paper.
 const LARGEST_AREA: f32 = 0.15;
 
-/// Weights of the futures of these questions, B × E as tokens, each future's with mean 1.
+/// Weights of the futures of these examples, B × E as tokens, each future's with mean 1.
 ///
 /// # Errors
 /// If an episode or a mask cannot be read.
 pub(crate) fn change_weights(
     config: &ChangeMaskConfig,
     dataset: &Dataset,
-    questions: &[&Question],
+    examples: &[&Example],
     shape: LatentShape,
 ) -> Result<Vec<f32>> {
-    let weights: Vec<Vec<f32>> = questions
+    let weights: Vec<Vec<f32>> = examples
         .par_iter()
-        .map(|question| {
-            let episode = dataset.episode(question.episode.id())?;
+        .map(|example| {
+            let episode = dataset.episode(example.query.episode().id())?;
             let mask = match config.source {
                 ChangeMaskSource::Change => {
-                    episode.change(question.future)?.map(|change| change.mask)
+                    episode.change(example.query.goal())?.map(|change| change.mask)
                 }
-                ChangeMaskSource::Silhouette => episode.silhouette(question.future)?,
+                ChangeMaskSource::Silhouette => episode.silhouette(example.query.goal())?,
             };
             Ok::<_, Error>(mask_weights(config, mask.as_ref(), shape))
         })

@@ -1,6 +1,6 @@
 //! Which memories the world model reads while it learns.
 
-use crate::question::{Question, recall};
+use crate::example::Example;
 use crate::{Result, RetrieverSettings};
 use far_memory::policy::PolicyConfig;
 use far_memory::{MemoryId, PoolView, RecallPolicy, Retriever};
@@ -32,23 +32,23 @@ impl ContextSource {
         Ok(Self::Mixed { random: build("random")?, near: build("nearest-pose")? })
     }
 
-    /// The memories of each question's context; `learned` is the retriever that a learned arm has.
+    /// The memories of each example's context; `learned` is the retriever that a learned arm has.
     ///
     /// # Errors
-    /// If a policy refuses a question.
+    /// If a policy refuses a query.
     pub fn recall(
         &self,
         learned: Option<&Retriever>,
-        questions: &[&Question],
+        examples: &[&Example],
         slots: usize,
     ) -> Result<Vec<Vec<MemoryId>>> {
         let ids = |policy: &dyn RecallPolicy| -> Result<Vec<Vec<MemoryId>>> {
-            let recalls = recall(policy, questions, slots)?;
+            let recalls = Example::recall_all(policy, examples, slots)?;
             Ok(recalls.iter().map(|recall| recall.ids().collect()).collect())
         };
         match (self, learned) {
             (Self::Learned, Some(retriever)) => ids(retriever),
-            (Self::Learned, None) => Ok(vec![Vec::new(); questions.len()]),
+            (Self::Learned, None) => Ok(vec![Vec::new(); examples.len()]),
             (Self::Rule(policy), _) => ids(policy.as_ref()),
             (Self::Mixed { random, near }, _) => {
                 // Goals of one observation lie side by side in a batch; halves alternate, so that
@@ -67,9 +67,9 @@ impl ContextSource {
 ///
 /// # Errors
 /// If a pool names memories that are not there.
-pub fn disturb(
+pub fn perturb_contexts(
     contexts: &mut [Vec<MemoryId>],
-    questions: &[&Question],
+    examples: &[&Example],
     settings: &RetrieverSettings,
     seed: u64,
     step: u64,
@@ -79,10 +79,11 @@ pub fn disturb(
         return Ok(());
     }
     let mut random = Random::stream(seed, "disturbed contexts", step);
-    for (context, question) in contexts.iter_mut().zip(questions) {
-        let pool = question.episode.memory().pool(&question.query.pool, None)?;
+    for (context, example) in contexts.iter_mut().zip(examples) {
+        let episode = example.query.episode();
+        let pool = episode.memory().pool(&example.recall.pool, None)?;
         let newest = if exploration > 0.0 && settings.exploration_told > 0.0 {
-            newest(&pool, settings.chunk_size, |frame| question.episode.tells(frame))
+            newest(&pool, settings.chunk_size, |frame| episode.is_informative(frame))
         } else {
             Vec::new()
         };

@@ -110,7 +110,7 @@ impl<'a> Contrastive<'a> {
         let episodes = dataset.select(rule, sampler.split)?;
         let scale = ConditionScale::of_dataset(dataset, &episodes)?;
         let (latent, input) = (encoded.input_shape(cue), encoded.input_recipe(cue));
-        let signals = encoded.told().signals(dataset.description());
+        let signals = encoded.conditioning().layout(dataset.description()).action.width;
         let cue = cue.to_owned();
         let description = EncoderDescription { cue, network, latent, input, scale, signals };
         let (network, parameters) = description.build(config.seed)?;

@@ -2,13 +2,16 @@
 //! the prediction was worth.
 
 use crate::change_mask::change_weights;
-use crate::context_source::{ContextSource, disturb};
+use crate::context_source::{ContextSource, perturb_contexts};
+use crate::example::Example;
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepMaker};
-use crate::question::Question;
 use crate::{Error, Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
-use far_model::{ContextBatch, EncodedDataset, TrainableWorldModel, UtilityConfig};
+use far_model::{
+    ContextBatch, ContextBuilder, EncodedDataset, Future, Futures, TrainableWorldModel,
+    UtilityConfig,
+};
 use far_tensor::{Checkpoint, CheckpointWriter, Device, Step};
 use std::sync::Arc;
 
@@ -137,7 +140,7 @@ impl<'a> Joint<'a> {
         &mut self,
         prepared: &PreparedStep,
         contexts: &ContextBatch<'_>,
-        futures: &[f32],
+        futures: &Futures,
     ) -> Result<(Step, Vec<(String, RetrieverReport)>)> {
         let (drawn, weights) = (&prepared.drawn, prepared.weights.as_deref());
         let parts = self.config.training.micro_batches;
@@ -147,26 +150,24 @@ impl<'a> Joint<'a> {
         Ok((made, taught))
     }
 
-    /// What the world model reads for each question, and what it should predict.
-    fn contexts<'p>(&self, prepared: &'p PreparedStep) -> Result<(ContextBatch<'p>, Vec<f32>)> {
+    /// What the world model reads for each example, and what it should predict.
+    fn contexts<'p>(&self, prepared: &'p PreparedStep) -> Result<(ContextBatch<'p>, Futures)> {
         let JointConfig { training, retriever, .. } = &self.config;
-        let questions: Vec<&Question> = prepared.questions.iter().collect();
+        let examples: Vec<&Example> = prepared.examples.iter().collect();
         let mut recalled = match &prepared.recalled {
             Some(recalled) => recalled.clone(),
             None => {
                 let learned = self.retrievers.first().map(LearnedRetriever::policy);
-                self.maker.source.recall(learned, &questions, training.slots)?
+                self.maker.source.recall(learned, &examples, training.slots)?
             }
         };
-        disturb(&mut recalled, &questions, retriever, training.seed, prepared.step)?;
-        let mut contexts = self.model.batch(training.slots);
-        let mut futures = Vec::new();
-        for (question, ids) in questions.iter().zip(&recalled) {
-            let shown = question.episode.shown(ids.iter().map(|id| id.index()));
-            contexts.push(&question.prediction_query(), question.latent(), shown)?;
-            futures.extend_from_slice(question.future_latent());
+        perturb_contexts(&mut recalled, &examples, retriever, training.seed, prepared.step)?;
+        let mut contexts = ContextBuilder::new(self.model.as_ref(), training.slots);
+        for (example, ids) in prepared.examples.iter().zip(&recalled) {
+            contexts.add(example.query.recorded(), ids.iter().map(|id| id.index()))?;
         }
-        Ok((contexts, futures))
+        let futures = prepared.examples.iter().map(|example| Future::of(&example.query));
+        Ok((contexts.build(), futures.collect()))
     }
 
     /// The retrievers' part of a step.
@@ -174,15 +175,14 @@ impl<'a> Joint<'a> {
         let JointConfig { training, retriever, utility, .. } = &self.config;
         let most = if retriever.queries == 0 { usize::MAX } else { retriever.queries };
         let taught =
-            |question: &&Question| !retriever.anchored_only || question.anchor != Anchor::None;
-        let questions: Vec<&Question> =
-            prepared.questions.iter().filter(taught).take(most).collect();
-        if questions.is_empty() {
+            |example: &&Example| !retriever.anchored_only || example.anchor != Anchor::None;
+        let examples: Vec<&Example> = prepared.examples.iter().filter(taught).take(most).collect();
+        if examples.is_empty() {
             return Ok(Vec::new());
         }
         let mask = training.change_mask.and_then(|mask| mask.of_utility());
         let dataset = self.maker.data.dataset();
-        let weights = mask.map(|mask| change_weights(&mask, dataset, &questions, self.maker.shape));
+        let weights = mask.map(|mask| change_weights(&mask, dataset, &examples, self.maker.shape));
         let weights = weights.transpose()?;
         let credit = Credit {
             weights: weights.as_deref(),
@@ -194,7 +194,7 @@ impl<'a> Joint<'a> {
         };
         let mut reports = Vec::new();
         for learner in &mut self.retrievers {
-            if let Some(report) = learner.step(&questions, &credit, retriever, self.step)? {
+            if let Some(report) = learner.step(&examples, &credit, retriever, self.step)? {
                 reports.push((learner.name().to_owned(), report));
             }
         }

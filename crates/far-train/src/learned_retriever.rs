@@ -1,12 +1,11 @@
 //! A retriever that learns from credit: the second half of Algorithm 1.
 
-use crate::question::{Question, recall};
+use crate::example::Example;
 use crate::{Result, RetrieverSettings};
 use far_memory::{Retriever, RetrieverConfig};
 use far_model::{
     CandidateBatch, CandidatePools, RetrieverBatch, RetrieverHealth, RetrieverTrainingConfig,
-    TrainableRetriever, UtilityConfig, UtilityEstimator, WorldModel, candidate_distillation,
-    with_auxiliary,
+    TrainableRetriever, Utilities, UtilityConfig, UtilityMeter, WorldModel, candidate_distillation,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Random, Step, Tape, Trained,
@@ -66,33 +65,35 @@ impl LearnedRetriever {
         self.trained.optimizer.updates()
     }
 
-    /// One update: recall, credit, posterior, distillation. `None` where no question has two
+    /// One update: recall, credit, posterior, distillation. `None` where no query has two
     /// candidates to choose between.
     ///
     /// # Errors
     /// If recall or the world model fails, or the loss is not finite; nothing has changed then.
     pub fn step(
         &mut self,
-        questions: &[&Question],
+        examples: &[&Example],
         credit: &Credit<'_>,
         settings: &RetrieverSettings,
         step: u64,
     ) -> Result<Option<RetrieverReport>> {
         let config = self.retriever.config().clone();
-        let examples: Vec<_> =
-            questions.iter().map(|question| (&question.query, question.episode.memory())).collect();
-        let recalls = recall(&self.policy, questions, credit.slots)?;
+        let queries: Vec<_> = examples
+            .iter()
+            .map(|example| (&example.recall, example.query.episode().memory()))
+            .collect();
+        let recalls = Example::recall_all(&self.policy, examples, credit.slots)?;
         let purpose = format!("candidates of {}", self.name);
         let mut random = Random::stream(credit.seed, &purpose, step);
-        let mut pools = Vec::with_capacity(questions.len());
-        for (recall, (query, memory)) in recalls.iter().zip(&examples) {
+        let mut pools = Vec::with_capacity(examples.len());
+        for (recall, (query, memory)) in recalls.iter().zip(&queries) {
             let pool = memory.pool(&query.pool, query.pool_cap)?;
             let extra = settings.extra_candidates;
             pools.push(CandidatePools::draw(recall, &pool, config.chunk_size, extra, &mut random)?);
         }
-        let (utilities, spread) = credit.utilities(questions, &pools, step)?;
-        let batch = RetrieverBatch::new(&config, &examples)?;
-        let candidates = CandidateBatch::new(batch.mask(), &pools, &utilities)?;
+        let Utilities { values, spread } = credit.utilities(examples, &pools, step)?;
+        let batch = RetrieverBatch::new(&config, &queries)?;
+        let candidates = CandidateBatch::new(batch.mask(), &pools, &values)?;
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -134,54 +135,31 @@ pub struct Credit<'a> {
     pub model: &'a dyn WorldModel,
     /// Noise levels and scale.
     pub config: &'a UtilityConfig,
-    /// Weights of the questions' futures with mean 1, where some elements count more.
+    /// Weights of the examples' futures with mean 1, where some elements count more.
     pub weights: Option<&'a [f32]>,
     /// What retrievers are updated on.
     pub device: &'a Device,
-    /// Memories recalled per question, K.
+    /// Memories recalled per query, K.
     pub slots: usize,
     /// Seed of noises and draws.
     pub seed: u64,
 }
 
 impl Credit<'_> {
-    /// The utility of every candidate of every question, and the mean spread by noise level.
+    /// The utility of every candidate of every example, each as the only memory that is read.
     fn utilities(
         &self,
-        questions: &[&Question],
+        examples: &[&Example],
         pools: &[CandidatePools],
         step: u64,
-    ) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
-        // Every future gets equally many contexts; shorter pools repeat "no memory at all".
-        let most = pools.iter().map(|pools| pools.ids.len()).max().unwrap_or(0);
+    ) -> Result<Utilities> {
+        let single = |pools: &CandidatePools| pools.ids.iter().map(|id| vec![id.index()]).collect();
+        let candidates: Vec<Vec<Vec<usize>>> = pools.iter().map(single).collect();
+        let presents: Vec<_> = examples.iter().map(|example| example.query.recorded()).collect();
         let elements = self.model.shape().elements();
-        let mut contexts = self.model.batch(1);
-        let mut futures = Vec::with_capacity(questions.len() * elements);
-        for (question, pools) in questions.iter().zip(pools) {
-            let query = question.prediction_query();
-            for place in 0..most {
-                let memory = pools.ids.get(place).map(|id| id.index());
-                let shown = question.episode.shown(memory);
-                contexts.push(&query, question.latent(), shown)?;
-            }
-            futures.extend_from_slice(question.future_latent());
-        }
-        let drawn = self.config.perturbations(questions.len(), elements, self.seed, step);
-        let losses = self.model.losses(&contexts, &futures, &drawn, self.weights)?;
-        let estimator = UtilityEstimator { temperature: self.config.temperature, elements };
-        // What else the model is taught counts as it does in training, beside the error of frames.
-        let auxiliary = self.model.auxiliary_losses(&contexts)?;
-        let counted = with_auxiliary(&losses, auxiliary.as_deref())?;
-        let levels = drawn.draws;
-        let mut utilities = Vec::with_capacity(questions.len());
-        let mut spread = vec![0.0; levels];
-        for (place, pools) in pools.iter().enumerate() {
-            let own = place * most * levels..(place * most + pools.ids.len()) * levels;
-            utilities.push(estimator.utilities(&counted[own.clone()], levels)?);
-            let share = 1.0 / questions.len() as f32;
-            let apart = estimator.spread(&losses[own], levels)?;
-            spread.iter_mut().zip(apart).for_each(|(mean, own)| *mean += share * own);
-        }
-        Ok((utilities, spread))
+        let drawn = self.config.perturbations(examples.len(), elements, self.seed, step);
+        let (model, temperature) = (self.model, self.config.temperature);
+        let meter = UtilityMeter { model, temperature, weights: self.weights };
+        Ok(meter.measure(&presents, &candidates, &drawn)?)
     }
 }

@@ -5,18 +5,18 @@ use crate::Result;
 use crate::change_mask::change_weights;
 use crate::config::ChangeMaskConfig;
 use crate::context_source::ContextSource;
-use crate::question::Question;
+use crate::example::Example;
 use far_data::TrainingSampler;
 use far_memory::MemoryId;
 use far_model::{ConditionScale, EncodedDataset, LatentShape, Perturbations};
 use std::ops::Range;
 
-/// The questions of a step, their noise, and what a rule recalls for them.
+/// The examples of a step, their noise, and what a rule recalls for them.
 pub(crate) struct PreparedStep {
     /// The step, from 0.
     pub step: u64,
-    /// The questions with the embeddings of every encoder.
-    pub questions: Vec<Question>,
+    /// The examples with the embeddings of every encoder.
+    pub examples: Vec<Example>,
     /// What is recalled for each; `None` where a retriever recalls that learns in between.
     pub recalled: Option<Vec<Vec<MemoryId>>>,
     /// Diffusion times and noises of the futures.
@@ -47,8 +47,8 @@ impl StepMaker<'_> {
     /// # Errors
     /// If an episode cannot be read, or an encoder or a rule refuses its input.
     pub fn make(&self, step: u64) -> Result<PreparedStep> {
-        let questions = Question::batch(&self.sampler, self.data, &self.scale, step)?;
-        let asked: Vec<&Question> = questions.iter().collect();
+        let examples = Example::batch(&self.sampler, self.data, &self.scale, step)?;
+        let asked: Vec<&Example> = examples.iter().collect();
         let recalled = match &self.source {
             ContextSource::Learned => None,
             source => Some(source.recall(None, &asked, self.slots)?),
@@ -57,9 +57,9 @@ impl StepMaker<'_> {
         let mask = self.change_mask.as_ref();
         let weights =
             mask.map(|mask| change_weights(mask, dataset, &asked, self.shape)).transpose()?;
-        let sizes = [questions.len(), 1, self.shape.elements()];
+        let sizes = [examples.len(), 1, self.shape.elements()];
         let drawn =
             Perturbations::stratified(self.levels.clone(), sizes, self.seed, "world model", step);
-        Ok(PreparedStep { step, questions, recalled, drawn, weights })
+        Ok(PreparedStep { step, examples, recalled, drawn, weights })
     }
 }

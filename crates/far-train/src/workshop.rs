@@ -115,7 +115,7 @@ impl Workshop {
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes)
-            .with_told(config.told)
+            .with_conditioning(config.told)
             .with_features(features);
         let all: Vec<u32> = match needed {
             Needed::All => learned.iter().chain(&judged).copied().collect(),

@@ -3,10 +3,10 @@
 use far_data::Dataset;
 use far_memory::Pool;
 use far_model::{
-    AudioConfig, AudioFeature, ConditionScale, ContextBatch, ContextTold, CueEncoder, DdimConfig,
-    DitConfig, DitSetting, DitWorldModel, EncodedDataset, EncoderDescription, KeyEncoder,
-    LatentShape, PatchPca, PatchPcaConfig, Present, QueryVitConfig, TrainableWorldModel,
-    embed_queries,
+    AudioConfig, AudioFeature, ConditionScale, ContextBatch, ContextBuilder, CueEncoder,
+    DdimConfig, DitConfig, DitSetting, DitWorldModel, EncodedDataset, EncoderDescription,
+    KeyEncoder, LatentShape, PatchPca, PatchPcaConfig, Query, QueryVitConfig, SignalLayout,
+    TrainableWorldModel, embed_queries,
 };
 use far_tensor::{AdamWConfig, Device};
 use far_world::{Recording, world};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Everything that a question about an episode gives: what recall asks and compares, what the world
 /// model reads, and what it answers.
-struct Told {
+struct Outcome {
     key: Vec<f32>,
     query: Vec<f32>,
     context: ContextBatch<'static>,
@@ -26,7 +26,7 @@ struct Told {
 
 const AUDIO: &str = "audio";
 
-fn ask(folder: &Path, cache: &Path) -> Told {
+fn ask(folder: &Path, cache: &Path) -> Outcome {
     let dataset = Arc::new(Dataset::open(folder).unwrap());
     let pixels =
         PatchPcaConfig { resolution: [16, 16], patch: 8, channels: 4, frames: 100, group: 1 };
@@ -55,24 +55,27 @@ fn ask(folder: &Path, cache: &Path) -> Told {
     let episode = data.episode(0).unwrap();
 
     let (current, goal) = (episode.boundary() + 4, episode.boundary() + 20);
-    let mut query = episode.recall_query(current, goal, Pool::All);
-    let present =
-        Present { episode: &episode, frame: current, goal, latent: episode.latent(current) };
+    let asked = Query::new(episode.clone(), current, goal);
+    let mut query = asked.for_memory(Pool::All);
+    let present = asked.recorded();
     embed_queries(data.encoders(), &scale, &[present], std::slice::from_mut(&mut query)).unwrap();
     let key = data.encoders()[0].keys(episode.input(AUDIO, 30)).unwrap();
 
-    let told = ContextTold { signals: 0, states: 0 };
     let config = DitConfig { depth: 2, width: 16, heads: 2, ..DitConfig::default() };
-    let setting = DitSetting { config, shape, scale, told, view: None };
+    let setting = DitSetting { config, shape, scale, signals: SignalLayout::default(), view: None };
     let model = DitWorldModel::new(setting, AdamWConfig::default(), 7, &device).unwrap();
-    let mut context = ContextBatch::new(shape, scale, 3, told);
-    let memories = [2, 30, 50].map(|frame| episode.remembered(frame));
-    let asked = episode.training_query(current, goal);
-    context.push(&asked, episode.latent(current), memories).unwrap();
+    let mut context = ContextBuilder::new(&model, 3);
+    context.add(present, [2, 30, 50]).unwrap();
+    let context = context.build();
     let noise: Vec<f32> = (0..shape.elements()).map(|place| (place as f32 * 0.7).sin()).collect();
     let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
     let answer = model.average().unwrap().sample(&context, &noise, &sampler).unwrap();
-    Told { key, query: query.key(AUDIO).unwrap().to_vec(), context: context.into_owned(), answer }
+    Outcome {
+        key,
+        query: query.key(AUDIO).unwrap().to_vec(),
+        context: context.into_owned(),
+        answer,
+    }
 }
 
 #[test]
@@ -100,12 +103,8 @@ fn the_world_model_never_hears() {
     let [a, b] = [&heard.context, &otherwise.context];
     assert_eq!(bits(&a.latents()), bits(&b.latents()));
     assert_eq!(
-        (a.present(), a.conditions(), a.strides()),
-        (b.present(), b.conditions(), b.strides())
-    );
-    assert_eq!(
-        (a.signals(), a.states(), a.goal_states()),
-        (b.signals(), b.states(), b.goal_states())
+        (a.present(), a.conditions(), a.states()),
+        (b.present(), b.conditions(), b.states())
     );
     assert_eq!(bits(&heard.answer), bits(&otherwise.answer));
     assert!(heard.answer.iter().all(|value| value.is_finite()));

@@ -4,7 +4,7 @@ use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
 use crate::{Probes, UtilityConfig};
 use far_data::{Episode, Picture};
 use far_model::{
-    ConditionScale, ContextTold, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape,
+    ConditionScale, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape, SignalLayout,
     Tokenizer, TrainableWorldModel,
 };
 use far_tensor::{AdamWConfig, Device};
@@ -206,7 +206,8 @@ fn a_diffusion_transformer_is_judged_alike_by_any_number_of_threads() {
     let config = DitConfig { depth: 2, width: 16, heads: 2, ..DitConfig::default() };
     let shape = dataset.tokenizer().shape();
     let scale = ConditionScale { length: 4.0, time: 12.8 };
-    let setting = DitSetting { config, shape, scale, told: ContextTold::default(), view: None };
+    let signals = SignalLayout::default();
+    let setting = DitSetting { config, shape, scale, signals, view: None };
     let sampler = DdimConfig { steps: 3, ..DdimConfig::default() };
     let utility = UtilityConfig { draws: 2, candidates: 8, batch: 5, ..UtilityConfig::default() };
     let plan = EvaluationPlan { slots: 11, sampler, utility, ..plan() };

@@ -13,3 +13,4 @@ pub(crate) mod query_adapter;
 pub(crate) mod trainable;
 pub(crate) mod utility;
 pub(crate) mod utility_config;
+pub(crate) mod utility_meter;

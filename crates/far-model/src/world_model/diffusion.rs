@@ -3,8 +3,8 @@
 use crate::world_model::dit_world_model::DitSetting;
 use crate::world_model::network::DitNetwork;
 use crate::world_model::noisy_target::NoisyTargets;
-use crate::world_model::row_index::Places;
-use crate::{ContextBatch, DdimConfig, DdimStep, Error, Perturbations, Result};
+use crate::world_model::row_index::RowIndex;
+use crate::{ContextBatch, DdimConfig, DdimStep, Error, Futures, Perturbations, Result};
 use far_tensor::{
     Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,
 };
@@ -81,8 +81,8 @@ impl DitDiffusion {
         Ok(())
     }
 
-    /// The training loss of some predictions: that of the frame and, where one is told of, that of
-    /// the second agent's state.
+    /// The training loss of some predictions: that of the frame and, where frames have states, that of
+    /// the predicted state.
     pub(crate) fn loss(
         &self,
         tape: &mut Tape,
@@ -94,7 +94,8 @@ impl DitDiffusion {
         match &self.network.predictor {
             None => Ok(frame),
             Some(predictor) => {
-                let state = predictor.loss(tape, parameters, batch.contexts, range)?;
+                let truths = &batch.futures.states;
+                let state = predictor.loss(tape, parameters, batch.contexts, truths, range)?;
                 tape.add(&frame, &state)
             }
         }
@@ -109,24 +110,26 @@ impl DitDiffusion {
     ) -> far_tensor::Result<Tensor> {
         let elements = self.setting.shape.elements();
         let (mut noisy, mut target, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-        let clean = &batch.futures[range.start * elements..range.end * elements];
+        let clean = &batch.futures.latents[range.start * elements..range.end * elements];
         for example in range.clone() {
             let span = example * elements..(example + 1) * elements;
             let noise = &batch.perturbations.noise[span.clone()];
             let timestep = batch.perturbations.timesteps[example];
-            let future = &batch.futures[span.clone()];
+            let future = &batch.futures.latents[span.clone()];
             self.perturb(future, noise, timestep, &mut noisy, &mut target)?;
             weights.extend(batch.weights.iter().flat_map(|all| &all[span.clone()]));
         }
         let timesteps = &batch.perturbations.timesteps[range.clone()];
-        let told: Vec<f32> = timesteps.iter().map(|timestep| *timestep as f32).collect();
+        let times: Vec<f32> = timesteps.iter().map(|timestep| *timestep as f32).collect();
         let sizes = self.sizes(range.len());
         let noisy = Tensor::from_slice(&noisy, sizes)?;
         let target = Tensor::from_slice(&target, sizes)?;
         let weights = (!weights.is_empty()).then(|| Tensor::from_slice(&weights, sizes));
         let weights = weights.transpose()?;
-        let state = self.network.read_context(tape, parameters, batch.contexts, range)?;
-        let noisy = NoisyTargets::apart(&noisy, &told);
+        let goal_states = &batch.futures.states;
+        let state =
+            self.network.read_context(tape, parameters, batch.contexts, goal_states, range)?;
+        let noisy = NoisyTargets::apart(&noisy, &times);
         let output = self.network.target(tape, parameters, &state, &noisy)?;
         if !self.setting.config.learned_variance {
             return tape.squared_error(&output, &target, weights.as_ref());
@@ -153,12 +156,11 @@ impl DitDiffusion {
         parameters: &Parameters,
         batch: &TrainingBatch<'_>,
     ) -> Result<Vec<f32>> {
-        let contexts = &*self.completed(parameters, batch.contexts)?;
-        let batch = &TrainingBatch { contexts, ..*batch };
+        let goal_states = batch.goal_states();
         let draws = batch.perturbations.draws.max(1);
-        let together = self.together(contexts, draws, TOGETHER);
-        self.by_parts(contexts.examples(), together, |range| {
-            self.part_losses(parameters, batch, draws, range)
+        let together = self.together(batch.contexts, draws, TOGETHER);
+        self.by_parts(batch.contexts.examples(), together, |range| {
+            self.part_losses(parameters, batch, &goal_states, draws, range)
         })
     }
 
@@ -167,20 +169,20 @@ impl DitDiffusion {
         &self,
         parameters: &Parameters,
         batch: &TrainingBatch<'_>,
+        goal_states: &[f32],
         draws: usize,
         range: Range<usize>,
     ) -> Result<Vec<f32>> {
         let TrainingBatch { contexts, futures, perturbations, weights } = *batch;
-        let elements = self.setting.shape.elements();
-        let shared = contexts.examples() / (futures.len() / elements).max(1);
-        // Contexts of the same future whose targets are told the same have their noisy targets in
-        // common.
+        let (elements, shared) = (self.setting.shape.elements(), batch.contexts_per_future());
+        // Contexts of the same future whose targets have the same conditioning share their noisy
+        // targets.
         let like = |a: usize, b: usize| {
             let (a, b) = (range.start + a, range.start + b);
             a / shared == b / shared && contexts.goal(a) == contexts.goal(b)
         };
-        let (goals, of_context) = Places::distinct(range.len(), 1, like);
-        let (mut noisy, mut target, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (goals, of_context) = RowIndex::distinct(range.len(), 1, like);
+        let (mut noisy, mut target, mut times) = (Vec::new(), Vec::new(), Vec::new());
         let mut chosen_weights = Vec::new();
         for goal in &goals {
             let example = (range.start + goal) / shared;
@@ -188,23 +190,25 @@ impl DitDiffusion {
             for draw in example * draws..(example + 1) * draws {
                 let noise = &perturbations.noise[draw * elements..(draw + 1) * elements];
                 let timestep = perturbations.timesteps[draw];
-                self.perturb(&futures[span.clone()], noise, timestep, &mut noisy, &mut target)?;
-                told.push(timestep as f32);
+                let future = &futures.latents[span.clone()];
+                self.perturb(future, noise, timestep, &mut noisy, &mut target)?;
+                times.push(timestep as f32);
                 chosen_weights.extend(weights.iter().flat_map(|all| &all[span.clone()]));
             }
         }
         let predictions = goals.iter().flat_map(|goal| std::iter::repeat_n(*goal, draws));
         let of_draws = of_context.rows().iter().flat_map(|goal| goal * draws..(goal + 1) * draws);
-        let sizes = self.sizes(told.len());
+        let sizes = self.sizes(times.len());
         let noisy = NoisyTargets {
             latents: &Tensor::from_slice(&noisy, sizes)?,
-            timesteps: &told,
-            predictions: Places::new(predictions.collect(), range.len()),
-            draws: Places::new(of_draws.collect(), told.len()),
+            timesteps: &times,
+            predictions: RowIndex::new(predictions.collect(), range.len()),
+            draws: RowIndex::new(of_draws.collect(), times.len()),
         };
         let mut tape = Tape::inference(&self.device);
-        let state = self.network.read_context(&mut tape, parameters, contexts, range)?;
-        let output = self.network.target(&mut tape, parameters, &state, &noisy)?;
+        let network = &self.network;
+        let state = network.read_context(&mut tape, parameters, contexts, goal_states, range)?;
+        let output = network.target(&mut tape, parameters, &state, &noisy)?;
         let output = self.predicted(&mut tape, output)?;
         let target = Tensor::from_slice(&target, sizes)?;
         let target = noisy.draws.spread(&mut tape, &target)?;
@@ -227,12 +231,12 @@ impl DitDiffusion {
         let elements = self.setting.shape.elements();
         Error::check_length("the noise", noise.len(), contexts.examples() * elements)?;
         let steps = DdimStep::all(sampler, &self.schedule)?;
-        let contexts = &*self.completed(parameters, contexts)?;
+        let goal_states = self.auxiliary(parameters, contexts)?.unwrap_or_default();
         let together = self.together(contexts, 1, TOGETHER / 2);
         self.by_parts(contexts.examples(), together, |range| {
             let rows = range.start * elements..range.end * elements;
             let x = Tensor::from_slice(&noise[rows], self.sizes(range.len()))?;
-            self.denoise(parameters, contexts, range, x, &steps)
+            self.denoise(parameters, (contexts, &goal_states), range, x, &steps)
         })
     }
 
@@ -240,15 +244,16 @@ impl DitDiffusion {
     fn denoise(
         &self,
         parameters: &Parameters,
-        contexts: &ContextBatch<'_>,
+        (contexts, goal_states): (&ContextBatch<'_>, &[f32]),
         range: Range<usize>,
         mut x: Tensor,
         steps: &[DdimStep],
     ) -> Result<Vec<f32>> {
         let mut tape = Tape::inference(&self.device);
-        let state = self.network.read_context(&mut tape, parameters, contexts, range)?;
+        let network = &self.network;
+        let state = network.read_context(&mut tape, parameters, contexts, goal_states, range)?;
         let timesteps: Vec<f32> = steps.iter().map(|step| step.timestep as f32).collect();
-        let table = self.network.modulation_table(&mut tape, parameters, &state, &timesteps)?;
+        let table = network.modulation_table(&mut tape, parameters, &state, &timesteps)?;
         // All steps are the same work on other numbers.
         let mut predict = Repeated::new(&self.device, |tape, inputs| {
             let [x, row] = inputs else { unreachable!("two are given") };
@@ -292,8 +297,8 @@ impl DitDiffusion {
 /// Contexts with their futures and noises, of sizes that fit.
 #[derive(Clone, Copy)]
 pub(crate) struct TrainingBatch<'a> {
-    contexts: &'a ContextBatch<'a>,
-    futures: &'a [f32],
+    pub(crate) contexts: &'a ContextBatch<'a>,
+    pub(crate) futures: &'a Futures,
     perturbations: &'a Perturbations,
     weights: Option<&'a [f32]>,
 }
@@ -302,7 +307,7 @@ impl<'a> TrainingBatch<'a> {
     pub(crate) fn new(
         core: &DitDiffusion,
         contexts: &'a ContextBatch<'a>,
-        futures: &'a [f32],
+        futures: &'a Futures,
         perturbations: &'a Perturbations,
         weights: Option<&'a [f32]>,
     ) -> Result<Self> {
@@ -312,22 +317,38 @@ impl<'a> TrainingBatch<'a> {
                 format!("contexts of {:?}, not of {:?}", contexts.shape(), core.setting.shape);
             return Err(Error::Setting { setting: "tokenizer", reason });
         }
-        if contexts.told() != core.setting.told {
-            let reason =
-                format!("contexts are told {:?}, not {:?}", contexts.told(), core.setting.told);
-            return Err(Error::Setting { setting: "told", reason });
+        let (found, signals) = (contexts.signals(), core.setting.signals);
+        if found != signals {
+            let reason = format!("contexts have {found:?}, not {signals:?}");
+            return Err(Error::Setting { setting: "conditioning", reason });
         }
-        let (count, examples) = (contexts.examples(), futures.len() / elements);
-        Error::check_length("the futures", futures.len(), examples * elements)?;
+        let (count, examples) = (contexts.examples(), futures.latents.len() / elements);
+        Error::check_length("the futures", futures.latents.len(), examples * elements)?;
+        let states = examples * signals.goal_state.width;
+        Error::check_length("the states of the futures", futures.states.len(), states)?;
+        Error::check_finite("the states of the futures", &futures.states)?;
         let shared = count.checked_div(examples).unwrap_or(0);
         Error::check_length("the contexts of all futures", count, shared * examples)?;
         let draws = perturbations.draws * examples;
         Error::check_length("the diffusion times", perturbations.timesteps.len(), draws)?;
         Error::check_length("the noise", perturbations.noise.len(), draws * elements)?;
         if let Some(weights) = weights {
-            Error::check_length("the weights of the loss", weights.len(), futures.len())?;
+            Error::check_length("the weights of the loss", weights.len(), futures.latents.len())?;
         }
         Ok(Self { contexts, futures, perturbations, weights })
+    }
+
+    /// How many contexts each future has.
+    fn contexts_per_future(&self) -> usize {
+        let elements = self.contexts.shape().elements();
+        self.contexts.examples() / (self.futures.latents.len() / elements).max(1)
+    }
+
+    /// The state at the goal of each context.
+    pub(crate) fn goal_states(&self) -> Vec<f32> {
+        let width = self.contexts.signals().goal_state.width;
+        let states = self.futures.states.chunks_exact(width.max(1));
+        states.flat_map(|state| state.repeat(self.contexts_per_future())).collect()
     }
 }
 
@@ -339,13 +360,15 @@ pub(crate) fn ranges(count: usize, most: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ELEMENTS, SHAPE, TOLD, assert_near, contexts, normal, shaken};
+    use crate::testing::{
+        ELEMENTS, SHAPE, SIGNALS, assert_near, contexts, futures, normal, shaken,
+    };
     use crate::{ConditionScale, ContextAttention, DitConfig, PredictionKind};
 
     fn core(attention: ContextAttention) -> (DitDiffusion, Parameters) {
         let config = DitConfig { depth: 4, width: 8, heads: 2, attention, ..DitConfig::default() };
         let scale = ConditionScale { length: 2.0, time: 6.4 };
-        let setting = DitSetting { config, shape: SHAPE, scale, told: TOLD, view: None };
+        let setting = DitSetting { config, shape: SHAPE, scale, signals: SIGNALS, view: None };
         let (core, parameters) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
         (core, shaken(&parameters, 3))
     }
@@ -357,8 +380,8 @@ mod tests {
             let (mut core, parameters) = core(attention);
             let contexts = contexts(1, &(0..40).map(|example| example % 2).collect::<Vec<_>>(), 5);
             // Twenty futures with two contexts each.
-            let futures = normal(20 * ELEMENTS, "futures", 5);
-            let weights: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
+            let futures = futures(20, 5);
+            let weights: Vec<f32> = futures.latents.iter().map(|value| value.abs()).collect();
             let drawn = Perturbations::stratified(0..1000, [20, 3, ELEMENTS], 1, "draw", 0);
             let batch =
                 TrainingBatch::new(&core, &contexts, &futures, &drawn, Some(&weights)).unwrap();
@@ -384,8 +407,8 @@ mod tests {
     fn losses_of_a_fresh_network_are_weighted_squares() {
         let (core, _) = core(ContextAttention::Joint);
         let fresh = core.setting.network().unwrap().0.build(3);
-        let (contexts, futures) = (contexts(1, &[1, 1, 1, 0], 5), normal(2 * ELEMENTS, "x", 5));
-        let weights: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
+        let (contexts, futures) = (contexts(1, &[1, 1, 1, 0], 5), futures(2, 5));
+        let weights: Vec<f32> = futures.latents.iter().map(|value| value.abs()).collect();
         let drawn = Perturbations::stratified(0..1000, [2, 2, ELEMENTS], 1, "draw", 0);
         let batch = TrainingBatch::new(&core, &contexts, &futures, &drawn, Some(&weights)).unwrap();
         let found = core.losses(&fresh, &batch).unwrap();
@@ -401,7 +424,7 @@ mod tests {
         assert_near("losses", &found, &expected);
     }
 
-    /// The same of a network that predicts the future itself: noise does not enter.
+    /// A network that predicts the future itself: noise does not enter.
     #[test]
     fn clean_losses_are_weighted_by_place() {
         let (core, _) = core(ContextAttention::Joint);
@@ -409,8 +432,8 @@ mod tests {
         let config = DitConfig { prediction, learned_variance: false, ..core.setting.config };
         let setting = DitSetting { config, ..core.setting.clone() };
         let (core, fresh) = DitDiffusion::new(setting, 3, &Device::cpu()).unwrap();
-        let (contexts, futures) = (contexts(1, &[1, 0], 5), normal(2 * ELEMENTS, "x", 5));
-        let given: Vec<f32> = futures.iter().map(|value| value.abs()).collect();
+        let (contexts, futures) = (contexts(1, &[1, 0], 5), futures(2, 5));
+        let given: Vec<f32> = futures.latents.iter().map(|value| value.abs()).collect();
         let drawn = Perturbations::stratified(0..1000, [2, 1, ELEMENTS], 1, "draw", 0);
         for weights in [None, Some(&given[..])] {
             let batch = TrainingBatch::new(&core, &contexts, &futures, &drawn, weights).unwrap();
@@ -418,7 +441,7 @@ mod tests {
                 .map(|example| {
                     let span = example * ELEMENTS..(example + 1) * ELEMENTS;
                     let squares =
-                        span.map(|at| weights.map_or(1.0, |w| w[at]) * futures[at].powi(2));
+                        span.map(|at| weights.map_or(1.0, |w| w[at]) * futures.latents[at].powi(2));
                     squares.sum::<f32>() / ELEMENTS as f32
                 })
                 .collect();

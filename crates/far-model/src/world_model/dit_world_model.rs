@@ -5,8 +5,8 @@ use crate::world_model::config::DitConfig;
 use crate::world_model::diffusion::{DitDiffusion, TrainingBatch, ranges};
 use crate::world_model::network::DitNetwork;
 use crate::{
-    ConditionScale, ContextBatch, ContextTold, DdimConfig, Error, GoalView, LatentShape,
-    ParameterCount, Perturbations, Result, TrainableWorldModel, WorldModel,
+    ConditionScale, ContextBatch, DdimConfig, Error, Futures, GoalWarp, LatentShape,
+    ParameterCount, Perturbations, Result, SignalLayout, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, NoiseSchedule, Parameters,
@@ -28,10 +28,10 @@ pub struct DitSetting {
     pub shape: LatentShape,
     /// Units of poses and times.
     pub scale: ConditionScale,
-    /// What contexts have beyond latents, poses and times.
-    pub told: ContextTold,
+    /// The channels beyond latents, poses and times.
+    pub signals: SignalLayout,
     /// How latents look from another place, where the tokenizer can tell.
-    pub view: Option<Arc<GoalView>>,
+    pub view: Option<Arc<GoalWarp>>,
 }
 
 impl DitSetting {
@@ -46,7 +46,7 @@ impl DitSetting {
 
     /// The network, and its parameters before memory is laid out for them.
     pub(crate) fn network(&self) -> Result<(ArenaBuilder, DitNetwork)> {
-        let Self { config, shape, told, .. } = *self;
+        let Self { config, shape, signals, .. } = *self;
         let view = self.view.clone();
         if !shape.is_valid() {
             let reason = format!("{shape:?} cannot be cut into patches");
@@ -63,7 +63,7 @@ impl DitSetting {
             }
         };
         let mut builder = ArenaBuilder::new("world model");
-        let network = DitNetwork::new(&mut builder, config, shape, told, view)?;
+        let network = DitNetwork::new(&mut builder, config, shape, signals, view)?;
         Ok((builder, network))
     }
 }
@@ -142,8 +142,8 @@ macro_rules! world_model {
                 self.core.setting.scale
             }
 
-            fn told(&self) -> ContextTold {
-                self.core.setting.told
+            fn signals(&self) -> SignalLayout {
+                self.core.setting.signals
             }
 
             fn schedule(&self) -> &NoiseSchedule {
@@ -153,7 +153,7 @@ macro_rules! world_model {
             fn losses(
                 &$self,
                 contexts: &ContextBatch<'_>,
-                futures: &[f32],
+                futures: &Futures,
                 perturbations: &Perturbations,
                 weights: Option<&[f32]>,
             ) -> Result<Vec<f32>> {
@@ -171,12 +171,16 @@ macro_rules! world_model {
                 $self.core.sample($parameters, contexts, noise, sampler)
             }
 
-            fn predicted_states(&$self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
-                $self.core.predicted_states($parameters, contexts)
+            fn auxiliary(&$self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
+                $self.core.auxiliary($parameters, contexts)
             }
 
-            fn auxiliary_losses(&$self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
-                $self.core.auxiliary_losses($parameters, contexts)
+            fn auxiliary_losses(
+                &$self,
+                contexts: &ContextBatch<'_>,
+                futures: &Futures,
+            ) -> Result<Option<Vec<f32>>> {
+                $self.core.auxiliary_losses($parameters, contexts, futures)
             }
         }
     };
@@ -189,7 +193,7 @@ impl TrainableWorldModel for DitWorldModel {
     fn train(
         &mut self,
         contexts: &ContextBatch<'_>,
-        futures: &[f32],
+        futures: &Futures,
         perturbations: &Perturbations,
         weights: Option<&[f32]>,
         micro_batches: usize,
@@ -197,7 +201,6 @@ impl TrainableWorldModel for DitWorldModel {
         let core = &self.core;
         let batch = TrainingBatch::new(core, contexts, futures, perturbations, weights)?;
         let examples = contexts.examples();
-        Error::check_finite("the states at the goals", contexts.goal_states())?;
         Error::check_length(
             "the diffusion times of a step",
             perturbations.timesteps.len(),

@@ -1,13 +1,13 @@
-//! What the world model is told of each frame besides its latent: c_f, which modulates every block.
+//! The conditioning of each frame besides its latent: c_f, which modulates every block.
 //!
-//! c_f = diffusion time + pose + time since + role; the target's also has the stride and, where the
-//! corpus has them, further signals. Context frames are clean: their diffusion time is 0. Where a second
-//! agent is told of, context frames have its state then and a little earlier, the target that at the
-//! goal.
+//! c_f = diffusion time + pose + time since + role; the target's also has the stride. Context frames are
+//! clean: their diffusion time is 0. Channels of signals that the corpus has are added: those of the
+//! action and the state at the goal to the target, viewpoint and state to context frames.
 
 use crate::world_model::block::Linear;
 use crate::world_model::context::{ContextBatch, FrameCondition};
-use crate::{ContextTold, POSE_FEATURES};
+use crate::world_model::signal::Channel;
+use crate::{POSE_FEATURES, SignalLayout};
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
 };
@@ -67,47 +67,47 @@ pub(crate) struct FrameEmbedding {
     time: Embedder,
     stride: Embedder,
     roles: ParameterId,
-    signals: Option<Linear>,
-    /// Of how much farther the acted door is open than at the goal; where signals are told.
-    door: Option<ParameterId>,
-    /// Of the states of context frames, and of those at the goals.
-    states: Option<[Linear; 2]>,
+    action: Option<Linear>,
+    viewpoint: Option<ParameterId>,
+    state: Option<Linear>,
+    goal_state: Option<Linear>,
     from_goal: bool,
 }
 
 impl FrameEmbedding {
-    /// `from_goal` says whether poses are told relative to the goal as well as to the present.
+    /// With `from_goal`, poses are given relative to the goal as well as to the present.
     pub(crate) fn new(
         builder: &mut ArenaBuilder,
         width: usize,
-        told: ContextTold,
+        signals: SignalLayout,
         from_goal: bool,
     ) -> Self {
-        let ContextTold { signals, states } = told;
         let poses = if from_goal { 2 * POSE_FEATURES } else { POSE_FEATURES };
         let small = Initialization::Normal(0.02);
         // A dozen numbers of the order of 1 would drown beside hundreds of waves: poses begin as loud
         // as anything else (decision 084).
         let loud = Initialization::FanIn;
+        let SignalLayout { action, viewpoint, state, goal_state } = signals;
+        let channel = |builder: &mut ArenaBuilder, channel: Channel, weight| {
+            channel.is_present().then(|| {
+                let (name, sizes) = (format!("{}_embedder", channel.name), [channel.width, width]);
+                Linear::new(builder, &name, sizes, weight, Initialization::Zero)
+            })
+        };
         Self {
             diffusion: Embedder::new(builder, "t_embedder", WAVES, width, small),
             pose: Embedder::new(builder, "pose_embedder", poses, width, loud),
             time: Embedder::new(builder, "time_embedder", WAVES, width, small),
             stride: Embedder::new(builder, "stride_embedder", WAVES, width, small),
             roles: builder.parameter("role_embedding", [3, width], small),
-            signals: (signals > 0).then(|| {
-                let sizes = [signals, width];
-                Linear::new(builder, "signal_embedder", sizes, small, Initialization::Zero)
+            action: channel(builder, action, small),
+            // An offset of 0 adds nothing: the bias is the role's.
+            viewpoint: viewpoint.is_present().then(|| {
+                let name = format!("{}_embedder.weight", viewpoint.name);
+                builder.linear(name, viewpoint.width, width, loud)
             }),
-            // Its offset is that of the role.
-            door: (signals > 0).then(|| builder.linear("door_embedder.weight", 1, width, loud)),
-            states: (states > 0).then(|| {
-                [("state_embedder", states), ("goal_state_embedder", states / 2)].map(
-                    |(name, inputs)| {
-                        Linear::new(builder, name, [inputs, width], loud, Initialization::Zero)
-                    },
-                )
-            }),
+            state: channel(builder, state, loud),
+            goal_state: channel(builder, goal_state, loud),
             from_goal,
         }
     }
@@ -121,7 +121,8 @@ impl FrameEmbedding {
         frames: &[usize],
     ) -> Result<Tensor> {
         let per_prediction = 1 + contexts.slots();
-        let conditions = frames.iter().map(|frame| contexts.condition_and_state(*frame).0);
+        let rows = frames.iter().map(|frame| contexts.frame(*frame));
+        let conditions = rows.clone().map(|frame| frame.condition);
         let roles = frames.iter().map(|frame| {
             let current = frame.is_multiple_of(per_prediction);
             (if current { Role::Current } else { Role::Recalled }) as usize
@@ -132,45 +133,52 @@ impl FrameEmbedding {
         let clean = tape.gather_rows(&clean, vec![0; frames.len()])?;
         let sum = tape.add(&place, &role)?;
         let mut sum = tape.add(&sum, &clean)?;
-        if let Some(door) = self.door {
-            let doors = frames.iter().map(|frame| contexts.condition_and_state(*frame).0.door);
-            let doors = Tensor::from_slice(&doors.collect::<Vec<_>>(), [frames.len(), 1])?;
-            let told = tape.linear(&doors, &parameters.tensor(door), None)?;
-            sum = tape.add(&sum, &told)?;
+        if let Some(viewpoint) = self.viewpoint {
+            let offsets = table(rows.clone().map(|frame| frame.viewpoint))?;
+            let embedded = tape.linear(&offsets, &parameters.tensor(viewpoint), None)?;
+            sum = tape.add(&sum, &embedded)?;
         }
-        if let Some([states, _]) = self.states {
-            let rows = frames.iter().map(|frame| contexts.condition_and_state(*frame).1);
-            sum = tell(tape, parameters, &sum, states, rows)?;
+        if let Some(state) = self.state {
+            let states = table(rows.map(|frame| frame.state))?;
+            let embedded = state.forward(tape, parameters, &states)?;
+            sum = tape.add(&sum, &embedded)?;
         }
         tape.activate(&sum, Activation::Silu)
     }
 
-    /// The part of c of some predictions' targets that does not depend on the noise: [n, D].
+    /// The part of c of some predictions' targets that does not depend on the noise: [n, D]. The states
+    /// at the goals are those of all predictions, [B, goal_state].
     pub(crate) fn goal(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         contexts: &ContextBatch<'_>,
+        goal_states: &[f32],
         range: Range<usize>,
     ) -> Result<Tensor> {
         let goals = range.clone().map(|example| contexts.goal(example));
-        let mut sum = self.place(tape, parameters, goals.clone().map(|goal| goal.0))?;
-        let strides: Vec<f32> = goals.clone().map(|goal| WAVE_SCALE * goal.1).collect();
+        let mut sum = self.place(tape, parameters, goals.clone().map(|goal| goal.condition))?;
+        let strides: Vec<f32> = goals.clone().map(|goal| WAVE_SCALE * goal.stride).collect();
         let stride = self.stride.waves(tape, parameters, &strides)?;
         sum = tape.add(&sum, &stride)?;
         let roles = parameters.tensor(self.roles);
         let role = tape.gather_rows(&roles, vec![Role::Target as usize; range.len()])?;
         sum = tape.add(&sum, &role)?;
-        if let Some(signals) = self.signals {
-            sum = tell(tape, parameters, &sum, signals, goals.clone().map(|goal| goal.2))?;
+        if let Some(action) = self.action {
+            let actions = table(goals.map(|goal| goal.action))?;
+            let embedded = action.forward(tape, parameters, &actions)?;
+            sum = tape.add(&sum, &embedded)?;
         }
-        if let Some([_, states]) = self.states {
-            sum = tell(tape, parameters, &sum, states, goals.map(|goal| goal.3))?;
+        if let Some(state) = self.goal_state {
+            let width = goal_states.len() / contexts.examples();
+            let states = range.map(|example| &goal_states[example * width..(example + 1) * width]);
+            let embedded = state.forward(tape, parameters, &table(states)?)?;
+            sum = tape.add(&sum, &embedded)?;
         }
         Ok(sum)
     }
 
-    /// SiLU(c) of noisy targets, given what [`FrameEmbedding::goal`] says of each, [m, D], and their
+    /// SiLU(c) of noisy targets, given the rows of [`FrameEmbedding::goal`], [m, D], and their
     /// diffusion times.
     pub(crate) fn target(
         &self,
@@ -207,17 +215,9 @@ impl FrameEmbedding {
     }
 }
 
-/// Conditions [n, D] with what one row of numbers each tells besides.
-fn tell<'a>(
-    tape: &mut Tape,
-    parameters: &Parameters,
-    conditions: &Tensor,
-    embedder: Linear,
-    rows: impl Iterator<Item = &'a [f32]>,
-) -> Result<Tensor> {
+/// Rows of equal width as a tensor, [n, width].
+fn table<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]>) -> Result<Tensor> {
+    let count = rows.len();
     let values: Vec<f32> = rows.flatten().copied().collect();
-    let count = conditions.shape().rows();
-    let values = Tensor::from_slice(&values, [count, values.len() / count.max(1)])?;
-    let told = embedder.forward(tape, parameters, &values)?;
-    tape.add(conditions, &told)
+    Tensor::from_slice(&values, [count, values.len() / count.max(1)])
 }

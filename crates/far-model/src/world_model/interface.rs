@@ -1,6 +1,6 @@
 //! What the joint loop and the evaluation know of a world model: no more than this.
 
-use crate::{ConditionScale, ContextBatch, ContextTold, DdimConfig, LatentShape, Result};
+use crate::{ConditionScale, ContextBatch, DdimConfig, Futures, LatentShape, Result, SignalLayout};
 use far_tensor::{Checkpoint, CheckpointWriter, NoiseSchedule, Random, Step};
 
 /// Diffusion times and noises, S for each of B predictions.
@@ -49,20 +49,22 @@ pub trait WorldModel: Send + Sync {
     /// The units of the conditions.
     fn scale(&self) -> ConditionScale;
 
-    /// How many numbers contexts have beyond latents, poses and times.
-    fn told(&self) -> ContextTold;
+    /// The channels that contexts have beyond latents, poses and times; none by default.
+    fn signals(&self) -> SignalLayout {
+        SignalLayout::default()
+    }
 
     /// The noise schedule that timesteps refer to.
     fn schedule(&self) -> &NoiseSchedule;
 
     /// An empty batch for contexts of this many slots.
     fn batch<'a>(&self, slots: usize) -> ContextBatch<'a> {
-        ContextBatch::new(self.shape(), self.scale(), slots, self.told())
+        ContextBatch::new(self.shape(), self.scale(), slots, self.signals())
     }
 
     /// The mean squared error per element of what the network predicts: [contexts, S].
     ///
-    /// `futures` are B latents with `perturbations` for B predictions; `contexts` holds a multiple A
+    /// `futures` are those of B predictions, as are `perturbations`; `contexts` holds a multiple A
     /// of B, the A contexts of the first future first. All contexts of a future meet the same noise,
     /// so that their losses can be compared. `weights`, if given, are B × E and have mean 1.
     ///
@@ -71,7 +73,7 @@ pub trait WorldModel: Send + Sync {
     fn losses(
         &self,
         contexts: &ContextBatch<'_>,
-        futures: &[f32],
+        futures: &Futures,
         perturbations: &Perturbations,
         weights: Option<&[f32]>,
     ) -> Result<Vec<f32>>;
@@ -87,24 +89,28 @@ pub trait WorldModel: Send + Sync {
         sampler: &DdimConfig,
     ) -> Result<Vec<f32>>;
 
-    /// The state of a second agent at the goals as [`WorldModel::sample`] takes it where it is not
-    /// given, [B, states / 2]: present or not, and where; zeros for who is not there. `None` for a
-    /// model that is told of none.
+    /// What the model predicts at the goals beside the frames, [B, A], as [`WorldModel::sample`] uses
+    /// it. `None` for a model that predicts nothing else.
     ///
     /// # Errors
     /// If the sizes do not fit.
-    fn predicted_states(&self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
+    fn auxiliary(&self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
         let _ = contexts;
         Ok(None)
     }
 
-    /// What training minimizes beside the error of the frame, for each context: how wrong the
-    /// predicted state at its goal is, in nats. `None` for a model without such a term.
+    /// What training minimizes beside the error of the frame, for each context, in nats: how wrong the
+    /// auxiliary prediction is. Futures and contexts as in [`WorldModel::losses`]. `None` for a model
+    /// without such a term.
     ///
     /// # Errors
-    /// If the sizes do not fit or a state at a goal is not given.
-    fn auxiliary_losses(&self, contexts: &ContextBatch<'_>) -> Result<Option<Vec<f32>>> {
-        let _ = contexts;
+    /// If the sizes do not fit.
+    fn auxiliary_losses(
+        &self,
+        contexts: &ContextBatch<'_>,
+        futures: &Futures,
+    ) -> Result<Option<Vec<f32>>> {
+        let _ = (contexts, futures);
         Ok(None)
     }
 }
@@ -119,7 +125,7 @@ pub trait TrainableWorldModel: WorldModel {
     fn train(
         &mut self,
         contexts: &ContextBatch<'_>,
-        futures: &[f32],
+        futures: &Futures,
         perturbations: &Perturbations,
         weights: Option<&[f32]>,
         micro_batches: usize,

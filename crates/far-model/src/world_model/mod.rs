@@ -4,7 +4,8 @@
 //! | what | file |
 //! |---|---|
 //! | the trait that training and evaluation know | `interface` |
-//! | what a prediction is conditioned on | `context`, `embedding`, `told` |
+//! | what a prediction is conditioned on | `condition_scale`, `context`, `context_builder`, `signal`, `signal_column`, `embedding` |
+//! | the whole forward pass, plainly: read this first | `reference` |
 //! | the network | `config`, `block`, `network` |
 //! | its fast paths: contexts read once, rows shared | `shared_context`, `noisy_target`, `row_index`, `modulation_table` |
 //! | losses and sampling | `diffusion`, `ddim` |
@@ -12,8 +13,10 @@
 //! | parts that serve one setting | `extension` |
 
 pub(crate) mod block;
+pub(crate) mod condition_scale;
 pub(crate) mod config;
 pub(crate) mod context;
+pub(crate) mod context_builder;
 pub(crate) mod ddim;
 pub(crate) mod diffusion;
 pub(crate) mod dit_world_model;
@@ -24,7 +27,10 @@ pub(crate) mod modulation_table;
 pub(crate) mod network;
 pub(crate) mod noisy_target;
 pub(crate) mod parameter_count;
+#[cfg(test)]
+pub(crate) mod reference;
 pub(crate) mod row_index;
 pub(crate) mod shared_context;
+pub(crate) mod signal;
+pub(crate) mod signal_column;
 pub(crate) mod token_dit;
-pub(crate) mod told;

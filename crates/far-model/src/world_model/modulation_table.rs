@@ -1,9 +1,9 @@
 //! What targets are told at every denoising step, computed for all steps at once.
 
 use crate::world_model::network::DitNetwork;
-use crate::world_model::noisy_target::ToldTargets;
-use crate::world_model::row_index::Places;
-use crate::world_model::shared_context::{ContextState, Rest};
+use crate::world_model::noisy_target::ConditionedTargets;
+use crate::world_model::row_index::RowIndex;
+use crate::world_model::shared_context::{ContextCache, ContextState};
 use far_tensor::{Parameters, Result, Tape, Tensor};
 
 /// The modulations of the targets of n predictions at each of S steps.
@@ -35,8 +35,8 @@ impl DitNetwork {
         let modulations = self.modulations(tape, parameters, &goal, &told)?;
         let rows = joined(tape, &modulations, steps, 1)?;
         let contexts = match &state.rest {
-            Rest::Keys(_) => None,
-            Rest::Tokens { entered, modulations } => {
+            ContextCache::Keys(_) => None,
+            ContextCache::Tokens { entered, modulations } => {
                 let before_last = &modulations[..self.last() - 2];
                 let mut all = vec![entered.modulation.clone()];
                 all.extend_from_slice(before_last);
@@ -81,13 +81,13 @@ impl ModulationTable<'_> {
         modulations.push(last.reshape([count, 2, width])?);
         let joined = self.contexts.as_ref().map(|contexts| self.join(tape, row, contexts));
         let joined = joined.transpose()?;
-        let told = ToldTargets {
+        let told = ConditionedTargets {
             latents,
             modulations: &modulations,
             joined: joined.as_deref(),
-            draws: &Places::apart(count),
+            draws: &RowIndex::apart(count),
         };
-        network.told_target(tape, parameters, state, &told)
+        network.conditioned_target(tape, parameters, state, &told)
     }
 
     /// The targets' modulations before those of their contexts, of all blocks in one piece and then

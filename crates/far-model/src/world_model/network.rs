@@ -16,7 +16,7 @@ use crate::world_model::config::DitConfig;
 use crate::world_model::embedding::FrameEmbedding;
 use crate::world_model::extension::copy_head::CopyHead;
 use crate::world_model::extension::second_agent::predictor::StatePredictor;
-use crate::{ContextTold, GoalView, LatentShape};
+use crate::{GoalWarp, LatentShape, SignalLayout};
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ pub(crate) struct DitNetwork {
     pub(crate) final_modulation: Linear,
     pub(crate) output: Linear,
     /// Where frames are shown as from the goal, how, and how far away things are taken to stand.
-    pub(crate) view: Option<(Arc<GoalView>, f32)>,
+    pub(crate) view: Option<(Arc<GoalWarp>, f32)>,
     /// Where tokens of the context can be copied, what copies them.
     pub(crate) copy: Option<CopyHead>,
-    /// Where states are told, what they are predicted by.
+    /// Where frames have states, what predicts that at the goal.
     pub(crate) predictor: Option<StatePredictor>,
 }
 
@@ -45,8 +45,8 @@ impl DitNetwork {
         builder: &mut ArenaBuilder,
         config: DitConfig,
         shape: LatentShape,
-        told: ContextTold,
-        view: Option<(Arc<GoalView>, f32)>,
+        signals: SignalLayout,
+        view: Option<(Arc<GoalWarp>, f32)>,
     ) -> crate::Result<Self> {
         config.check()?;
         let DitConfig { width, heads, .. } = config;
@@ -55,7 +55,7 @@ impl DitNetwork {
         let zero = Initialization::Zero;
         let input =
             Linear::new(builder, "x_embedder.proj", [token, width], Initialization::Xavier, zero);
-        let embedding = FrameEmbedding::new(builder, width, told, config.goal_relative);
+        let embedding = FrameEmbedding::new(builder, width, signals, config.goal_relative);
         let block =
             BlockConfig { query_key_norm: config.query_key_norm, ..BlockConfig::new(width, heads) };
         let blocks = (0..config.depth)
@@ -66,8 +66,9 @@ impl DitNetwork {
         let outputs = if config.learned_variance { 2 * token } else { token };
         let output = Linear::new(builder, "final_layer.linear", [width, outputs], zero, zero);
         let copy = config.copy.then(|| CopyHead::new(builder, width, shape)).transpose()?;
-        let predictor = (told.states > 0)
-            .then(|| StatePredictor::new(builder, config.state_predictor, told.states));
+        let state = signals.goal_state.is_present();
+        let predictor =
+            state.then(|| StatePredictor::new(builder, config.state_predictor, signals));
         let positions = position_table(rows, columns, width)?;
         Ok(Self {
             config,
@@ -110,8 +111,8 @@ impl DitNetwork {
     }
 
     /// Frames that have entered block 1, from there through all blocks before the last over all
-    /// frames; `modulations` are those from block 2 on. `seen` is shown them in each block over all
-    /// frames.
+    /// frames; `modulations` are those from block 2 on. `seen` is called with them in each block over
+    /// all frames.
     pub(crate) fn together(
         &self,
         tape: &mut Tape,

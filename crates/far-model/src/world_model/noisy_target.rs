@@ -1,10 +1,10 @@
 //! The way of noisy targets through the network.
 
 use crate::world_model::block::{Entered, Grouping};
-use crate::world_model::extension::copy_head::Offer;
+use crate::world_model::extension::copy_head::CopyCandidates;
 use crate::world_model::network::{DitNetwork, repeat};
-use crate::world_model::row_index::Places;
-use crate::world_model::shared_context::{ContextState, Rest};
+use crate::world_model::row_index::RowIndex;
+use crate::world_model::shared_context::{ContextCache, ContextState};
 use far_tensor::{Modulation, Parameters, Result, Tape, Tensor};
 
 /// Noisy versions of the targets of n predictions, S for each. Predictions whose targets are told the
@@ -15,21 +15,21 @@ pub(crate) struct NoisyTargets<'a> {
     /// Their diffusion times, `[m]`.
     pub timesteps: &'a [f32],
     /// Of each, a prediction that it is a target of, `[m]`.
-    pub predictions: Places,
+    pub predictions: RowIndex,
     /// Which of them each draw of each prediction is, [n, S].
-    pub draws: Places,
+    pub draws: RowIndex,
 }
 
 impl<'a> NoisyTargets<'a> {
     /// One noisy target for each prediction.
     pub(crate) fn apart(latents: &'a Tensor, timesteps: &'a [f32]) -> Self {
-        let places = Places::apart(timesteps.len());
+        let places = RowIndex::apart(timesteps.len());
         Self { latents, timesteps, predictions: places.clone(), draws: places }
     }
 }
 
 /// Noisy targets with what they are told.
-pub(crate) struct ToldTargets<'a> {
+pub(crate) struct ConditionedTargets<'a> {
     /// The noisy latents, [m, T, P].
     pub latents: &'a Tensor,
     /// Shifts, scales and gates in each block, [m, 6, D], and in the final layer, [m, 2, D].
@@ -38,7 +38,7 @@ pub(crate) struct ToldTargets<'a> {
     /// one before the last over all frames, [n·S·(2 + K), 6, D]; `None`: they are to be put together.
     pub joined: Option<&'a [Tensor]>,
     /// Which of the targets each draw of each prediction is, [n, S].
-    pub draws: &'a Places,
+    pub draws: &'a RowIndex,
 }
 
 impl DitNetwork {
@@ -71,19 +71,19 @@ impl DitNetwork {
         let NoisyTargets { latents, timesteps, predictions, draws } = noisy;
         let goal = predictions.spread(tape, &state.goal)?;
         let modulations = &self.modulations(tape, parameters, &goal, timesteps)?[..];
-        let told = ToldTargets { latents, modulations, joined: None, draws };
-        self.told_target(tape, parameters, state, &told)
+        let told = ConditionedTargets { latents, modulations, joined: None, draws };
+        self.conditioned_target(tape, parameters, state, &told)
     }
 
     /// The same for targets whose modulations are known.
-    pub(crate) fn told_target(
+    pub(crate) fn conditioned_target(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         state: &ContextState,
-        told: &ToldTargets<'_>,
+        told: &ConditionedTargets<'_>,
     ) -> Result<Tensor> {
-        let ToldTargets { latents, modulations, joined, draws: places } = *told;
+        let ConditionedTargets { latents, modulations, joined, draws: places } = *told;
         let x = self.embed(tape, parameters, latents)?;
         let grouping = Grouping { groups: x.shape().extents()[0], key_mask: None };
         let [first, second] = [&self.blocks[0], &self.blocks[1]];
@@ -110,10 +110,11 @@ impl DitNetwork {
 
         let mask = state.mask.as_ref().map(|mask| repeat(tape, mask, count, draws)).transpose()?;
         let grouping = Grouping { groups: samples, key_mask: mask.as_ref() };
-        let passage = Passage { network: self, parameters, modulations, places, count, grouping };
+        let passage =
+            TargetPass { network: self, parameters, modulations, places, count, grouping };
         let x = match &state.rest {
-            Rest::Keys(keys) => passage.read(tape, 1, entered, keys, draws)?,
-            Rest::Tokens { entered: context, modulations } => {
+            ContextCache::Keys(keys) => passage.read(tape, 1, entered, keys, draws)?,
+            ContextCache::Tokens { entered: context, modulations } => {
                 let joined = match joined {
                     Some(joined) => joined,
                     None => &passage.joined(tape, &entered, context, modulations)?,
@@ -128,20 +129,20 @@ impl DitNetwork {
 }
 
 /// What the targets of n·S samples have with them behind block 0.
-struct Passage<'a> {
+struct TargetPass<'a> {
     network: &'a DitNetwork,
     parameters: &'a Parameters,
     /// Of the noisy targets in each block and in the final layer.
     modulations: &'a [Tensor],
     /// Which noisy target each sample is.
-    places: &'a Places,
+    places: &'a RowIndex,
     /// Predictions n.
     count: usize,
     /// One group per sample; keys are those of target, current and slots.
     grouping: Grouping<'a>,
 }
 
-impl Passage<'_> {
+impl TargetPass<'_> {
     /// Shifts, scales and gates in a block, [n·S, 6, D], or in the final layer.
     fn modulation(&self, tape: &mut Tape, index: usize) -> Result<Tensor> {
         self.places.spread(tape, &self.modulations[index])
@@ -249,7 +250,7 @@ impl Passage<'_> {
         tape: &mut Tape,
         x: &Tensor,
         latents: &Tensor,
-        offered: Option<&Offer>,
+        offered: Option<&CopyCandidates>,
     ) -> Result<Tensor> {
         let Self { network, parameters, .. } = self;
         let vectors = self.modulation(tape, network.blocks.len())?;

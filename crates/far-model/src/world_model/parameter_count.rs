@@ -5,7 +5,7 @@ use far_tensor::Shape;
 use std::fmt;
 
 /// Parts by the beginnings of their parameters' names: first those of a DiT, then what is added to it.
-const PARTS: [(&str, &str, bool); 14] = [
+const PARTS: [(&str, &str, bool); 10] = [
     ("blocks.", "blocks", true),
     ("x_embedder.", "patch embedder", true),
     ("t_embedder.", "timestep embedder", true),
@@ -13,17 +13,16 @@ const PARTS: [(&str, &str, bool); 14] = [
     ("pose_embedder.", "pose embedder", false),
     ("time_embedder.", "time embedder", false),
     ("stride_embedder.", "stride embedder", false),
-    ("signal_embedder.", "signal embedder", false),
     ("role_embedding", "role vectors", false),
-    ("state_embedder.", "state embedder", false),
-    ("goal_state_embedder.", "goal state embedder", false),
     ("state_predictor.", "state predictor", false),
     ("copy_head.", "copy head", false),
-    ("door_embedder.", "door embedder", false),
 ];
 /// Per-head norms of queries and keys lie inside the blocks, but no DiT has them.
 const NORM: &str = "query-key norm";
 const NORM_NAMES: [&str; 2] = [".q_norm.", ".k_norm."];
+/// Every other embedder is that of a channel of signals.
+const SIGNALS: &str = "signal embedders";
+const SIGNAL_NAME: &str = "_embedder.";
 
 /// One part of a world model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +42,11 @@ pub struct ParameterPart {
 /// tells that network of poses, times and memory.
 ///
 /// ```
-/// use far_model::{ConditionScale, ContextTold, DitConfig, DitSetting, LatentShape};
+/// use far_model::{ConditionScale, DitConfig, DitSetting, LatentShape, SignalLayout};
 /// let shape = LatentShape { channels: 4, height: 32, width: 32, patch: 2 };
 /// let scale = ConditionScale { length: 1.0, time: 1.0 };
-/// let (config, told) = (DitConfig::default(), ContextTold::default());
-/// let setting = DitSetting { config, shape, scale, told, view: None };
+/// let (config, signals) = (DitConfig::default(), SignalLayout::default());
+/// let setting = DitSetting { config, shape, scale, signals, view: None };
 /// assert_eq!(setting.parameter_count()?.in_dit(), 129_547_040);
 /// # Ok::<(), far_model::Error>(())
 /// ```
@@ -60,13 +59,17 @@ pub struct ParameterCount {
 impl ParameterCount {
     /// Counts parameters by their names.
     pub(crate) fn new<'a>(named: impl Iterator<Item = (&'a str, &'a Shape)>) -> Self {
-        let parts = PARTS.iter().map(|&(_, name, in_dit)| (name, in_dit)).chain([(NORM, false)]);
+        let parts = PARTS
+            .iter()
+            .map(|&(_, name, in_dit)| (name, in_dit))
+            .chain([(NORM, false), (SIGNALS, false)]);
         let mut parts: Vec<ParameterPart> =
             parts.map(|(name, in_dit)| ParameterPart { name, in_dit, count: 0 }).collect();
         for (name, shape) in named {
             let is_norm = NORM_NAMES.iter().any(|norm| name.contains(norm));
             let known = PARTS.iter().position(|(beginning, ..)| name.starts_with(beginning));
-            let place = if is_norm { Some(PARTS.len()) } else { known };
+            let signal = name.contains(SIGNAL_NAME).then_some(PARTS.len() + 1);
+            let place = if is_norm { Some(PARTS.len()) } else { known.or(signal) };
             let place = place.expect("every parameter of the network belongs to a part");
             parts[place].count += shape.elements();
         }
@@ -114,7 +117,7 @@ fn grouped(number: usize) -> String {
 mod tests {
     use super::*;
     use crate::{
-        ConditionScale, ContextTold, DitConfig, DitSetting, DitWorldModel, LatentShape,
+        Channel, ConditionScale, DitConfig, DitSetting, DitWorldModel, LatentShape, SignalLayout,
         TrainableWorldModel,
     };
     use far_tensor::{AdamWConfig, Device};
@@ -124,20 +127,21 @@ mod tests {
         let shape = LatentShape { channels: 3, height: 4, width: 6, patch: 2 };
         let config = DitConfig { depth: 2, width: 8, heads: 2, ..DitConfig::default() };
         let scale = ConditionScale { length: 1.0, time: 1.0 };
-        for (signals, query_key_norm) in [(0, true), (5, false)] {
+        for (width, query_key_norm) in [(0, true), (5, false)] {
             let config = DitConfig { query_key_norm, ..config };
-            let told = ContextTold { signals, states: 0 };
-            let setting = DitSetting { config, shape, scale, told, view: None };
+            let action = Channel { name: "action", width };
+            let signals = SignalLayout { action, ..SignalLayout::default() };
+            let setting = DitSetting { config, shape, scale, signals, view: None };
             let count = setting.parameter_count().expect("a network");
             let model = DitWorldModel::new(setting, AdamWConfig::default(), 0, &Device::cpu());
             assert_eq!(count.total(), model.expect("a model").parameter_count());
             let has = |name| count.parts.iter().any(|part| part.name == name);
-            assert_eq!((has("signal embedder"), has(NORM)), (signals > 0, query_key_norm));
+            assert_eq!((has(SIGNALS), has(NORM)), (width > 0, query_key_norm));
         }
     }
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_separated() {
         let written = [0, 12, 999, 1000, 129_547_040].map(grouped);
         assert_eq!(written, ["0", "12", "999", "1,000", "129,547,040"]);
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 /// Which row of a table of distinct rows stands in each of several places.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct RowIndex {
     rows: Arc<[usize]>,
     /// Whether the places are the rows of the table in their order.
     apart: bool,
 }
 
-impl Places {
+impl RowIndex {
     /// `count` places with a row each.
     pub(crate) fn apart(count: usize) -> Self {
         Self { rows: (0..count).collect(), apart: true }
@@ -67,7 +67,7 @@ mod tests {
     fn what_repeats_is_listed_once_and_spread_again() {
         // Pairs: the first halves repeat, the second ones do so once.
         let values = [5.0, 1.0, 5.0, 2.0, 5.0, 2.0, 6.0, 2.5];
-        let (first, places) = Places::distinct(8, 2, |a, b| values[a] == values[b]);
+        let (first, places) = RowIndex::distinct(8, 2, |a, b| values[a] == values[b]);
         assert_eq!(first, [0, 1, 3, 6, 7]);
         let rows: Vec<f32> = first.iter().map(|place| values[*place]).collect();
         let table = Tensor::from_slice(&rows, [5, 1]).unwrap();
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn what_does_not_repeat_is_not_copied() {
-        let (first, places) = Places::distinct(3, 1, |_, _| false);
-        assert_eq!(first, Places::apart(3).rows());
+        let (first, places) = RowIndex::distinct(3, 1, |_, _| false);
+        assert_eq!(first, RowIndex::apart(3).rows());
         let mut tape = Tape::recording(&Device::cpu());
         let table = tape.variable(&Tensor::from_slice(&[1.0, 2.0, 3.0], [3, 1]).unwrap());
         let spread = places.spread(&mut tape, &table).unwrap();

@@ -3,9 +3,9 @@
 use crate::world_model::block::{Entered, Grouping};
 use crate::world_model::config::ContextAttention;
 use crate::world_model::context::ContextBatch;
-use crate::world_model::extension::copy_head::Offer;
+use crate::world_model::extension::copy_head::CopyCandidates;
 use crate::world_model::network::DitNetwork;
-use crate::world_model::row_index::Places;
+use crate::world_model::row_index::RowIndex;
 use far_memory::Pose;
 use far_tensor::{Parameters, Result, Tape, Tensor};
 use std::ops::Range;
@@ -17,12 +17,12 @@ pub(crate) struct ContextState {
     /// Which tokens can be read, [n, (2 + K)·T] in the order target, current, slots; `None`: all.
     pub(crate) mask: Option<Tensor>,
     /// What can be copied of the context frames; `None` where nothing is.
-    pub(crate) offered: Option<Offer>,
-    pub(crate) rest: Rest,
+    pub(crate) offered: Option<CopyCandidates>,
+    pub(crate) rest: ContextCache,
 }
 
 /// How far a context comes without its target.
-pub(crate) enum Rest {
+pub(crate) enum ContextCache {
     /// Through all blocks: its keys and values in each over all frames, [n, (1 + K)·T, 2·D].
     Keys(Vec<Tensor>),
     /// Into block 1, as frames [n·(1 + K), …], with its modulations in the blocks from 2 to the last
@@ -63,18 +63,20 @@ impl DitNetwork {
         Ok(Some(Tensor::from_slice(&mask, [count, (2 + slots) * tokens])?))
     }
 
-    /// The way of some predictions' contexts, as far as it does not depend on the noise.
+    /// The way of some predictions' contexts, as far as it does not depend on the noise. The states at
+    /// the goals are those of all predictions, [B, goal_state].
     pub(crate) fn read_context(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         contexts: &ContextBatch<'_>,
+        goal_states: &[f32],
         range: Range<usize>,
     ) -> Result<ContextState> {
         let frames = 1 + contexts.slots();
         let start = range.start * frames;
         let same = |a, b| contexts.same_frame(start + a, start + b);
-        let (mut distinct, places) = Places::distinct(range.len() * frames, frames, same);
+        let (mut distinct, places) = RowIndex::distinct(range.len() * frames, frames, same);
         distinct.iter_mut().for_each(|frame| *frame += start);
         let latents = self.context_tokens(tape, contexts, &distinct)?;
         let x = self.embed(tape, parameters, &latents)?;
@@ -88,12 +90,12 @@ impl DitNetwork {
             let away: Vec<f32> = away.collect();
             let offered = copy.offer(tape, parameters, &x, &latents, &away)?;
             let offered = places.spread(tape, &offered)?;
-            let (newer, looks) =
-                (contexts.superseded(range.clone()), contexts.looks(range.clone()));
-            copy.compare(tape, parameters, &offered, &newer, &looks)
+            let (newer, views) =
+                (contexts.superseded(range.clone()), contexts.views(range.clone()));
+            copy.compare(tape, parameters, &offered, &newer, &views)
         });
         let offered = offered.transpose()?;
-        let goal = self.embedding.goal(tape, parameters, contexts, range.clone())?;
+        let goal = self.embedding.goal(tape, parameters, contexts, goal_states, range.clone())?;
         let mask = self.mask(contexts, range)?;
         let modulations = self.blocks[1..=self.last()]
             .iter()
@@ -103,7 +105,7 @@ impl DitNetwork {
             // The only block over all frames: its keys are all that a context leaves.
             let keys = self.blocks[1].keys(tape, parameters, &x, &modulations[0])?;
             let keys = places.spread(tape, &keys)?;
-            let rest = Rest::Keys(vec![self.keys_of(&keys, count)?]);
+            let rest = ContextCache::Keys(vec![self.keys_of(&keys, count)?]);
             return Ok(ContextState { goal, mask, offered, rest });
         }
         let entered = self.blocks[1].enter(tape, parameters, &x, modulations.remove(0))?;
@@ -111,8 +113,10 @@ impl DitNetwork {
         let modulations = modulations.iter().map(|modulation| places.spread(tape, modulation));
         let modulations = modulations.collect::<Result<Vec<_>>>()?;
         let rest = match self.config.attention {
-            ContextAttention::Joint => Rest::Tokens { entered: Box::new(entered), modulations },
-            ContextAttention::ContextFirst => Rest::Keys(self.context_first(
+            ContextAttention::Joint => {
+                ContextCache::Tokens { entered: Box::new(entered), modulations }
+            }
+            ContextAttention::ContextFirst => ContextCache::Keys(self.context_first(
                 tape,
                 parameters,
                 entered,

@@ -34,8 +34,8 @@ pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, Training
 
 use crate::{Error, Result};
 use far_model::{
-    AgentDetectorConfig, AudioConfig, DitConfig, INTERACTION_CUE, LongLiveConfig, ToldConfig,
-    UtilityConfig,
+    AgentDetectorConfig, AudioConfig, ConditioningConfig, DitConfig, INTERACTION_CUE,
+    LongLiveConfig, UtilityConfig,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct TrainConfig {
     /// The network that predicts.
     pub world_model: DitConfig,
     /// What it is told beyond poses and times.
-    pub told: ToldConfig,
+    pub told: ConditioningConfig,
     /// How sound becomes tokens, for the cue `audio`.
     pub audio: AudioConfig,
     /// The frozen encoder of the key cue.

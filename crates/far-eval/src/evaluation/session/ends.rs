@@ -117,7 +117,7 @@ impl Session<'_, '_> {
             let found = ends.crossings(recalls.iter()) as f64;
             self.tally.share(arm, "crossing_recalled", clip, found, 2.0);
         }
-        let numbers = self.evaluation.judge.told().states / 2;
+        let numbers = self.evaluation.judge.signals().goal_state.width;
         if let Some(states) = imagined.states.get(2 * place * numbers..2 * (place + 1) * numbers)
             && numbers > 0
         {

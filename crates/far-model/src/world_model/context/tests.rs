@@ -3,19 +3,21 @@ use super::*;
 const SHAPE: LatentShape = LatentShape { channels: 2, height: 1, width: 1, patch: 1 };
 const SCALE: ConditionScale = ConditionScale { length: 2.0, time: 4.0 };
 
-fn query() -> PredictionQuery {
+fn query() -> PredictionQuery<'static> {
     let pose = Pose::from_yaw_pitch([1.0, 0.0, 0.0], 0.0, 0.0);
     let goal = Pose::from_yaw_pitch([3.0, 0.0, 0.0], 0.5, 0.0);
-    let (signals, state) = (Vec::new(), Vec::new());
-    let (doors, goal_state) = ([0.0; 2], None);
-    PredictionQuery { time: 10.0, pose, goal, stride: 2.0, signals, state, doors, goal_state }
+    PredictionQuery::new(10.0, pose, goal, 2.0)
 }
 
 #[test]
 fn frames_are_recentered_on_now_and_on_the_goal() {
-    let mut batch = ContextBatch::new(SHAPE, SCALE, 2, ContextTold::default());
-    let seen =
-        Remembered { time: 4.0, pose: query().goal, latent: &[5.0, 6.0], state: &[], door: 0.0 };
+    let mut batch = ContextBatch::new(SHAPE, SCALE, 2, SignalLayout::default());
+    let seen = Remembered {
+        time: 4.0,
+        pose: query().goal,
+        latent: &[5.0, 6.0],
+        signals: FrameSignals::default(),
+    };
     batch.push(&query(), &[1.0, 2.0], [seen]).unwrap();
     assert_eq!(batch.latents(), [1.0, 2.0, 5.0, 6.0, 0.0, 0.0]);
     assert_eq!(batch.present(), [true, false]);
@@ -29,11 +31,15 @@ fn frames_are_recentered_on_now_and_on_the_goal() {
 }
 
 #[test]
-fn frames_are_the_same_by_what_they_show_and_are_told() {
-    let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
+fn frames_are_the_same_by_what_they_show_and_are_conditioned_on() {
+    let mut batch = ContextBatch::new(SHAPE, SCALE, 1, SignalLayout::default());
     let (present, copy, other) = ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]);
-    let seen =
-        |time, latent| Remembered { time, pose: query().goal, latent, state: &[], door: 0.0 };
+    let seen = |time, latent| Remembered {
+        time,
+        pose: query().goal,
+        latent,
+        signals: FrameSignals::default(),
+    };
     for (current, memory) in [
         (&present, Some(seen(4.0, &other))),
         (&present, Some(seen(4.0, &present))),
@@ -56,11 +62,15 @@ fn frames_are_the_same_by_what_they_show_and_are_told() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let mut batch = ContextBatch::new(SHAPE, SCALE, 1, ContextTold::default());
-    let seen =
-        Remembered { time: 4.0, pose: query().pose, latent: &[5.0, 6.0], state: &[], door: 0.0 };
+    let mut batch = ContextBatch::new(SHAPE, SCALE, 1, SignalLayout::default());
+    let seen = Remembered {
+        time: 4.0,
+        pose: query().pose,
+        latent: &[5.0, 6.0],
+        signals: FrameSignals::default(),
+    };
     assert!(batch.push(&query(), &[1.0], [seen]).is_err());
     assert!(batch.push(&query(), &[1.0, 2.0], [seen, seen]).is_err());
-    let told = PredictionQuery { signals: vec![1.0], ..query() };
-    assert!(batch.clone().push(&told, &[1.0, 2.0], [seen]).is_err());
+    let more = PredictionQuery { action: vec![1.0], ..query() };
+    assert!(batch.clone().push(&more, &[1.0, 2.0], [seen]).is_err());
 }

@@ -13,15 +13,15 @@
 //!
 //! Queries and keys begin with a code of where in its frame a token stands, with how far from the goal
 //! its frame was seen and by how many newer ones from as near it is superseded. So each token finds its
-//! own place in the nearest and newest look at once and only has to learn where not to.
+//! own place in the nearest and newest view at once and only has to learn where not to.
 //!
-//! What has changed since the nearest look another one may show. Three whole frames are therefore held
-//! against each other: the nearest look, the newest from within reach and what was recalled first. The
+//! What has changed since the nearest view another one may show. Three whole frames are therefore held
+//! against each other: the nearest view, the newest from within reach and what was recalled first. The
 //! target is shown all three at each of its places before its second block, so that the network can
 //! compare them, and its head can take of each instead of c.
 
 use crate::world_model::block::Linear;
-use crate::world_model::extension::nearness::LOOKS;
+use crate::world_model::extension::nearness::VIEWS;
 use crate::{Error, LatentShape};
 use far_tensor::{
     Activation, ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,
@@ -32,7 +32,7 @@ use std::f64::consts::PI;
 /// that of all tokens of a frame it has more than 98 %.
 const AHEAD: f64 = 16.0;
 /// By how many nats a frame falls behind for each unit that it lies away from the goal, at first: few
-/// enough that a look from a step beside, which may be the only one that is not outdated, is still heard.
+/// enough that a view from a step beside, which may be the only one that is not outdated, is still heard.
 const BEHIND: f32 = 15.0;
 /// By how many nats it falls behind for each newer memory from as near, at first.
 const SUPERSEDED: f32 = 3.0;
@@ -46,14 +46,14 @@ const SAID: usize = STEPS.len();
 pub(crate) struct CopyHead {
     /// Where tokens stand, [T, P].
     places: Tensor,
-    /// The same for queries, who also weigh distance and newer looks.
+    /// The same for queries, who also weigh distance and newer views.
     asking: Tensor,
     query: Linear,
     key: Linear,
     /// How fast trust in each channel of a token is lost with distance.
     rate: Linear,
     gate: Linear,
-    /// How the three looks are shown to the target.
+    /// How the three views are shown to the target.
     showing: Linear,
     /// How much of each is taken instead of what was found.
     share: Linear,
@@ -62,20 +62,20 @@ pub(crate) struct CopyHead {
 }
 
 /// What the contexts of n predictions offer.
-pub(crate) struct Offer {
+pub(crate) struct CopyCandidates {
     /// Keys and values of all tokens, [n, (1 + K)·T, 2·P].
     tokens: Tensor,
-    /// The looks, each [n, T, P].
-    looks: Vec<Tensor>,
+    /// The views, each [n, T, P].
+    views: Vec<Tensor>,
     /// What the target is shown of them, [n, T, D].
     pub(crate) shown: Tensor,
 }
 
-impl Offer {
+impl CopyCandidates {
     /// The same after a change of all parts, which keeps what lies beyond their first axes.
     pub(crate) fn map(&self, mut change: impl FnMut(&Tensor) -> Result<Tensor>) -> Result<Self> {
-        let looks = self.looks.iter().map(&mut change).collect::<Result<_>>()?;
-        Ok(Self { tokens: change(&self.tokens)?, looks, shown: change(&self.shown)? })
+        let views = self.views.iter().map(&mut change).collect::<Result<_>>()?;
+        Ok(Self { tokens: change(&self.tokens)?, views, shown: change(&self.shown)? })
     }
 }
 
@@ -101,7 +101,7 @@ impl CopyHead {
         let mut part = |name: &str, sizes, weight, bias| {
             Linear::new(builder, &format!("copy_head.{name}"), sizes, weight, bias)
         };
-        let all = LOOKS * shape.token_width();
+        let all = VIEWS * shape.token_width();
         Ok(Self {
             places: places(shape, [0.0; SAID])?,
             asking: places(shape, [BEHIND / STEPS[0], SUPERSEDED / STEPS[1]])?,
@@ -111,7 +111,7 @@ impl CopyHead {
             rate: part("rate", sizes, zero, zero),
             gate: part("gate", [width, 1], zero, one),
             showing: part("showing", [all, width], Initialization::Xavier, zero),
-            share: part("share", [width, LOOKS], zero, zero),
+            share: part("share", [width, VIEWS], zero, zero),
             own: part("own", sizes, zero, zero),
         })
     }
@@ -145,26 +145,26 @@ impl CopyHead {
     }
 
     /// What the frames [n·(1 + K), T, 2·P] of n contexts offer, where each is superseded by so many newer
-    /// ones, [n·(1 + K)], and the looks are those frames, [n, LOOKS].
+    /// ones, [n·(1 + K)], and the views are those frames, [n, VIEWS].
     pub(crate) fn compare(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         frames: &Tensor,
         newer: &[f32],
-        looks: &[usize],
-    ) -> Result<Offer> {
+        views: &[usize],
+    ) -> Result<CopyCandidates> {
         let &[count, tokens, width] = frames.shape().extents() else {
             unreachable!("frames have tokens of channels")
         };
-        let predictions = looks.len() / LOOKS;
+        let predictions = views.len() / VIEWS;
         let values = tape.slice(frames, 2, width / 2..width)?;
-        let looks = (0..LOOKS).map(|look| {
-            let chosen: Vec<usize> = looks.iter().skip(look).step_by(LOOKS).copied().collect();
+        let views = (0..VIEWS).map(|view| {
+            let chosen: Vec<usize> = views.iter().skip(view).step_by(VIEWS).copied().collect();
             tape.gather_rows(&values, chosen)
         });
-        let looks = looks.collect::<Result<Vec<_>>>()?;
-        let together = tape.concat(&looks.iter().collect::<Vec<_>>(), 2)?;
+        let views = views.collect::<Result<Vec<_>>>()?;
+        let together = tape.concat(&views.iter().collect::<Vec<_>>(), 2)?;
         let shown = self.showing.forward(tape, parameters, &together)?;
         let mut all = frames.clone();
         if newer.iter().any(|count| *count > 0.0) {
@@ -172,7 +172,7 @@ impl CopyHead {
             all = tape.add(frames, &said)?;
         }
         let all = all.reshape([predictions, count / predictions * tokens, width])?;
-        Ok(Offer { tokens: all, looks, shown })
+        Ok(CopyCandidates { tokens: all, views, shown })
     }
 
     /// One number of each frame, in the channel of keys that says it and in rows of this width.
@@ -207,7 +207,7 @@ impl CopyHead {
         parameters: &Parameters,
         x: &Tensor,
         noisy: &Tensor,
-        offer: &Offer,
+        offer: &CopyCandidates,
         key_mask: Option<&Tensor>,
     ) -> Result<Tensor> {
         let query = self.query.forward(tape, parameters, x)?;
@@ -218,9 +218,9 @@ impl CopyHead {
         let gate = self.gate.forward(tape, parameters, x)?;
         let mut taken = by_token(tape, &gate, &found)?;
         let shares = self.share.forward(tape, parameters, x)?;
-        for (number, look) in offer.looks.iter().enumerate() {
+        for (number, view) in offer.views.iter().enumerate() {
             let share = tape.slice(&shares, 2, number..number + 1)?;
-            let other = tape.subtract(look, &found)?;
+            let other = tape.subtract(view, &found)?;
             let part = by_token(tape, &share, &other)?;
             taken = tape.add(&taken, &part)?;
         }

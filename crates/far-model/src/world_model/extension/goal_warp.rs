@@ -38,7 +38,7 @@ pub struct LinearPatches {
 
 /// How latents look from another camera of the same kind.
 #[derive(Clone, Debug)]
-pub struct GoalView {
+pub struct GoalWarp {
     patches: LinearPatches,
     /// Tangents of half the field of view, across and down.
     spread: [f32; 2],
@@ -47,7 +47,7 @@ pub struct GoalView {
 /// A projective map of pixels, row by row.
 type Map = [f32; 9];
 
-impl GoalView {
+impl GoalWarp {
     /// For latents of pictures of this camera.
     pub fn new(patches: LinearPatches, camera: &Camera) -> Self {
         let angles = [camera.horizontal_field_of_view, camera.vertical_field_of_view];
@@ -155,7 +155,7 @@ mod tests {
     use far_tensor::Device;
 
     /// Four patches of three by three pixels in one color.
-    fn view() -> GoalView {
+    fn view() -> GoalWarp {
         let grid = PatchGrid { rows: 2, columns: 2, colors: 1, side: 3 };
         goal_view(grid, &Camera::from_degrees(90.0, 70.0))
     }

@@ -9,7 +9,7 @@ use super::yardstick::Yardstick;
 use crate::hint::Hint;
 use crate::progress;
 use clap::Args;
-use far_model::UtilityConfig;
+use far_model::{Futures, UtilityConfig};
 use serde_json::json;
 
 /// What to measure and how.
@@ -63,7 +63,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (model, parameters) = world_model(sizes, attention.into(), &engine.device)?;
         let batch = contexts(&*model, predictions)?;
         let elements = model.shape().elements();
-        let futures = normal(examples * elements, "future", 0);
+        let latents = normal(examples * elements, "future", 0);
+        let futures = Futures { latents, states: Vec::new() };
         let config = UtilityConfig { levels: draws, ..UtilityConfig::default() };
         let drawn = config.perturbations(examples, elements, 0, 0);
         let pass = || {

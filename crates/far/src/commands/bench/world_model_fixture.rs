@@ -4,8 +4,8 @@ use super::network_shape::Sizes;
 use super::world_model_work::Predictions;
 use far_memory::Pose;
 use far_model::{
-    ConditionScale, ContextAttention, ContextBatch, ContextTold, DitConfig, DitSetting,
-    DitWorldModel, PredictionQuery, Remembered, TrainableWorldModel, WorldModel,
+    ConditionScale, ContextAttention, ContextBatch, DitConfig, DitSetting, DitWorldModel,
+    FrameSignals, PredictionQuery, Remembered, SignalLayout, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{AdamWConfig, Device, Random};
 
@@ -23,7 +23,7 @@ pub fn world_model(
         config: DitConfig { depth, width, heads, attention, ..DitConfig::default() },
         shape: sizes.latent(),
         scale: ConditionScale { length: 1.0, time: 10.0 },
-        told: ContextTold::default(),
+        signals: SignalLayout::default(),
         view: None,
     };
     let optimizer = AdamWConfig { average_decay: None, ..AdamWConfig::default() };
@@ -45,16 +45,8 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
     let presents = numbered("current", of.examples);
     let memories = numbered("memory", of.examples * of.contexts * of.slots);
     for (example, current) in presents.iter().enumerate() {
-        let query = PredictionQuery {
-            time: 100.0,
-            pose: pose(example as f32),
-            goal: pose(example as f32 + 1.0),
-            stride: 2.0,
-            signals: Vec::new(),
-            state: Vec::new(),
-            doors: [0.0; 2],
-            goal_state: None,
-        };
+        let (here, goal) = (pose(example as f32), pose(example as f32 + 1.0));
+        let query = PredictionQuery::new(100.0, here, goal, 2.0);
         for context in 0..of.contexts {
             let first = (example * of.contexts + context) * of.slots;
             let latents = memories[first..first + of.slots].iter().enumerate();
@@ -62,8 +54,7 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
                 time: (first + slot) as f64 % 97.0,
                 pose: pose(-(slot as f32)),
                 latent,
-                state: &[],
-                door: 0.0,
+                signals: FrameSignals::default(),
             });
             batch.push(&query, current, memories)?;
         }

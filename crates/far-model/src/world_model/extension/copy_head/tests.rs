@@ -47,7 +47,7 @@ fn taken(away: [f32; 2], newer: [f32; 2], mask: Option<&Tensor>, rates: f32) -> 
     let inside = tensor(normal(2 * 4 * 8, "inside", 1), [2, 4, 8]).unwrap();
     let latents = tensor([[1.0; 32], [2.0; 32]].concat(), [2, 4, 8]).unwrap();
     let offered = head.offer(&mut tape, &parameters, &inside, &latents, &away).unwrap();
-    let offered = head.compare(&mut tape, &parameters, &offered, &newer, &[0; LOOKS]).unwrap();
+    let offered = head.compare(&mut tape, &parameters, &offered, &newer, &[0; VIEWS]).unwrap();
     let target = tensor(normal(4 * 8, "target", 1), [1, 4, 8]).unwrap();
     let noisy = tensor(normal(4 * 8, "noisy", 1), [1, 4, 8]).unwrap();
     let taken = head.take(&mut tape, &parameters, &target, &noisy, &offered, mask).unwrap();
@@ -89,7 +89,7 @@ fn trust_is_lost_with_distance_alone() {
     assert!((first(0.5) - half).abs() < 1e-5, "{} {half}", first(0.5));
 }
 
-/// A share takes of a look instead of what was found.
+/// A share takes of a view instead of what was found.
 #[test]
 fn looks_are_taken_by_their_shares() {
     let shape = LatentShape { channels: 8, height: 2, width: 2, patch: 1 };
@@ -101,8 +101,8 @@ fn looks_are_taken_by_their_shares() {
     let latents = Tensor::from_slice(&latents, [3, 4, 8]).unwrap();
     let offered = head.offer(&mut tape, &parameters, &inside, &latents, &[0.0, 3.0, 3.0]);
     let offered = offered.unwrap();
-    let looks = [0, 1, 2];
-    let offer = head.compare(&mut tape, &parameters, &offered, &[0.0; 3], &looks).unwrap();
+    let views = [0, 1, 2];
+    let offer = head.compare(&mut tape, &parameters, &offered, &[0.0; 3], &views).unwrap();
     let target = Tensor::from_slice(&normal(32, "target", 1), [1, 4, 8]).unwrap();
     let taken = head.take(&mut tape, &parameters, &target, &target, &offer, None).unwrap();
     // Of the first 1, of the second a quarter of what it has more, of the third half of that.

@@ -7,8 +7,8 @@
 //! BCE(logit, v*) + w·v*·smoothL1(position), each averaged over the examples that it applies to.
 
 use crate::world_model::block::Linear;
-use crate::world_model::context::{ContextBatch, FrameCondition};
-use crate::{Error, POSE_FEATURES};
+use crate::world_model::context::{ContextBatch, ContextFrame, FrameCondition, Goal};
+use crate::{Error, POSE_FEATURES, SignalLayout};
 use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -77,7 +77,7 @@ impl Mlp {
 /// The predictor; its parameters live in the world model's arena.
 pub(crate) struct StatePredictor {
     config: StatePredictorConfig,
-    states: usize,
+    goal_state: usize,
     slot: Mlp,
     question: Mlp,
     query: Linear,
@@ -87,13 +87,14 @@ pub(crate) struct StatePredictor {
 }
 
 impl StatePredictor {
-    /// Adds the parameters of a predictor of states of so many numbers.
+    /// Adds the parameters of a predictor of the states of this layout.
     pub(crate) fn new(
         builder: &mut ArenaBuilder,
         config: StatePredictorConfig,
-        states: usize,
+        signals: SignalLayout,
     ) -> Self {
-        let width = config.width;
+        let (width, states) = (config.width, signals.state.width);
+        let goal_state = signals.goal_state.width;
         let slot = [states + 2 * POSE_FEATURES + 1, width, width];
         let question = [POSE_FEATURES + 1 + states, width, width];
         let mut linear = |part: &str, sizes| {
@@ -105,17 +106,17 @@ impl StatePredictor {
         let projection = linear("proj", [width, width]);
         Self {
             config,
-            states,
+            goal_state,
             slot: Mlp::new(builder, "slot", slot),
             question: Mlp::new(builder, "query", question),
             query,
             key_value,
             projection,
-            head: Mlp::new(builder, "head", [width, width, states / 2]),
+            head: Mlp::new(builder, "head", [width, width, goal_state]),
         }
     }
 
-    /// Logit of presence and position for some predictions: [n, states / 2].
+    /// Logit of presence and position for some predictions: [n, goal_state].
     pub(crate) fn forward(
         &self,
         tape: &mut Tape,
@@ -127,7 +128,8 @@ impl StatePredictor {
         let (mut slots, mut questions, mut mask) = (Vec::new(), Vec::new(), Vec::new());
         for example in range {
             for frame in 0..frames {
-                let (condition, state) = contexts.condition_and_state(example * frames + frame);
+                let ContextFrame { condition, state, .. } =
+                    contexts.frame(example * frames + frame);
                 let FrameCondition { from_current, from_goal, time, .. } = condition;
                 slots.extend_from_slice(state);
                 slots.extend(from_goal.iter().chain(from_current).chain([time]));
@@ -136,10 +138,10 @@ impl StatePredictor {
                     slot.is_none_or(|slot| contexts.present()[example * (frames - 1) + slot]);
                 mask.push(f32::from(present));
             }
-            let (goal, stride, ..) = contexts.goal(example);
+            let Goal { condition: goal, stride, .. } = contexts.goal(example);
             questions.extend(goal.from_current);
             questions.push(stride);
-            questions.extend_from_slice(contexts.condition_and_state(example * frames).1);
+            questions.extend_from_slice(contexts.frame(example * frames).state);
         }
         let slots = Tensor::from_slice(&slots, [count * frames, slots.len() / (count * frames)])?;
         let questions = Tensor::from_slice(&questions, [count, questions.len() / count])?;
@@ -157,17 +159,19 @@ impl StatePredictor {
         self.head.forward(tape, parameters, &pooled)
     }
 
-    /// What it adds to the training loss of some predictions, whose states at the goal are known.
+    /// What it adds to the training loss of some predictions. The truths are the states at the goals of
+    /// all predictions, [B, goal_state].
     pub(crate) fn loss(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         contexts: &ContextBatch<'_>,
+        truths: &[f32],
         range: Range<usize>,
     ) -> Result<Tensor> {
         let predicted = self.forward(tape, parameters, contexts, range.clone())?;
-        let (count, numbers) = (range.len(), self.states / 2);
-        let truths = &contexts.goal_states()[range.start * numbers..range.end * numbers];
+        let (count, numbers) = (range.len(), self.goal_state);
+        let truths = &truths[range.start * numbers..range.end * numbers];
         let (mut presence, mut positions, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         let seen = truths.chunks_exact(numbers).filter(|truth| truth[0] > 0.0).count();
         for truth in truths.chunks_exact(numbers) {
@@ -188,7 +192,7 @@ impl StatePredictor {
         tape.weighted_sum(&present, weight, &placed, weight * position_weight)
     }
 
-    /// The loss of one prediction, given what was predicted and the truth, both [states / 2].
+    /// The loss of one prediction, given what was predicted and the truth, both [goal_state].
     pub(crate) fn error(&self, predicted: &[f32], truth: &[f32]) -> f32 {
         let logit = predicted[0];
         let presence = logit.max(0.0) - logit * truth[0] + (-logit.abs()).exp().ln_1p();
@@ -212,13 +216,13 @@ pub(crate) fn decided(predicted: &[f32]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TOLD, assert_near, contexts, shaken};
+    use crate::testing::{SIGNALS, assert_near, contexts, futures, shaken};
     use far_tensor::Device;
 
     fn predictor() -> (StatePredictor, Parameters) {
         let mut builder = ArenaBuilder::new("predictor");
         let config = StatePredictorConfig { width: 8, heads: 2, ..StatePredictorConfig::default() };
-        let predictor = StatePredictor::new(&mut builder, config, TOLD.states);
+        let predictor = StatePredictor::new(&mut builder, config, SIGNALS);
         let parameters = shaken(&builder.build(1), 1);
         (predictor, parameters)
     }
@@ -229,12 +233,12 @@ mod tests {
         let contexts = contexts(2, &[2, 1, 0, 2, 2, 2], 5);
         let mut tape = Tape::inference(&Device::cpu());
         let predicted = predictor.forward(&mut tape, &parameters, &contexts, 0..6).unwrap();
-        let found = predictor.loss(&mut tape, &parameters, &contexts, 0..6).unwrap();
+        let truths = futures(6, 5).states;
+        let found = predictor.loss(&mut tape, &parameters, &contexts, &truths, 0..6).unwrap();
         let config = predictor.config;
         // By hand: presence over all six, position over the two that are there.
         let (mut presence, mut position) = (0.0, 0.0);
-        let truths = contexts.goal_states().chunks(3);
-        for (predicted, truth) in predicted.values().chunks(3).zip(truths) {
+        for (predicted, truth) in predicted.values().chunks(3).zip(truths.chunks(3)) {
             let probability = 1.0 / (1.0 + (-predicted[0]).exp());
             presence -= if truth[0] > 0.0 { probability } else { 1.0 - probability }.ln() / 6.0;
             let misses = [1, 2].map(|place| (predicted[place] - truth[place]).abs());
@@ -246,9 +250,9 @@ mod tests {
         // With one prediction the mean is the error itself.
         for example in 0..6 {
             let one = example..example + 1;
-            let loss = predictor.loss(&mut tape, &parameters, &contexts, one.clone()).unwrap();
+            let loss = predictor.loss(&mut tape, &parameters, &contexts, &truths, one).unwrap();
             let predicted = &predicted.values()[3 * example..3 * example + 3];
-            let truth = &contexts.goal_states()[3 * example..3 * example + 3];
+            let truth = &truths[3 * example..3 * example + 3];
             let error = predictor.error(predicted, truth);
             assert_near("error", &[error], &[loss.item().unwrap()]);
         }

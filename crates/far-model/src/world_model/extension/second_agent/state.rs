@@ -1,15 +1,14 @@
-//! What a world model makes of a second agent: its state at the goals, and how wrong that is.
+//! The auxiliary output of a world model: a second agent's state at the goals, and how wrong that is.
 
 use crate::world_model::diffusion::{DitDiffusion, TOGETHER};
 use crate::world_model::extension::second_agent::predictor::decided;
-use crate::{ContextBatch, Error, Result};
+use crate::{ContextBatch, Error, Futures, Result};
 use far_tensor::{Parameters, Tape};
-use std::borrow::Cow;
 
 impl DitDiffusion {
-    /// What is predicted of the second agent at the goals, [B, states / 2]: the logit of presence,
-    /// and the position. `None` where nothing is told of one.
-    fn states(
+    /// What is predicted at the goals, [B, goal_state]: the logit of presence, and the position. `None`
+    /// where frames have no state.
+    fn goal_states(
         &self,
         parameters: &Parameters,
         contexts: &ContextBatch<'_>,
@@ -24,15 +23,15 @@ impl DitDiffusion {
         predicted.map(Some)
     }
 
-    /// See [`crate::WorldModel::predicted_states`].
-    pub(crate) fn predicted_states(
+    /// See [`crate::WorldModel::auxiliary`].
+    pub(crate) fn auxiliary(
         &self,
         parameters: &Parameters,
         contexts: &ContextBatch<'_>,
     ) -> Result<Option<Vec<f32>>> {
-        let numbers = self.setting.told.states / 2;
-        let predicted = self.states(parameters, contexts)?;
-        Ok(predicted.map(|rows| rows.chunks_exact(numbers).flat_map(decided).collect()))
+        let width = self.setting.signals.goal_state.width;
+        let predicted = self.goal_states(parameters, contexts)?;
+        Ok(predicted.map(|rows| rows.chunks_exact(width).flat_map(decided).collect()))
     }
 
     /// See [`crate::WorldModel::auxiliary_losses`].
@@ -40,30 +39,15 @@ impl DitDiffusion {
         &self,
         parameters: &Parameters,
         contexts: &ContextBatch<'_>,
+        futures: &Futures,
     ) -> Result<Option<Vec<f32>>> {
-        let numbers = self.setting.told.states / 2;
-        Error::check_finite("the states at the goals", contexts.goal_states())?;
-        let (predicted, predictor) = (self.states(parameters, contexts)?, &self.network.predictor);
-        Ok(predicted.zip(predictor.as_ref()).map(|(predicted, predictor)| {
-            let truths = contexts.goal_states().chunks_exact(numbers);
-            let pairs = predicted.chunks_exact(numbers).zip(truths);
-            pairs.map(|(predicted, truth)| predictor.error(predicted, truth)).collect()
-        }))
-    }
-
-    /// The contexts with what is predicted of the second agent where they do not say it.
-    pub(crate) fn completed<'a>(
-        &self,
-        parameters: &Parameters,
-        contexts: &'a ContextBatch<'a>,
-    ) -> Result<Cow<'a, ContextBatch<'a>>> {
-        let known = contexts.goal_states();
-        if known.iter().all(|value| !value.is_nan()) {
-            return Ok(Cow::Borrowed(contexts));
-        }
-        let predicted = self.predicted_states(parameters, contexts)?.unwrap_or_default();
-        let pairs = known.iter().zip(predicted);
-        let whole = pairs.map(|(known, own)| if known.is_nan() { own } else { *known }).collect();
-        Ok(Cow::Owned(contexts.with_goal_states(whole)))
+        let Some(predictor) = &self.network.predictor else { return Ok(None) };
+        let Some(predicted) = self.goal_states(parameters, contexts)? else { return Ok(None) };
+        let width = self.setting.signals.goal_state.width;
+        let truths: Vec<&[f32]> = futures.states.chunks_exact(width).collect();
+        let each = contexts.examples().checked_div(truths.len()).unwrap_or(0);
+        Error::check_length("the states of the futures", each * truths.len(), contexts.examples())?;
+        let losses = predicted.chunks_exact(width).enumerate();
+        Ok(Some(losses.map(|(at, found)| predictor.error(found, truths[at / each])).collect()))
     }
 }

@@ -1,0 +1,73 @@
+//! The training examples of a step.
+
+use crate::Result;
+use far_data::{Anchor, TrainingExample, TrainingSampler};
+use far_memory::{MemoryId, Pool, Recall, RecallPolicy, RecallQuery};
+use far_model::{ConditionScale, EncodedDataset, Present, Query, embed_queries, recall_all};
+use rayon::prelude::*;
+
+/// One training example.
+pub struct Example {
+    /// From which frame to which.
+    pub query: Query,
+    /// What recall may know of it.
+    pub recall: RecallQuery,
+    /// What the pair was drawn around.
+    pub anchor: Anchor,
+}
+
+impl Example {
+    /// The examples of a step, with the embeddings of every encoder of the dataset.
+    ///
+    /// # Errors
+    /// If an episode cannot be read or an encoder refuses a latent.
+    pub fn batch(
+        sampler: &TrainingSampler<'_>,
+        data: &EncodedDataset,
+        scale: &ConditionScale,
+        step: u64,
+    ) -> Result<Vec<Self>> {
+        let drawn = sampler.batch(step)?;
+        let mut examples: Vec<Self> = drawn
+            .into_par_iter()
+            .enumerate()
+            .map(|(place, example)| Self::new(data, example, step << 16 | place as u64))
+            .collect::<Result<_>>()?;
+        if !data.encoders().is_empty() {
+            let presents: Vec<Present<'_>> =
+                examples.iter().map(|example| example.query.recorded()).collect();
+            let mut queries: Vec<RecallQuery> =
+                examples.iter().map(|example| example.recall.clone()).collect();
+            embed_queries(data.encoders(), scale, &presents, &mut queries)?;
+            for (example, query) in examples.iter_mut().zip(queries) {
+                example.recall = query;
+            }
+        }
+        Ok(examples)
+    }
+
+    fn new(data: &EncodedDataset, example: TrainingExample, seed: u64) -> Result<Self> {
+        let TrainingExample { query, memory, future, anchor } = example;
+        let episode = data.episode(query.episode)?;
+        let query = Query::new(episode, query.current as usize, future.frame as usize);
+        let pool = Pool::ids(memory.frames.iter().map(|frame| MemoryId(u64::from(*frame))));
+        let recall = query.for_memory(pool).with_seed(seed);
+        Ok(Self { query, recall, anchor })
+    }
+
+    /// What a policy recalls for each example.
+    ///
+    /// # Errors
+    /// If it refuses one.
+    pub fn recall_all(
+        policy: &dyn RecallPolicy,
+        examples: &[&Self],
+        slots: usize,
+    ) -> Result<Vec<Recall>> {
+        let queries: Vec<_> = examples
+            .iter()
+            .map(|example| (example.query.episode().memory(), &example.recall))
+            .collect();
+        Ok(recall_all(policy, &queries, slots)?)
+    }
+}
