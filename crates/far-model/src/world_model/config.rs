@@ -25,8 +25,8 @@ pub enum PredictionKind {
     Noise,
     /// The velocity √ᾱ·ε − √(1−ᾱ)·x_0; learns much faster in short runs.
     Velocity,
-    /// The future x_0 itself, its errors counted as those of the velocity that follows. Noise need not
-    /// pass through the network, which pays where a token has many channels for its width.
+    /// The clean future x_0; its errors have the same weight at all noise levels. Noise need not pass
+    /// through the network, which helps where a token has many channels for the network's width.
     Clean,
 }
 
