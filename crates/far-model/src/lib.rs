@@ -57,7 +57,6 @@ pub use world_model::dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use world_model::extension::goal_warp::{GoalView, LinearPatches};
 pub use world_model::extension::second_agent::detector::{AgentDetector, Firing};
 pub use world_model::extension::second_agent::detector_training::AgentDetectorConfig;
-pub use world_model::extension::second_agent::predictor::StatePredictorConfig;
 pub use world_model::interface::{Perturbations, TrainableWorldModel, WorldModel};
 pub use world_model::parameter_count::{ParameterCount, ParameterPart};
 pub use world_model::token_dit::{TokenDit, TokenDitConfig};

@@ -4,8 +4,8 @@
 use far_memory::Pose;
 use far_model::{
     ConditionScale, ContextBatch, ContextTold, DdimConfig, DitConfig, DitSetting, DitWorldModel,
-    FrozenDit, LatentShape, Perturbations, PredictionQuery, Remembered, StatePredictorConfig,
-    TrainableWorldModel, WorldModel,
+    FrozenDit, LatentShape, Perturbations, PredictionQuery, Remembered, TrainableWorldModel,
+    WorldModel,
 };
 use far_tensor::{AdamWConfig, Checkpoint, CheckpointWriter, Device, Random};
 
@@ -14,13 +14,11 @@ const SHAPE: LatentShape = LatentShape { channels: 2, height: 2, width: 2, patch
 const ELEMENTS: usize = 8;
 
 fn setting() -> DitSetting {
-    let state_predictor = StatePredictorConfig { width: 16, heads: 2, ..Default::default() };
     let config = DitConfig {
         depth: 2,
         width: 16,
         heads: 2,
         learned_variance: false,
-        state_predictor,
         ..DitConfig::default()
     };
     DitSetting {
@@ -167,14 +165,6 @@ fn a_checkpoint_has_the_predictor_and_a_model_without_states_knows_none() {
     let average = model.average().unwrap();
     let asked = contexts(&model, &stories(5, 3), true, true);
     assert_eq!(frozen.auxiliary_losses(&asked).unwrap(), average.auxiliary_losses(&asked).unwrap());
-    let other = DitSetting {
-        config: DitConfig { state_predictor: StatePredictorConfig::default(), ..setting().config },
-        ..setting()
-    };
-    let refused = FrozenDit::load(other, &mut Checkpoint::open(&path).unwrap(), &Device::cpu());
-    let message = refused.err().expect("another predictor").to_string();
-    assert!(message.contains("config.state_predictor"), "{message}");
-
     let plain = DitSetting { told: ContextTold::default(), ..setting() };
     let plain = FrozenDit::new(plain, 0, &Device::cpu()).unwrap();
     let empty = plain.batch(1);

@@ -72,26 +72,18 @@ pub(crate) struct FrameEmbedding {
     door: Option<ParameterId>,
     /// Of the states of context frames, and of those at the goals.
     states: Option<[Linear; 2]>,
-    from_goal: bool,
 }
 
 impl FrameEmbedding {
-    /// `from_goal` says whether poses are told relative to the goal as well as to the present.
-    pub(crate) fn new(
-        builder: &mut ArenaBuilder,
-        width: usize,
-        told: ContextTold,
-        from_goal: bool,
-    ) -> Self {
+    pub(crate) fn new(builder: &mut ArenaBuilder, width: usize, told: ContextTold) -> Self {
         let ContextTold { signals, states } = told;
-        let poses = if from_goal { 2 * POSE_FEATURES } else { POSE_FEATURES };
         let small = Initialization::Normal(0.02);
         // A dozen numbers of the order of 1 would drown beside hundreds of waves: poses begin as loud
         // as anything else (decision 084).
         let loud = Initialization::FanIn;
         Self {
             diffusion: Embedder::new(builder, "t_embedder", WAVES, width, small),
-            pose: Embedder::new(builder, "pose_embedder", poses, width, loud),
+            pose: Embedder::new(builder, "pose_embedder", 2 * POSE_FEATURES, width, loud),
             time: Embedder::new(builder, "time_embedder", WAVES, width, small),
             stride: Embedder::new(builder, "stride_embedder", WAVES, width, small),
             roles: builder.parameter("role_embedding", [3, width], small),
@@ -108,7 +100,6 @@ impl FrameEmbedding {
                     },
                 )
             }),
-            from_goal,
         }
     }
 
@@ -184,7 +175,7 @@ impl FrameEmbedding {
         tape.activate(&sum, Activation::Silu)
     }
 
-    /// Pose and time of some frames: one row each.
+    /// Pose, from the present and from the goal, and time of some frames: one row each.
     fn place<'a>(
         &self,
         tape: &mut Tape,
@@ -194,9 +185,7 @@ impl FrameEmbedding {
         let (mut poses, mut times) = (Vec::new(), Vec::new());
         for condition in frames {
             poses.extend(condition.from_current);
-            if self.from_goal {
-                poses.extend(condition.from_goal);
-            }
+            poses.extend(condition.from_goal);
             times.push(WAVE_SCALE * condition.time);
         }
         let width = poses.len() / times.len().max(1);

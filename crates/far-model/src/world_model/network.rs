@@ -55,9 +55,8 @@ impl DitNetwork {
         let zero = Initialization::Zero;
         let input =
             Linear::new(builder, "x_embedder.proj", [token, width], Initialization::Xavier, zero);
-        let embedding = FrameEmbedding::new(builder, width, told, config.goal_relative);
-        let block =
-            BlockConfig { query_key_norm: config.query_key_norm, ..BlockConfig::new(width, heads) };
+        let embedding = FrameEmbedding::new(builder, width, told);
+        let block = BlockConfig::new(width, heads);
         let blocks = (0..config.depth)
             .map(|index| Block::new(builder, &format!("blocks.{index}"), block))
             .collect();
@@ -66,8 +65,7 @@ impl DitNetwork {
         let outputs = if config.learned_variance { 2 * token } else { token };
         let output = Linear::new(builder, "final_layer.linear", [width, outputs], zero, zero);
         let copy = config.copy.then(|| CopyHead::new(builder, width, shape)).transpose()?;
-        let predictor = (told.states > 0)
-            .then(|| StatePredictor::new(builder, config.state_predictor, told.states));
+        let predictor = (told.states > 0).then(|| StatePredictor::new(builder, told.states));
         let positions = position_table(rows, columns, width)?;
         Ok(Self {
             config,
