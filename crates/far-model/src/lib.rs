@@ -18,7 +18,7 @@ mod world_model;
 pub use encoded_dataset::{EncodedDataset, METADATA_CUE};
 pub use encoded_episode::{EncodedEpisode, Present, embed_queries};
 pub use encoder::audio_feature::{
-    AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding,
+    AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioWindow,
 };
 pub use encoder::column_feature::ColumnFeature;
 pub use encoder::cue_encoder::{ActionFeatures, CueEncoder};

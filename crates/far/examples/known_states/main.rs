@@ -110,7 +110,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(other) => return Err(format!("`{other}` is not known; `at-goal` is").into()),
     };
     let saved = SavedRun::read(Path::new(&run))?;
-    let (config, cues, device) = (&saved.config, CueRegistry::of(&saved.config)?, Device::cpu());
+    let (config, cues, device) = (&saved.config, CueRegistry::of(&saved.config), Device::cpu());
     let workshop = Workshop::open_to_judge(config, &cues, &saved.folder, &device, &mut |_| {})?;
     let mut training = ArmTraining::new(&workshop)?;
     training.load(&saved.checkpoint)?;
