@@ -7,14 +7,7 @@ use serde_json::Value;
 pub(crate) fn architecture(setting: &DitSetting) -> String {
     let DitSetting { config, shape, signals, scale, .. } = setting;
     let (actions, states) = (signals.action.width, signals.state.width);
-    let mut config = plain(config);
-    if states == 0
-        && let Value::Object(settings) = &mut config
-    {
-        // Without states there is no predictor; its settings decide nothing.
-        settings.remove("state_predictor");
-    }
-    let (shape, scale) = (plain(shape), plain(scale));
+    let (config, shape, scale) = (plain(config), plain(shape), plain(scale));
     serde_json::json!({
         "config": config, "shape": shape, "scale": scale, "signals": actions, "states": states,
     })

@@ -20,7 +20,7 @@ mod world_model;
 pub use encoded_dataset::{EncodedDataset, METADATA_CUE};
 pub use encoded_episode::EncodedEpisode;
 pub use encoder::audio_feature::{
-    AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioPadding,
+    AUDIO_CUE, AudioChannels, AudioConfig, AudioFeature, AudioWindow,
 };
 pub use encoder::column_feature::ColumnFeature;
 pub use encoder::cue_encoder::{ActionFeatures, CueEncoder};
@@ -61,7 +61,6 @@ pub use world_model::dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use world_model::extension::goal_warp::{GoalWarp, LinearPatches};
 pub use world_model::extension::second_agent::detector::{AgentDetector, Firing};
 pub use world_model::extension::second_agent::detector_training::AgentDetectorConfig;
-pub use world_model::extension::second_agent::predictor::StatePredictorConfig;
 pub use world_model::interface::{Perturbations, TrainableWorldModel, WorldModel};
 pub use world_model::parameter_count::{ParameterCount, ParameterPart};
 pub use world_model::signal::{Channel, FrameSignals, SignalLayout};

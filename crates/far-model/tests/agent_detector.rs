@@ -62,7 +62,7 @@ fn corpus(folder: &Path) -> EncodedDataset {
 fn somebody_is_found_in_frames_that_were_never_seen() {
     let folder = tempfile::tempdir().unwrap();
     let data = corpus(folder.path());
-    let config = AgentDetectorConfig { width: 8, steps: 60, batch: 8, ..Default::default() };
+    let config = AgentDetectorConfig { steps: 60, ..Default::default() };
     let mut heard = 0;
     let fit = |heard: &mut u32| {
         let episodes = [0, 1, 2, 3, 4];

@@ -3,7 +3,7 @@
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
-use far_model::{AudioConfig, AudioFeature, AudioPadding};
+use far_model::{AudioConfig, AudioFeature, AudioWindow};
 use fixture::{Fixture, assert_near};
 
 /// Numbers in [0, 1) that depend on their place and the stream alone, as in the script.
@@ -24,17 +24,14 @@ fn sound(count: u32, stream: u32) -> Vec<[f32; 2]> {
 #[test]
 fn spectrograms_are_scipys() {
     let fixture = Fixture::load("audio");
-    let second = sound(16_000, 1);
-    let standard = AudioConfig::default();
-    let replica = AudioConfig { rate: 44_100, seconds: 0.25, gain: 30.0, ..standard };
-    let cases = [
-        ("zeros", standard, second.clone()),
-        ("reflect", AudioConfig { padding: AudioPadding::Reflect, ..standard }, second),
-        ("start", replica, sound(6000, 2)),
-    ];
-    for (name, config, samples) in cases {
+    let standard = AudioWindow::soundspaces(16_000);
+    let replica = AudioWindow { seconds: 0.25, ..AudioWindow::soundspaces(44_100) };
+    let cases =
+        [("second", 1.0, standard, sound(16_000, 1)), ("start", 30.0, replica, sound(6000, 2))];
+    for (name, gain, window, samples) in cases {
         let expected = fixture.tensor(name);
-        let found = AudioFeature::new(config).unwrap().image(&samples);
+        let config = AudioConfig { gain, ..AudioConfig::default() };
+        let found = AudioFeature::new(config, window).unwrap().image(&samples);
         assert_near(name, &found, expected.values(), 1e-4);
     }
 }

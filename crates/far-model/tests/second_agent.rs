@@ -5,7 +5,7 @@ use far_memory::Pose;
 use far_model::{
     Channel, ConditionScale, ContextBatch, DdimConfig, DitConfig, DitSetting, DitWorldModel,
     FrameSignals, FrozenDit, Futures, LatentShape, Perturbations, PredictionQuery, Remembered,
-    SignalLayout, StatePredictorConfig, TrainableWorldModel, WorldModel,
+    SignalLayout, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{AdamWConfig, Checkpoint, CheckpointWriter, Device, Random};
 
@@ -20,13 +20,11 @@ const SHAPE: LatentShape = LatentShape { channels: 2, height: 2, width: 2, patch
 const ELEMENTS: usize = 8;
 
 fn setting() -> DitSetting {
-    let state_predictor = StatePredictorConfig { width: 16, heads: 2, ..Default::default() };
     let config = DitConfig {
         depth: 2,
         width: 16,
         heads: 2,
         learned_variance: false,
-        state_predictor,
         ..DitConfig::default()
     };
     DitSetting {
@@ -172,13 +170,6 @@ fn a_checkpoint_has_the_predictor_and_a_model_without_states_knows_none() {
     let (telling, truth) = (contexts(&model, &asked, true), futures(&asked));
     let charged = |model: &dyn WorldModel| model.auxiliary_losses(&telling, &truth).unwrap();
     assert_eq!(charged(&frozen), charged(average.as_ref()));
-    let other = DitSetting {
-        config: DitConfig { state_predictor: StatePredictorConfig::default(), ..setting().config },
-        ..setting()
-    };
-    let refused = FrozenDit::load(other, &mut Checkpoint::open(&path).unwrap(), &Device::cpu());
-    let message = refused.err().expect("another predictor").to_string();
-    assert!(message.contains("config.state_predictor"), "{message}");
 
     let plain = DitSetting { signals: SignalLayout::default(), ..setting() };
     let plain = FrozenDit::new(plain, 0, &Device::cpu()).unwrap();

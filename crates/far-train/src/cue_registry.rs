@@ -3,37 +3,28 @@
 use crate::config::CueColumn;
 use crate::{Error, Result, TrainConfig};
 use far_data::Dataset;
-use far_model::{AudioFeature, ColumnFeature, CueFeature, INTERACTION_CUE, InteractionFeature};
+use far_model::{
+    AUDIO_CUE, AudioConfig, AudioFeature, ColumnFeature, CueFeature, INTERACTION_CUE,
+    InteractionFeature,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Cues whose encoders read the latents of frames: what is seen, and who is seen.
 const OF_LATENTS: [&str; 2] = ["vision", "agent"];
-/// Other cues that a dataset says it has in `dataset.json`.
-const RECORDED: [&str; 1] = ["audio"];
-
 /// Features by cue. A cue without one is a column of the dataset if the configuration says so, or
 /// else made of latents, and must be one of those that are.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CueRegistry {
     features: Vec<Arc<dyn CueFeature>>,
     columns: BTreeMap<String, CueColumn>,
+    audio: AudioConfig,
 }
 
 impl CueRegistry {
     /// The built-in cues with the settings of a configuration, and the columns that it names.
-    ///
-    /// # Errors
-    /// If the settings of a cue make no features.
-    pub fn of(config: &TrainConfig) -> Result<Self> {
-        let columns = config.cues.clone();
-        let registry = Self { columns, ..Self::new() };
-        Ok(registry.with(Arc::new(AudioFeature::new(config.audio)?)))
-    }
-
-    /// Only the cues that are made of latents.
-    pub fn new() -> Self {
-        Self::default()
+    pub fn of(config: &TrainConfig) -> Self {
+        Self { features: Vec::new(), columns: config.cues.clone(), audio: config.audio }
     }
 
     /// The same with one more cue; a later one replaces an earlier one of the same name.
@@ -47,9 +38,7 @@ impl CueRegistry {
     /// that is made of signals, which it names.
     pub fn is_own(&self, cue: &str) -> bool {
         let added = self.features.iter().any(|known| known.cue() == cue);
-        cue == INTERACTION_CUE
-            || self.columns.contains_key(cue)
-            || added && !RECORDED.contains(&cue)
+        cue == INTERACTION_CUE || self.columns.contains_key(cue) || added && cue != AUDIO_CUE
     }
 
     /// The feature of a cue; `None` for one that is made of latents. One that was added by
@@ -70,6 +59,9 @@ impl CueRegistry {
         if let Some(CueColumn { column, scale }) = self.columns.get(cue) {
             return Ok(Some(Arc::new(ColumnFeature::of(dataset, cue, column, *scale)?)));
         }
+        if cue == AUDIO_CUE {
+            return Ok(Some(Arc::new(AudioFeature::of(dataset.description(), self.audio)?)));
+        }
         if cue == INTERACTION_CUE {
             return Ok(Some(Arc::new(InteractionFeature::of(dataset.description())?)));
         }
@@ -78,8 +70,12 @@ impl CueRegistry {
         }
         let own = self.features.iter().map(|feature| feature.cue());
         let columns = self.columns.keys().map(String::as_str);
-        let known: Vec<&str> =
-            OF_LATENTS.into_iter().chain([INTERACTION_CUE]).chain(own).chain(columns).collect();
+        let known: Vec<&str> = OF_LATENTS
+            .into_iter()
+            .chain([AUDIO_CUE, INTERACTION_CUE])
+            .chain(own)
+            .chain(columns)
+            .collect();
         Err(Error::NoEncoder { cue: cue.to_owned(), known: known.join(", ") })
     }
 }

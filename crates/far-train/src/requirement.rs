@@ -18,7 +18,7 @@ const WITHOUT_POSES: [&str; 7] =
 /// # Errors
 /// [`Error::Lacking`] with the first thing that is missing.
 pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
-    check_dataset_with(config, &CueRegistry::of(config)?, dataset)
+    check_dataset_with(config, &CueRegistry::of(config), dataset)
 }
 
 /// The same with these cues. A cue of one's own need not stand in `dataset.json`: its feature says

@@ -101,7 +101,7 @@ impl RunEvaluation {
         let mut workshops = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
-            let built_in = CueRegistry::of(config)?;
+            let built_in = CueRegistry::of(config);
             let cues = self.features.iter().cloned().fold(built_in, CueRegistry::with);
             workshops.push(Workshop::open_to_judge(config, &cues, folder, device, listener.stage)?);
         }

@@ -70,7 +70,7 @@ impl Workshop {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_with(config, others, &CueRegistry::of(config)?, folder, device, progress)
+        Self::open_with(config, others, &CueRegistry::of(config), folder, device, progress)
     }
 
     /// The same with cues that are not built in.

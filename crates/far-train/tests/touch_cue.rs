@@ -54,7 +54,7 @@ fn a_column_is_a_cue_by_one_line_of_a_configuration() {
     let dataset = Dataset::open(folder.path()).expect("it opens");
     let feature = |sets: &[&str], cue: &str| {
         let config = TrainConfig::resolve("quick", sets).expect("a configuration");
-        CueRegistry::of(&config)?.feature(cue, &dataset)
+        CueRegistry::of(&config).feature(cue, &dataset)
     };
     let felt = feature(&["cues.felt={ column = \"action\", scale = 0.1 }"], "felt");
     let felt = felt.expect("a cue").expect("a feature");

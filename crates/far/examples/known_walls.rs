@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => Device::cpu(),
     };
     let saved = SavedRun::read(Path::new(&run))?;
-    let (config, cues) = (&saved.config, CueRegistry::of(&saved.config)?);
+    let (config, cues) = (&saved.config, CueRegistry::of(&saved.config));
     let workshop = Workshop::open_to_judge(config, &cues, &saved.folder, &device, &mut |_| {})?;
     let mut training = ArmTraining::new(&workshop)?;
     training.load(&saved.checkpoint)?;

@@ -33,9 +33,8 @@ fn ask(folder: &Path, cache: &Path) -> Outcome {
     let tokenizer = PatchPca::fit(&dataset, &[0], pixels).unwrap();
     let shape: LatentShape = far_model::Tokenizer::shape(&tokenizer);
     let scale = ConditionScale { length: 4.0, time: 12.8 };
-    let feature =
-        AudioFeature::new(AudioConfig { pool: [32, 101], patch: [3, 1], ..<_>::default() });
-    let feature = Arc::new(feature.unwrap());
+    let config = AudioConfig { pool: [32, 101], patch: [3, 1], ..<_>::default() };
+    let feature = Arc::new(AudioFeature::of(dataset.description(), config).unwrap());
     let plain =
         EncodedDataset::new(dataset, Arc::new(tokenizer), Vec::new(), cache.to_path_buf(), 1 << 24)
             .with_features(vec![feature]);

@@ -1,7 +1,6 @@
 //! The settings of the world model's network.
 
 use crate::Error;
-use crate::world_model::extension::second_agent::predictor::StatePredictorConfig;
 use far_tensor::Prediction;
 use serde::{Deserialize, Serialize};
 
@@ -58,12 +57,6 @@ pub struct DitConfig {
     /// Whether the network also learns the variance of each step, by the variational bound. Paper:
     /// yes.
     pub learned_variance: bool,
-    /// Weight of the bound in the loss. DiT: 1.
-    pub bound_weight: f32,
-    /// Whether frames know their pose from the goal as well as from the present.
-    pub goal_relative: bool,
-    /// Whether queries and keys are normalized per head, as in VGGT.
-    pub query_key_norm: bool,
     /// Whether tokens of the context can be copied to the output as they are; with `prediction =
     /// "clean"` and without a learned variance alone.
     pub copy: bool,
@@ -72,8 +65,6 @@ pub struct DitConfig {
     /// tokens that are linear in pixels alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_from_goal: Option<f32>,
-    /// The predictor of a second agent's state; only where one is told of.
-    pub state_predictor: StatePredictorConfig,
 }
 
 impl Default for DitConfig {
@@ -85,12 +76,8 @@ impl Default for DitConfig {
             attention: ContextAttention::Joint,
             prediction: PredictionKind::Noise,
             learned_variance: true,
-            bound_weight: 1.0,
-            goal_relative: true,
-            query_key_norm: true,
             copy: false,
             seen_from_goal: None,
-            state_predictor: StatePredictorConfig::default(),
         }
     }
 }
@@ -112,9 +99,6 @@ impl DitConfig {
         if !self.width.is_multiple_of(4) || self.width == 0 {
             return wrong("world_model.width", "it must be a positive multiple of 4");
         }
-        if !(self.bound_weight >= 0.0 && self.bound_weight.is_finite()) {
-            return wrong("world_model.bound_weight", "it must be zero or more");
-        }
         if self.copy && (self.prediction != PredictionKind::Clean || self.learned_variance) {
             let reason = "what is copied is a clean picture: it wants world_model.prediction = \"clean\" \
                 and world_model.learned_variance = false";
@@ -123,7 +107,7 @@ impl DitConfig {
         if self.seen_from_goal.is_some_and(|meters| !(meters > 0.0 && meters.is_finite())) {
             return wrong("world_model.seen_from_goal", "it must be a distance above zero");
         }
-        self.state_predictor.check()
+        Ok(())
     }
 }
 

@@ -20,6 +20,9 @@ pub(crate) const TOGETHER: usize = 32;
 /// at once, 6 GiB.
 const LARGEST: usize = 1 << 27;
 
+/// Weight of the variational bound in the loss, as in DiT.
+const BOUND_WEIGHT: f32 = 1.0;
+
 /// What does not change.
 pub(crate) struct DitDiffusion {
     pub(crate) setting: DitSetting,
@@ -145,8 +148,7 @@ impl DitDiffusion {
         let coefficients = coefficients.collect::<far_tensor::Result<Vec<_>>>()?;
         let clean = Tensor::from_slice(clean, sizes)?;
         let targets = DiffusionTarget { target: &target, clean: &clean, weights: weights.as_ref() };
-        let bound_weight = self.setting.config.bound_weight;
-        let loss = tape.diffusion_loss(&output, targets, &coefficients, bound_weight)?;
+        let loss = tape.diffusion_loss(&output, targets, &coefficients, BOUND_WEIGHT)?;
         tape.mean(&loss.loss)
     }
 

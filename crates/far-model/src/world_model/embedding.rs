@@ -71,18 +71,10 @@ pub(crate) struct FrameEmbedding {
     viewpoint: Option<ParameterId>,
     state: Option<Linear>,
     goal_state: Option<Linear>,
-    from_goal: bool,
 }
 
 impl FrameEmbedding {
-    /// With `from_goal`, poses are given relative to the goal as well as to the present.
-    pub(crate) fn new(
-        builder: &mut ArenaBuilder,
-        width: usize,
-        signals: SignalLayout,
-        from_goal: bool,
-    ) -> Self {
-        let poses = if from_goal { 2 * POSE_FEATURES } else { POSE_FEATURES };
+    pub(crate) fn new(builder: &mut ArenaBuilder, width: usize, signals: SignalLayout) -> Self {
         let small = Initialization::Normal(0.02);
         // A dozen numbers of the order of 1 would drown beside hundreds of waves: poses begin as loud
         // as anything else (decision 084).
@@ -96,7 +88,7 @@ impl FrameEmbedding {
         };
         Self {
             diffusion: Embedder::new(builder, "t_embedder", WAVES, width, small),
-            pose: Embedder::new(builder, "pose_embedder", poses, width, loud),
+            pose: Embedder::new(builder, "pose_embedder", 2 * POSE_FEATURES, width, loud),
             time: Embedder::new(builder, "time_embedder", WAVES, width, small),
             stride: Embedder::new(builder, "stride_embedder", WAVES, width, small),
             roles: builder.parameter("role_embedding", [3, width], small),
@@ -108,7 +100,6 @@ impl FrameEmbedding {
             }),
             state: channel(builder, state, loud),
             goal_state: channel(builder, goal_state, loud),
-            from_goal,
         }
     }
 
@@ -192,7 +183,7 @@ impl FrameEmbedding {
         tape.activate(&sum, Activation::Silu)
     }
 
-    /// Pose and time of some frames: one row each.
+    /// Pose, from the present and from the goal, and time of some frames: one row each.
     fn place<'a>(
         &self,
         tape: &mut Tape,
@@ -202,9 +193,7 @@ impl FrameEmbedding {
         let (mut poses, mut times) = (Vec::new(), Vec::new());
         for condition in frames {
             poses.extend(condition.from_current);
-            if self.from_goal {
-                poses.extend(condition.from_goal);
-            }
+            poses.extend(condition.from_goal);
             times.push(WAVE_SCALE * condition.time);
         }
         let width = poses.len() / times.len().max(1);

@@ -55,9 +55,8 @@ impl DitNetwork {
         let zero = Initialization::Zero;
         let input =
             Linear::new(builder, "x_embedder.proj", [token, width], Initialization::Xavier, zero);
-        let embedding = FrameEmbedding::new(builder, width, signals, config.goal_relative);
-        let block =
-            BlockConfig { query_key_norm: config.query_key_norm, ..BlockConfig::new(width, heads) };
+        let embedding = FrameEmbedding::new(builder, width, signals);
+        let block = BlockConfig::new(width, heads);
         let blocks = (0..config.depth)
             .map(|index| Block::new(builder, &format!("blocks.{index}"), block))
             .collect();
@@ -67,8 +66,7 @@ impl DitNetwork {
         let output = Linear::new(builder, "final_layer.linear", [width, outputs], zero, zero);
         let copy = config.copy.then(|| CopyHead::new(builder, width, shape)).transpose()?;
         let state = signals.goal_state.is_present();
-        let predictor =
-            state.then(|| StatePredictor::new(builder, config.state_predictor, signals));
+        let predictor = state.then(|| StatePredictor::new(builder, signals));
         let positions = position_table(rows, columns, width)?;
         Ok(Self {
             config,

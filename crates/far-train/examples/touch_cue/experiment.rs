@@ -36,7 +36,7 @@ pub fn run(data: &Path, run: &Path, steps: u64) -> Result<(Results, Vec<Replay>)
     let device = Device::cpu();
 
     // Everything that knows of the new cue: the registry here, the features below.
-    let cues = CueRegistry::of(&config)?.with(Arc::new(Touch));
+    let cues = CueRegistry::of(&config).with(Arc::new(Touch));
     let session = Session::now(device.to_string(), 1);
     let mut saved = RunFolder::open(run, &config, Existing::Resume, session)?;
     let workshop = Workshop::open_with(&config, &[], &cues, run, &device, &mut |_| {})?;

@@ -116,7 +116,7 @@ fn with_feature(
     encoded: EncodedDataset,
     config: &TrainConfig,
 ) -> far_train::Result<EncodedDataset> {
-    let feature = CueRegistry::of(config)?.feature(&config.arm.cue, encoded.dataset())?;
+    let feature = CueRegistry::of(config).feature(&config.arm.cue, encoded.dataset())?;
     Ok(encoded.with_features(feature.into_iter().collect()))
 }
 

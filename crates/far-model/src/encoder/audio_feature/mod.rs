@@ -3,7 +3,7 @@
 //!
 //! The window of frame t ends with t, so nothing is heard before it sounds; before the start of an
 //! episode there is silence. Short-time transforms L, R (Hann window in the middle of each,
-//! centers every hop from the window's first sample on) are pooled by means over blocks of bins
+//! centers every hop from the window's first sample on, silence around it) are pooled by means over blocks of bins
 //! and transforms, blocks at the edge filled up with zeros. Of the pooled |L|, |R| and X = L·conj(R):
 //!
 //! - log(1 + g·|L|) and log(1 + g·|R|), with the gain g,
@@ -18,8 +18,10 @@ mod config;
 mod spectrum;
 #[cfg(test)]
 mod tests;
+mod window;
 
-pub use config::{AudioChannels, AudioConfig, AudioPadding};
+pub use config::{AudioChannels, AudioConfig};
+pub use window::AudioWindow;
 
 use crate::{CueFeature, Error, LatentShape, Result};
 use far_data::{Audio, DatasetDescription, Episode};
@@ -34,8 +36,9 @@ const FLOOR: f32 = 1e-3;
 /// Turns binaural sound into rows of tokens.
 ///
 /// ```
-/// use far_model::{AudioConfig, AudioFeature, CueFeature};
-/// let feature = AudioFeature::new(AudioConfig::default())?;
+/// use far_model::{AudioConfig, AudioFeature, AudioWindow, CueFeature};
+/// let feature = AudioFeature::new(AudioConfig::default(), AudioWindow::soundspaces(16_000))?;
+/// assert_eq!((feature.shape().tokens(), feature.shape().token_width()), (143, 60));
 /// let tone = |i: usize| (i as f32 * 0.4).sin();
 /// let samples: Vec<[f32; 2]> = (0..16_000).map(|i| [tone(i), 0.1 * tone(i)]).collect();
 /// let image = feature.image(&samples);
@@ -47,27 +50,46 @@ const FLOOR: f32 = 1e-3;
 #[derive(Clone, Copy, Debug)]
 pub struct AudioFeature {
     config: AudioConfig,
+    window: AudioWindow,
 }
 
 impl AudioFeature {
-    /// Features with these settings.
+    /// Features with these settings of sound that is cut this way.
     ///
     /// # Errors
     /// If the settings make none.
-    pub fn new(config: AudioConfig) -> Result<Self> {
+    pub fn new(config: AudioConfig, window: AudioWindow) -> Result<Self> {
         config.check()?;
-        Ok(Self { config })
+        Ok(Self { config, window })
     }
 
-    /// The settings.
-    pub fn config(&self) -> &AudioConfig {
-        &self.config
+    /// The features of a dataset's sound.
+    ///
+    /// # Errors
+    /// If it has none, or the settings make none.
+    pub fn of(description: &DatasetDescription, config: AudioConfig) -> Result<Self> {
+        let Some(rate) = description.audio_rate else {
+            let reason =
+                "the cue `audio` needs sound, and the dataset has no audio_rate".to_owned();
+            return Err(Error::Setting { setting: "arm.cue", reason });
+        };
+        Self::new(config, AudioWindow::soundspaces(rate))
+    }
+
+    /// Rows after pooling.
+    fn rows(&self) -> usize {
+        self.window.bins().div_ceil(self.config.pool[0])
+    }
+
+    /// Columns after pooling.
+    fn columns(&self) -> usize {
+        self.window.transforms().div_ceil(self.config.pool[1])
     }
 
     /// The pooled channels of one window, [channels, rows, columns]; a shorter window is filled
     /// with silence before its first sample.
     pub fn image(&self, samples: &[[f32; 2]]) -> Vec<f32> {
-        let mut ear = Ear::new(&self.config, samples);
+        let mut ear = Ear::new(self, samples);
         ear.window(samples.len());
         self.pooled(&ear.sums)
     }
@@ -75,7 +97,7 @@ impl AudioFeature {
     /// The rows of all frames of a track, [frames, elements].
     fn tokens(&self, audio: &Audio, description: &DatasetDescription, frames: usize) -> Vec<f32> {
         let mut rows = Vec::with_capacity(frames * self.shape().elements());
-        let mut ear = Ear::new(&self.config, &audio.samples);
+        let mut ear = Ear::new(self, &audio.samples);
         for frame in 0..frames {
             ear.window(description.audio_start(frame + 1));
             self.push_tokens(&self.pooled(&ear.sums), &mut rows);
@@ -86,7 +108,7 @@ impl AudioFeature {
     /// Channels [channels, rows, columns] of pooled sums [columns, rows, 4].
     fn pooled(&self, sums: &[f32]) -> Vec<f32> {
         let AudioConfig { gain, channels, .. } = self.config;
-        let (rows, columns) = (self.config.rows(), self.config.columns());
+        let (rows, columns) = (self.rows(), self.columns());
         let mut image = vec![0.0; self.config.channel_count() * rows * columns];
         for (place, parts) in sums.chunks_exact(PARTS).enumerate() {
             let (column, row) = (place / rows, place % rows);
@@ -115,9 +137,9 @@ impl AudioFeature {
     /// Cuts an image into patches, row by row; each has its rows, columns and channels in this
     /// order, and zeros beyond the image.
     fn push_tokens(&self, image: &[f32], tokens: &mut Vec<f32>) {
-        let (rows, columns) = (self.config.rows(), self.config.columns());
+        let (rows, columns) = (self.rows(), self.columns());
         let [height, width] = self.config.patch;
-        let shape = self.config.shape();
+        let shape = self.shape();
         for (top, left) in (0..shape.height).flat_map(|row| (0..shape.width).map(move |c| (row, c)))
         {
             for (row, column) in (0..height).flat_map(|row| (0..width).map(move |c| (row, c))) {
@@ -134,10 +156,10 @@ impl AudioFeature {
     fn check(&self, episode: &Episode, audio: &Audio) -> Result<()> {
         let due = episode.description().audio_start(episode.len());
         let wrong = |reason| Err(Error::File { path: episode.audio_path(), reason });
-        if audio.rate != self.config.rate {
+        if audio.rate != self.window.rate {
             return wrong(format!(
-                "it has {} samples per second, the dataset and audio.rate {}",
-                audio.rate, self.config.rate
+                "it has {} samples per second, the dataset {}",
+                audio.rate, self.window.rate
             ));
         }
         if audio.samples.len() < due {
@@ -156,22 +178,23 @@ impl CueFeature for AudioFeature {
 
     fn recipe(&self) -> String {
         let settings = serde_json::to_string(&self.config).expect("settings become JSON");
-        format!("spectrogram 1 {settings}")
+        format!("spectrogram 2 {settings} {:?}", self.window)
     }
 
     fn shape(&self) -> LatentShape {
-        self.config.shape()
+        let [rows, columns] = self.config.patch;
+        LatentShape {
+            channels: rows * columns * self.config.channel_count(),
+            height: self.rows().div_ceil(rows),
+            width: self.columns().div_ceil(columns),
+            patch: 1,
+        }
     }
 
     fn lacking(&self, description: &DatasetDescription) -> Option<String> {
-        match description.audio_rate {
-            None => Some("sound, and the dataset has no audio_rate".to_owned()),
-            Some(rate) if rate != self.config.rate => Some(format!(
-                "{} samples per second (audio.rate), and the dataset has {rate}",
-                self.config.rate
-            )),
-            Some(_) => None,
-        }
+        let rate = self.window.rate;
+        let heard = description.audio_rate == Some(rate);
+        (!heard).then(|| format!("sound of {rate} samples per second, and the dataset has none"))
     }
 
     fn rows(&self, episode: &Episode) -> Result<Vec<f32>> {
@@ -187,7 +210,9 @@ impl CueFeature for AudioFeature {
 /// Listens to a track, window by window. Transforms that lie wholly inside a window are the same in
 /// every window that has them, so they are made once.
 struct Ear<'a> {
-    config: AudioConfig,
+    window: AudioWindow,
+    /// Transforms that are averaged.
+    pool: usize,
     samples: &'a [[f32; 2]],
     spectrum: Spectrum,
     known: HashMap<i64, Vec<f32>>,
@@ -196,33 +221,34 @@ struct Ear<'a> {
 }
 
 impl<'a> Ear<'a> {
-    fn new(config: &AudioConfig, samples: &'a [[f32; 2]]) -> Self {
-        let sums = vec![0.0; config.columns() * config.rows() * PARTS];
-        let (spectrum, known) = (Spectrum::new(config), HashMap::new());
-        Self { config: *config, samples, spectrum, known, sums }
+    fn new(feature: &AudioFeature, samples: &'a [[f32; 2]]) -> Self {
+        let AudioFeature { config, window } = *feature;
+        let sums = vec![0.0; feature.columns() * feature.rows() * PARTS];
+        let [bins, pool] = config.pool;
+        let (spectrum, known) = (Spectrum::new(&window, bins), HashMap::new());
+        Self { window, pool, samples, spectrum, known, sums }
     }
 
     /// Hears the window that ends before sample `end`.
     fn window(&mut self, end: usize) {
-        let config = self.config;
+        let AudioWindow { transform, hann, hop, .. } = self.window;
         let end = end as i64;
-        let start = end - config.samples() as i64;
-        let reach = config.window as i64;
+        let start = end - self.window.samples() as i64;
+        let reach = hann as i64;
         // What began before this window will not be asked for again.
         self.known.retain(|first, _| *first >= start);
         self.sums.fill(0.0);
-        let share = 1.0 / config.pool[1] as f32;
-        let size = config.rows() * PARTS;
-        for number in 0..config.transforms() {
-            let center = start + (number * config.hop) as i64;
-            let first = center - (config.transform / 2) as i64
-                + ((config.transform - config.window) / 2) as i64;
+        let share = 1.0 / self.pool as f32;
+        let size = self.sums.len() / self.window.transforms().div_ceil(self.pool);
+        for number in 0..self.window.transforms() {
+            let center = start + (number * hop) as i64;
+            let first = center - (transform / 2) as i64 + ((transform - hann) / 2) as i64;
             let samples = self.samples;
             let heard = |place: i64| -> [f32; 2] {
                 let sample = usize::try_from(place).ok().and_then(|place| samples.get(place));
                 sample.copied().unwrap_or_default()
             };
-            let sums = &mut self.sums[number / config.pool[1] * size..][..size];
+            let sums = &mut self.sums[number / self.pool * size..][..size];
             let mut add = |column: &[f32]| {
                 sums.iter_mut().zip(column).for_each(|(sum, value)| *sum += share * value);
             };
@@ -234,12 +260,7 @@ impl<'a> Ear<'a> {
             }
             let padded = |place: usize| {
                 let place = first + place as i64;
-                match config.padding {
-                    _ if (start..end).contains(&place) => heard(place),
-                    AudioPadding::Zeros => [0.0; 2],
-                    AudioPadding::Reflect if place < start => heard(2 * start - place),
-                    AudioPadding::Reflect => heard(2 * (end - 1) - place),
-                }
+                if (start..end).contains(&place) { heard(place) } else { [0.0; 2] }
             };
             add(&self.spectrum.column(padded));
         }

@@ -1,6 +1,6 @@
 //! Short-time transforms of both ears, pooled over frequency.
 
-use super::AudioConfig;
+use super::AudioWindow;
 use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 use std::f64::consts::TAU;
@@ -23,19 +23,20 @@ pub(super) struct Spectrum {
 }
 
 impl Spectrum {
-    pub(super) fn new(config: &AudioConfig) -> Self {
-        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(config.transform);
-        let length = config.window as f64;
+    /// Transforms of a window, of which `pool` bins at a time are averaged.
+    pub(super) fn new(window: &AudioWindow, pool: usize) -> Self {
+        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(window.transform);
+        let length = window.hann as f64;
         let hann = |place: usize| (0.5 - 0.5 * (TAU * place as f64 / length).cos()) as f32;
         let ears = [plan.make_output_vec(), plan.make_output_vec()];
         let scratch = plan.make_scratch_vec();
         Self {
             plan,
-            hann: (0..config.window).map(hann).collect(),
-            offset: (config.transform - config.window) / 2,
-            rows: config.rows(),
-            pool: config.pool[0],
-            input: vec![0.0; config.transform],
+            hann: (0..window.hann).map(hann).collect(),
+            offset: (window.transform - window.hann) / 2,
+            rows: window.bins().div_ceil(pool),
+            pool,
+            input: vec![0.0; window.transform],
             ears,
             scratch,
         }

@@ -14,28 +14,28 @@ fn noise(count: usize, seed: u64) -> Vec<[f32; 2]> {
     values.chunks(2).map(|pair| [0.1 * pair[0], 0.07 * pair[1] - 0.05 * pair[0]]).collect()
 }
 
+const SMALL: AudioWindow =
+    AudioWindow { rate: 1000, seconds: 0.1, transform: 32, hann: 20, hop: 10 };
+
 fn small() -> AudioConfig {
-    let (rate, seconds) = (1000, 0.1);
-    let sizes = AudioConfig { transform: 32, window: 20, hop: 10, rate, seconds, ..<_>::default() };
-    AudioConfig { pool: [3, 2], patch: [4, 3], ..sizes }
+    AudioConfig { pool: [3, 2], patch: [4, 3], ..AudioConfig::default() }
+}
+
+fn standard() -> AudioFeature {
+    AudioFeature::new(AudioConfig::default(), AudioWindow::soundspaces(16_000)).unwrap()
 }
 
 /// The channels of a window by the definition: every transform a plain sum, blocks filled with zeros.
-fn reference(config: &AudioConfig, window: &[[f32; 2]]) -> Vec<f32> {
-    let length = config.samples() as i64;
-    let missing = length - window.len() as i64;
+fn reference(feature: &AudioFeature, heard: &[[f32; 2]]) -> Vec<f32> {
+    let AudioFeature { config, window } = feature;
+    let missing = window.samples() as i64 - heard.len() as i64;
     let sample = |place: i64, ear: usize| -> f64 {
-        let place = match config.padding {
-            AudioPadding::Reflect if place < 0 => -place,
-            AudioPadding::Reflect if place >= length => 2 * (length - 1) - place,
-            _ => place,
-        };
-        let found = usize::try_from(place - missing).ok().and_then(|place| window.get(place));
+        let found = usize::try_from(place - missing).ok().and_then(|place| heard.get(place));
         found.map_or(0.0, |pair| f64::from(pair[ear]))
     };
     let transform = |number: usize, bin: usize, ear: usize| -> [f64; 2] {
-        let (size, width) = (config.transform as i64, config.window as i64);
-        let first = (number * config.hop) as i64 - size / 2;
+        let (size, width) = (window.transform as i64, window.hann as i64);
+        let first = (number * window.hop) as i64 - size / 2;
         let mut sum = [0.0; 2];
         for place in 0..width {
             let hann = 0.5 - 0.5 * (TAU * place as f64 / width as f64).cos();
@@ -47,12 +47,12 @@ fn reference(config: &AudioConfig, window: &[[f32; 2]]) -> Vec<f32> {
         }
         sum
     };
-    let (rows, columns, channels) = (config.rows(), config.columns(), config.channel_count());
+    let (rows, columns, channels) = (feature.rows(), feature.columns(), config.channel_count());
     let mut image = vec![0.0; channels * rows * columns];
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
         let [mut left, mut right, mut real, mut imaginary] = [0.0; 4];
-        for bin in row * config.pool[0]..((row + 1) * config.pool[0]).min(config.bins()) {
-            let last = ((column + 1) * config.pool[1]).min(config.transforms());
+        for bin in row * config.pool[0]..((row + 1) * config.pool[0]).min(window.bins()) {
+            let last = ((column + 1) * config.pool[1]).min(window.transforms());
             for number in column * config.pool[1]..last {
                 let [l, r] = [0, 1].map(|ear| transform(number, bin, ear));
                 left += l[0].hypot(l[1]);
@@ -94,32 +94,29 @@ proptest! {
     fn images_are_those_of_plain_sums(
         seed in 0u64..1000,
         heard in 0usize..140,
-        window in 1usize..=32,
+        hann in 1usize..=32,
         hop in 1usize..40,
         pool in [1usize..6, 1usize..6],
-        reflect: bool,
         channels in prop::sample::select(vec![AudioChannels::Five, AudioChannels::Two, AudioChannels::One]),
     ) {
-        let padding = if reflect { AudioPadding::Reflect } else { AudioPadding::Zeros };
-        let config = AudioConfig { window, hop, pool, padding, channels, gain: 7.0, ..small() };
+        let config = AudioConfig { pool, channels, gain: 7.0, ..small() };
+        let feature = AudioFeature::new(config, AudioWindow { hann, hop, ..SMALL }).unwrap();
         let samples = noise(heard, seed);
-        let last = &samples[heard.saturating_sub(config.samples())..];
-        let found = AudioFeature::new(config).unwrap().image(&samples);
-        prop_assert!(near(&found, &reference(&config, last)));
+        let last = &samples[heard.saturating_sub(feature.window.samples())..];
+        prop_assert!(near(&feature.image(&samples), &reference(&feature, last)));
     }
 
     /// Transforms that windows share are made once; that must not show.
     #[test]
     fn tracks_are_heard_window_by_window(seed in 0u64..1000, hop in 5usize..30, rate in 1000u32..1200) {
-        let config = AudioConfig { hop, rate, ..small() };
-        let feature = AudioFeature::new(config).unwrap();
+        let feature = AudioFeature::new(small(), AudioWindow { hop, rate, ..SMALL }).unwrap();
         let mut description = DatasetDescription::new("test", 20.0, [8, 8], [90.0, 90.0]);
         description.audio_rate = Some(rate);
         let frames = 9;
         let audio = Audio { rate, samples: noise(description.audio_start(frames), seed) };
         let rows = feature.tokens(&audio, &description, frames);
         for (frame, row) in rows.chunks(feature.shape().elements()).enumerate() {
-            let image = feature.image(audio.until_frame(&description, frame, config.seconds));
+            let image = feature.image(audio.until_frame(&description, frame, SMALL.seconds));
             let mut alone = Vec::new();
             feature.push_tokens(&image, &mut alone);
             prop_assert!(near(row, &alone));
@@ -130,8 +127,8 @@ proptest! {
 #[test]
 fn tokens_are_patches_with_channels_fastest() {
     let config = AudioConfig { channels: AudioChannels::Two, ..small() };
-    let feature = AudioFeature::new(config).unwrap();
-    let (rows, columns) = (config.rows(), config.columns());
+    let feature = AudioFeature::new(config, SMALL).unwrap();
+    let (rows, columns) = (feature.rows(), feature.columns());
     assert_eq!((rows, columns), (6, 6));
     let image: Vec<f32> = (0..2 * rows * columns).map(|place| place as f32).collect();
     let mut tokens = Vec::new();
@@ -147,15 +144,14 @@ fn tokens_are_patches_with_channels_fastest() {
 
 #[test]
 fn silence_has_no_level_and_no_direction() {
-    let feature = AudioFeature::new(AudioConfig::default()).unwrap();
+    let feature = standard();
     assert!(feature.image(&[]).iter().all(|value| *value == 0.0));
     assert!(feature.image(&[[0.0; 2]; 16_000]).iter().all(|value| *value == 0.0));
 }
 
 #[test]
 fn a_delayed_and_weaker_ear_shows_in_phase_and_level() {
-    let config = AudioConfig::default();
-    let feature = AudioFeature::new(config).unwrap();
+    let feature = standard();
     // 1000 Hz, bin 32, row 8; the right ear hears it a quarter of a period later and half as loud.
     let wave = |i: f64| (TAU * 1000.0 * i / 16_000.0).sin() as f32;
     let samples: Vec<[f32; 2]> =
@@ -168,16 +164,11 @@ fn a_delayed_and_weaker_ear_shows_in_phase_and_level() {
 
 #[test]
 fn settings_that_make_no_features_are_named() {
-    let refused = |config: AudioConfig| AudioFeature::new(config).unwrap_err().to_string();
+    let refused = |config: AudioConfig| config.check().unwrap_err().to_string();
     let right = AudioConfig::default();
-    assert!(refused(AudioConfig { hop: 0, ..right }).contains("audio.hop"));
-    assert!(refused(AudioConfig { window: 513, ..right }).contains("audio.transform"));
+    right.check().unwrap();
     assert!(refused(AudioConfig { pool: [4, 0], ..right }).contains("audio.pool"));
     assert!(refused(AudioConfig { patch: [0, 4], ..right }).contains("audio.patch"));
-    assert!(refused(AudioConfig { rate: 10, ..right }).contains("audio.rate"));
-    assert!(refused(AudioConfig { seconds: f32::NAN, ..right }).contains("audio.seconds"));
-    let short = AudioConfig { seconds: 0.01, padding: AudioPadding::Reflect, ..right };
-    assert!(refused(short).contains("mirrored"));
     assert!(refused(AudioConfig { gain: 0.0, ..right }).contains("audio.gain"));
 }
 
@@ -205,8 +196,9 @@ fn a_recording_without_its_sound_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = recording(folder.path());
     let episode = dataset.episode(0).unwrap();
-    let feature = AudioFeature::new(AudioConfig::default()).unwrap();
-    assert_eq!(feature.rows(&episode).unwrap().len(), 2 * 143 * 60);
+    let config = AudioConfig::default();
+    let feature = AudioFeature::of(dataset.description(), config).unwrap();
+    assert_eq!(CueFeature::rows(&feature, &episode).unwrap().len(), 2 * 143 * 60);
     let path = episode.audio_path();
     let write = |rate: u32, samples: &[f32]| {
         let spec = hound::WavSpec {
@@ -219,7 +211,7 @@ fn a_recording_without_its_sound_is_refused_with_the_reason() {
         samples.iter().for_each(|sample| writer.write_sample(*sample).unwrap());
         writer.finalize().unwrap();
     };
-    let refused = || feature.rows(&episode).unwrap_err().to_string();
+    let refused = || CueFeature::rows(&feature, &episode).unwrap_err().to_string();
     write(8000, &[0.0; 6400]);
     assert!(refused().contains("8000 samples per second"), "{}", refused());
     write(16_000, &[0.0; 6398]);
@@ -231,9 +223,10 @@ fn a_recording_without_its_sound_is_refused_with_the_reason() {
     std::fs::remove_file(&path).unwrap();
     assert!(refused().contains("audio"), "{}", refused());
     let mut description = dataset.description().clone();
-    assert_eq!(feature.lacking(&description), None);
     description.audio_rate = Some(44_100);
-    assert!(feature.lacking(&description).unwrap().contains("44100"));
+    let feature = AudioFeature::of(&description, config).unwrap();
+    assert_eq!((feature.rows(), feature.columns()), (65, 69));
     description.audio_rate = None;
-    assert!(feature.lacking(&description).is_some());
+    let refused = AudioFeature::of(&description, config).unwrap_err().to_string();
+    assert!(refused.contains("no audio_rate"), "{refused}");
 }

@@ -45,7 +45,6 @@ proptest! {
         depth in 2usize..8,
         joint in any::<bool>(),
         output in 0usize..3,
-        query_key_norm in any::<bool>(),
         slots in 0usize..3,
         filled in prop::collection::vec(0usize..3, 1..5),
         draws in 1usize..4,
@@ -65,7 +64,6 @@ proptest! {
             copy: output == 2,
             // So far that frames a few meters away are still compared.
             seen_from_goal: seen.then_some(9.0),
-            query_key_norm,
             ..DitConfig::default()
         };
         let (network, parameters) = network(config, seed);

@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// What files call it.
 pub(crate) const KIND: &str = "agent-detector";
+/// Channels between the convolutions.
+const WIDTH: usize = 32;
 /// Frames looked at together.
 pub(crate) const FRAMES_AT_A_TIME: usize = 64;
 
@@ -43,8 +45,8 @@ pub(crate) struct Description {
 pub(crate) struct Network([[ParameterId; 2]; 3]);
 
 impl Network {
-    pub(crate) fn new(width: usize, latent: LatentShape, builder: &mut ArenaBuilder) -> Self {
-        let sizes = [(latent.channels, width, 3), (width, width, 3), (width, 1, 1)];
+    pub(crate) fn new(latent: LatentShape, builder: &mut ArenaBuilder) -> Self {
+        let sizes = [(latent.channels, WIDTH, 3), (WIDTH, WIDTH, 3), (WIDTH, 1, 1)];
         let mut number = 0;
         Self(sizes.map(|(inputs, outputs, side)| {
             let name = format!("conv{number}");
@@ -160,7 +162,7 @@ impl AgentDetector {
                 let reason = format!("{latent:?} is no latent");
                 return Err(Error::Setting { setting: "detector", reason });
             }
-            Ok(Network::new(description.config.width, latent, builder))
+            Ok(Network::new(latent, builder))
         };
         let (description, network, parameters) = WeightFile::open(path)?.network(KIND, build)?;
         Ok(Self { description, network, parameters, device: device.clone() })

@@ -16,6 +16,12 @@ use std::sync::Arc;
 
 /// Of so many consecutive episodes the last one calibrates and does not teach.
 const HELD_OUT: usize = 5;
+/// Frames per update: as many with the agent as without, as many of the return as before it.
+const BATCH: usize = 32;
+/// Learning rate.
+const LEARNING_RATE: f32 = 2e-3;
+/// How much more a cell with the agent counts.
+const POSITIVE_WEIGHT: f32 = 10.0;
 /// Logits from which a cell may fire.
 const LOGITS: [f32; 13] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0];
 
@@ -23,30 +29,15 @@ const LOGITS: [f32; 13] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0,
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentDetectorConfig {
-    /// Channels between the convolutions.
-    pub width: usize,
     /// Updates.
     pub steps: u64,
-    /// Frames per update: as many with the agent as without, as many of the return as before it.
-    pub batch: usize,
-    /// The learning rate.
-    pub learning_rate: f32,
-    /// How much more a cell with the agent counts.
-    pub positive_weight: f32,
     /// The share of a cell that the silhouette must cover to be in it.
     pub cover: f32,
 }
 
 impl Default for AgentDetectorConfig {
     fn default() -> Self {
-        Self {
-            width: 32,
-            steps: 1000,
-            batch: 32,
-            learning_rate: 2e-3,
-            positive_weight: 10.0,
-            cover: 0.5,
-        }
+        Self { steps: 1000, cover: 0.5 }
     }
 }
 
@@ -56,25 +47,11 @@ impl AgentDetectorConfig {
     /// # Errors
     /// [`Error::Setting`] with the one that is out of range.
     pub fn check(&self) -> Result<()> {
-        let refuse =
-            |setting, reason: &str| Err(Error::Setting { setting, reason: reason.to_owned() });
-        if self.width == 0 || self.width > 1 << 10 {
-            return refuse("detector.width", "it must be 1 to 1,024");
+        if self.cover > 0.0 && self.cover <= 1.0 {
+            return Ok(());
         }
-        if self.batch < 2 {
-            return refuse("detector.batch", "it must be at least 2");
-        }
-        let positive = |value: f32| value > 0.0 && value.is_finite();
-        if !positive(self.learning_rate) {
-            return refuse("detector.learning_rate", "it must be positive");
-        }
-        if !positive(self.positive_weight) {
-            return refuse("detector.positive_weight", "it must be positive");
-        }
-        if !(self.cover > 0.0 && self.cover <= 1.0) {
-            return refuse("detector.cover", "it must be a share of a cell");
-        }
-        Ok(())
+        let reason = "it must be a share of a cell".to_owned();
+        Err(Error::Setting { setting: "detector.cover", reason })
     }
 }
 
@@ -140,9 +117,9 @@ impl AgentDetector {
         config.check()?;
         let latent = data.tokenizer().shape();
         let mut builder = ArenaBuilder::new(KIND);
-        let network = Network::new(config.width, latent, &mut builder);
+        let network = Network::new(latent, &mut builder);
         let optimizer = AdamWConfig {
-            learning_rate: config.learning_rate,
+            learning_rate: LEARNING_RATE,
             warm_up: config.steps / 20,
             average_decay: None,
             ..AdamWConfig::default()
@@ -175,9 +152,9 @@ impl AgentDetector {
         for step in 0..config.steps {
             let mut random = Random::stream(seed, "detector: batch", step);
             let drawn: Vec<Example> =
-                (0..config.batch).map(|place| taught.draw(place, &mut random)).collect();
+                (0..BATCH).map(|place| taught.draw(place, &mut random)).collect();
             let (frames, cells) = (images(data, &drawn)?, covered(data, &drawn, config.cover)?);
-            let weight = |cell: &f32| 1.0 + (config.positive_weight - 1.0) * cell;
+            let weight = |cell: &f32| 1.0 + (POSITIVE_WEIGHT - 1.0) * cell;
             let weights: Vec<f32> = cells.iter().map(weight).collect();
             let sizes = [drawn.len(), 1, latent.height, latent.width];
             let [cells, weights] =
@@ -309,18 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_named() {
-        let good = AgentDetectorConfig::default();
-        good.check().unwrap();
-        for (config, name) in [
-            (AgentDetectorConfig { width: 0, ..good }, "detector.width"),
-            (AgentDetectorConfig { batch: 1, ..good }, "detector.batch"),
-            (AgentDetectorConfig { learning_rate: 0.0, ..good }, "detector.learning_rate"),
-            (AgentDetectorConfig { positive_weight: -1.0, ..good }, "detector.positive_weight"),
-            (AgentDetectorConfig { cover: 2.0, ..good }, "detector.cover"),
-        ] {
+    fn a_cover_is_a_share_of_a_cell() {
+        AgentDetectorConfig::default().check().unwrap();
+        for cover in [0.0, 2.0, f32::NAN] {
+            let config = AgentDetectorConfig { cover, ..AgentDetectorConfig::default() };
             let error = config.check().unwrap_err().to_string();
-            assert!(error.starts_with(name), "{error}");
+            assert!(error.starts_with("detector.cover"), "{error}");
         }
     }
 }

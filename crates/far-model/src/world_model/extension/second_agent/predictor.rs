@@ -8,9 +8,8 @@
 
 use crate::world_model::block::Linear;
 use crate::world_model::context::{ContextBatch, ContextFrame, FrameCondition, Goal};
-use crate::{Error, POSE_FEATURES, SignalLayout};
+use crate::{POSE_FEATURES, SignalLayout};
 use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// ε of the norm of tokens.
@@ -18,43 +17,12 @@ const EPSILON: f32 = 1e-6;
 /// Where smooth L1 turns from a square into a line.
 const BETA: f32 = 1.0;
 
-/// The settings of the predictor of a second agent's state.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct StatePredictorConfig {
-    /// Channels of its tokens. Default: 128; the paper gives none.
-    pub width: usize,
-    /// Heads of its attention, which divide the width. Default: 4; the paper gives none.
-    pub heads: usize,
-    /// Weight of its loss beside the diffusion's. Paper: 1.
-    pub weight: f32,
-    /// Weight of the position within its loss. Paper: 0.05.
-    pub position_weight: f32,
-}
-
-impl Default for StatePredictorConfig {
-    fn default() -> Self {
-        Self { width: 128, heads: 4, weight: 1.0, position_weight: 0.05 }
-    }
-}
-
-impl StatePredictorConfig {
-    pub(crate) fn check(&self) -> crate::Result<()> {
-        let wrong =
-            |setting, reason: &str| Err(Error::Setting { setting, reason: reason.to_owned() });
-        if self.heads == 0 || self.width == 0 || !self.width.is_multiple_of(self.heads) {
-            return wrong("world_model.state_predictor.heads", "they must divide the width");
-        }
-        let weights = [
-            ("world_model.state_predictor.weight", self.weight),
-            ("world_model.state_predictor.position_weight", self.position_weight),
-        ];
-        match weights.into_iter().find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite())) {
-            Some((setting, _)) => wrong(setting, "it must be zero or more"),
-            None => Ok(()),
-        }
-    }
-}
+/// Channels of its tokens; the paper gives none.
+const WIDTH: usize = 128;
+/// Heads of its attention; the paper gives none.
+const HEADS: usize = 4;
+/// Weight of the position within its loss, as in the paper.
+const POSITION_WEIGHT: f32 = 0.05;
 
 /// Linear, GELU, linear.
 struct Mlp([Linear; 2]);
@@ -76,7 +44,6 @@ impl Mlp {
 
 /// The predictor; its parameters live in the world model's arena.
 pub(crate) struct StatePredictor {
-    config: StatePredictorConfig,
     goal_state: usize,
     slot: Mlp,
     question: Mlp,
@@ -88,31 +55,25 @@ pub(crate) struct StatePredictor {
 
 impl StatePredictor {
     /// Adds the parameters of a predictor of the states of this layout.
-    pub(crate) fn new(
-        builder: &mut ArenaBuilder,
-        config: StatePredictorConfig,
-        signals: SignalLayout,
-    ) -> Self {
-        let (width, states) = (config.width, signals.state.width);
-        let goal_state = signals.goal_state.width;
-        let slot = [states + 2 * POSE_FEATURES + 1, width, width];
-        let question = [POSE_FEATURES + 1 + states, width, width];
+    pub(crate) fn new(builder: &mut ArenaBuilder, signals: SignalLayout) -> Self {
+        let (states, goal_state) = (signals.state.width, signals.goal_state.width);
+        let slot = [states + 2 * POSE_FEATURES + 1, WIDTH, WIDTH];
+        let question = [POSE_FEATURES + 1 + states, WIDTH, WIDTH];
         let mut linear = |part: &str, sizes| {
             let name = format!("state_predictor.attn.{part}");
             Linear::new(builder, &name, sizes, Initialization::Xavier, Initialization::Zero)
         };
-        let query = linear("q", [width, width]);
-        let key_value = linear("kv", [width, 2 * width]);
-        let projection = linear("proj", [width, width]);
+        let query = linear("q", [WIDTH, WIDTH]);
+        let key_value = linear("kv", [WIDTH, 2 * WIDTH]);
+        let projection = linear("proj", [WIDTH, WIDTH]);
         Self {
-            config,
             goal_state,
             slot: Mlp::new(builder, "slot", slot),
             question: Mlp::new(builder, "query", question),
             query,
             key_value,
             projection,
-            head: Mlp::new(builder, "head", [width, width, goal_state]),
+            head: Mlp::new(builder, "head", [WIDTH, WIDTH, goal_state]),
         }
     }
 
@@ -151,8 +112,7 @@ impl StatePredictor {
         let key_value = self.key_value.forward(tape, parameters, &tokens)?;
         let question = self.question.forward(tape, parameters, &questions)?;
         let query = self.query.forward(tape, parameters, &question)?;
-        let heads = self.config.heads;
-        let attention = Attention { heads, groups: count, key_mask: Some(&mask) };
+        let attention = Attention { heads: HEADS, groups: count, key_mask: Some(&mask) };
         let gathered = tape.cross_attention(&query, &key_value, attention)?;
         let gathered = self.projection.forward(tape, parameters, &gathered)?;
         let pooled = tape.add(&question, &gathered)?;
@@ -188,8 +148,7 @@ impl StatePredictor {
         let [positions, weights] =
             [positions, weights].map(|values| Tensor::from_slice(&values, [count, numbers - 1]));
         let placed = tape.smooth_l1(&position, &positions?, BETA, Some(&weights?))?;
-        let StatePredictorConfig { weight, position_weight, .. } = self.config;
-        tape.weighted_sum(&present, weight, &placed, weight * position_weight)
+        tape.weighted_sum(&present, 1.0, &placed, POSITION_WEIGHT)
     }
 
     /// The loss of one prediction, given what was predicted and the truth, both [goal_state].
@@ -201,7 +160,7 @@ impl StatePredictor {
             if distance < BETA { distance * distance / (2.0 * BETA) } else { distance - BETA / 2.0 }
         };
         let position = distances.map(smooth).sum::<f32>() / (truth.len() - 1).max(1) as f32;
-        presence + self.config.position_weight * truth[0] * position
+        presence + POSITION_WEIGHT * truth[0] * position
     }
 }
 
@@ -221,8 +180,7 @@ mod tests {
 
     fn predictor() -> (StatePredictor, Parameters) {
         let mut builder = ArenaBuilder::new("predictor");
-        let config = StatePredictorConfig { width: 8, heads: 2, ..StatePredictorConfig::default() };
-        let predictor = StatePredictor::new(&mut builder, config, SIGNALS);
+        let predictor = StatePredictor::new(&mut builder, SIGNALS);
         let parameters = shaken(&builder.build(1), 1);
         (predictor, parameters)
     }
@@ -235,7 +193,6 @@ mod tests {
         let predicted = predictor.forward(&mut tape, &parameters, &contexts, 0..6).unwrap();
         let truths = futures(6, 5).states;
         let found = predictor.loss(&mut tape, &parameters, &contexts, &truths, 0..6).unwrap();
-        let config = predictor.config;
         // By hand: presence over all six, position over the two that are there.
         let (mut presence, mut position) = (0.0, 0.0);
         for (predicted, truth) in predicted.values().chunks(3).zip(truths.chunks(3)) {
@@ -245,7 +202,7 @@ mod tests {
             let smooth = misses.map(|e| if e < 1.0 { e * e / 2.0 } else { e - 0.5 });
             position += truth[0] * (smooth[0] + smooth[1]) / 2.0 / 2.0;
         }
-        let expected = presence + config.position_weight * position;
+        let expected = presence + POSITION_WEIGHT * position;
         assert_near("loss", &[found.item().unwrap()], &[expected]);
         // With one prediction the mean is the error itself.
         for example in 0..6 {
@@ -275,22 +232,5 @@ mod tests {
     fn who_is_not_there_has_no_position() {
         assert_eq!(decided(&[-0.1, 3.0, 4.0]), [0.0; 3]);
         assert_eq!(decided(&[0.1, 3.0, 4.0]), [1.0, 3.0, 4.0]);
-    }
-
-    #[test]
-    fn settings_out_of_range_are_named() {
-        let good = StatePredictorConfig::default();
-        good.check().unwrap();
-        for (config, name) in [
-            (StatePredictorConfig { heads: 3, ..good }, "state_predictor.heads"),
-            (StatePredictorConfig { weight: -1.0, ..good }, "state_predictor.weight"),
-            (
-                StatePredictorConfig { position_weight: f32::NAN, ..good },
-                "state_predictor.position_weight",
-            ),
-        ] {
-            let error = config.check().unwrap_err().to_string();
-            assert!(error.contains(name), "{error}");
-        }
     }
 }
