@@ -1,4 +1,5 @@
-//! A full disk at every size: the last synced state stays readable, and more room heals the store.
+//! A full disk at every size: the last synced state stays readable, and the store recovers with
+//! more room.
 
 use crate::numbered_record;
 use crate::simulated_disk::{Faults, SimulatedDisk};
