@@ -107,7 +107,7 @@ impl Coverage {
 
     /// Residual greedy selection: each round takes the free candidate with the greatest |remaining
     /// ∩ V_i| / |remaining| − `penalty[i]` and then removes the points it sees. If nothing remains,
-    /// the ratio is 0. Only candidates in `admitted` take part; ties go to the more recent.
+    /// the ratio is 0. Only `admitted` candidates take part; ties go to the more recent.
     pub(crate) fn greedy(
         &mut self,
         penalty: &[f32],

@@ -60,7 +60,7 @@ fn every_failing_sync_stops_the_store_and_loses_nothing_that_was_safe() {
         drop(again);
         let mut last = open(&disk.after_power_cut(failing)).expect("recovered");
         assert_eq!(last.len(), recovered);
-        assert!(work(&mut last).1.is_ok(), "and the work goes on");
+        assert!(work(&mut last).1.is_ok(), "the work continues");
         numbered_record::check(&last.snapshot());
     }
     assert!(failures >= 20, "only {failures} syncs were there to fail");

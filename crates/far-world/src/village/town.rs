@@ -25,7 +25,7 @@ use super::plan::{Cover, EXTENT, MARGIN, Plan, Rectangle, Side};
 /// Height of the grid above the ground, in voxels.
 pub(super) const HEIGHT: i32 = 26;
 
-/// A village: its scene at the start of an episode, what can change, and where one can walk.
+/// A village: its scene at the start of an episode, what can change, and where walkers can go.
 pub(super) struct Town {
     pub name: String,
     pub scene: Scene,
