@@ -1,16 +1,16 @@
-//! A walk that is remembered: every run appends to the same store and recalls from all runs.
+//! A walk kept in a store: every run appends to the same store and recalls from all runs.
 //!
 //! ```text
 //! cargo run --release -p far-memory --example remember -- /tmp/walk.memory
 //! ```
-//! Kill it at any moment and run it again: nothing that was reported safe is missing.
+//! Kill it at any moment and run it again: no record that was reported as durable is lost.
 
 use far_memory::policy::PolicyConfig;
 use far_memory::store::Store;
 use far_memory::{Cue, Observation, Payload, Pose, Recall, RecallQuery, Schema, Scratch};
 use std::error::Error;
 
-/// Steps of one walk, and after how many of them the memory is made safe.
+/// Steps of one walk, and the number of steps between two syncs.
 const STEPS: usize = 600;
 const STEPS_PER_SYNC: usize = 30;
 
@@ -36,12 +36,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         store.append(&observation)?;
         if store.len().is_multiple_of(STEPS_PER_SYNC) {
             let safe = store.sync()?;
-            println!("{safe} records are safe");
+            println!("{safe} records are durable");
         }
     }
     store.close()?;
 
-    // Opened again, as the next program would.
+    // Opened again, as another program would.
     let store = Store::open(&path)?;
     let snapshot = store.snapshot();
     let policy = PolicyConfig::from_id("nearest-pose")?.build()?;
@@ -74,7 +74,7 @@ fn pose_at(step: usize) -> Pose {
     Pose::from_yaw_pitch(position, quarter * std::f32::consts::FRAC_PI_2, 0.0)
 }
 
-/// What an encoder would make of the view: any smooth function of the pose serves here.
+/// Stand-in for an encoder: any smooth function of the pose works here.
 fn embedding(pose: &Pose) -> [f32; 64] {
     let [x, y, _] = pose.position;
     std::array::from_fn(|axis| ((axis + 1) as f32 * 0.1 * x + axis as f32 * 0.2 * y).sin() + 0.01)

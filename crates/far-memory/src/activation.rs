@@ -1,4 +1,4 @@
-//! The nonlinear functions of the scorers: plain references and vector versions with known error.
+//! The nonlinear functions of the scorers: plain references and vector versions with bounded error.
 //!
 //! The polynomials are minimax fits (Remez exchange in double precision, coefficients rounded to
 //! f32) made for this file; the tests sweep the whole range and state the largest error.
@@ -12,12 +12,12 @@ pub fn gelu_reference(x: f32) -> f32 {
     (0.5 * x * (1.0 + inner.tanh())) as f32
 }
 
-/// `sign(x)·ln(1 + |x|)`: nearly linear for small gaps, slow for large ones. The reference.
+/// `sign(x)·ln(1 + |x|)`: nearly linear for small gaps, logarithmic for large ones. The reference.
 pub fn signed_log_reference(x: f32) -> f32 {
     x.abs().ln_1p().copysign(x)
 }
 
-/// Where the GELU's distance to the hinge `max(x, 0)` is taken to be constant.
+/// Beyond this |x| the difference between GELU and the hinge `max(x, 0)` is taken as constant.
 const GELU_REACH: f32 = 4.7;
 
 /// `z·(1 − Φ(z))` for `z` in [0, `GELU_REACH`], in powers of `z − GELU_REACH/2`, lowest first.
@@ -53,8 +53,8 @@ const LOG: [f32; 8] = [
     -0.103_787_19,
 ];
 
-/// Polynomials with the lowest power first, by Horner's rule, in lockstep: the steps of one vector
-/// depend on each other, those of different vectors fill the time between.
+/// Polynomials with the lowest power first, by Horner's rule, for several vectors in lockstep: the
+/// steps of one vector depend on each other, those of the others hide their latency.
 #[inline(always)]
 fn polynomial<S: Simd, const N: usize, const V: usize>(
     simd: S,
@@ -109,7 +109,8 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 pub(crate) fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     // Beyond 10 the result rounds to ±1; the bound also keeps `exp` in range. NaN passes, because
-    // the second operand wins when the comparison fails, and is put back at the end in any case.
+    // the second operand is taken when the comparison fails, and is restored at the end in any
+    // case.
     let limit = simd.splat_f32s(10.0);
     let inside = simd.min_f32s(simd.abs_f32s(x), limit);
     let grown = exp(simd, simd.add_f32s(inside, inside));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Records in a full block.
 pub const BLOCK_RECORDS: usize = 65_536;
 
-/// The columns of a run of records. Rows below the length a snapshot holds never change.
+/// The columns of a run of records. Rows below a snapshot's length never change.
 pub struct Block {
     capacity: usize,
     times: Column<f64>,
@@ -86,7 +86,7 @@ impl Block {
         let mut block = Self::zeroed(&Schema::new(Vec::new())?, rows);
         for (row, (&time, pose)) in parts.times.iter().zip(parts.poses).enumerate() {
             check(time, pose)?;
-            // SAFETY: the block was made here and nobody else has it.
+            // SAFETY: the block was made here; there is no other reference to it.
             unsafe { block.write_metadata(row, time, pose) };
         }
         let mut columns = parts.keys.into_iter();
@@ -108,7 +108,7 @@ impl Block {
     /// The first `length` rows are published.
     pub(crate) unsafe fn grown(&self, schema: &Schema, length: usize, capacity: usize) -> Self {
         let mut block = Self::zeroed(schema, capacity);
-        // SAFETY: the source rows are published by the caller's promise; the target is new.
+        // SAFETY: the caller guarantees that the source rows are published; the target is new.
         unsafe {
             block.times.write(0, self.times.read(length));
             block.rotations.write(0, self.rotations.read(length));
@@ -138,7 +138,7 @@ impl Block {
     /// The row is not published, the columns are owned, and this is the only writer.
     pub(crate) unsafe fn write_metadata(&self, row: usize, time: f64, pose: &Pose) {
         let angles = angle_sines(pose);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.times.write(row, &[time]);
             self.rotations.write(row, &[pose.rotation]);
@@ -151,12 +151,12 @@ impl Block {
         }
     }
 
-    /// Keeps a copy of the payload of a coming row.
+    /// Stores a copy of the payload of a new row.
     pub(crate) fn write_payload(&self, row: usize, payload: Payload<'_>) {
         self.payloads.set(row, payload);
     }
 
-    /// Reads the payloads of the first `rows` rows from `source` from now on.
+    /// From now on, reads the payloads of the first `rows` rows from `source`.
     pub(crate) fn lend_payloads(&mut self, source: Arc<dyn PayloadSource>, rows: usize) {
         self.payloads.lend(source, rows);
     }
@@ -178,7 +178,7 @@ pub(crate) fn angle_sines(pose: &Pose) -> [f32; 4] {
     [sin_yaw, cos_yaw, sin_pitch, cos_pitch]
 }
 
-/// Refuses a time or pose that would poison every later score.
+/// Rejects a time or pose that would corrupt every later score.
 pub(crate) fn check(time: f64, pose: &Pose) -> Result<(), Error> {
     let refuse = |reason: &str| Err(Error::Observation { time, reason: reason.to_owned() });
     if !time.is_finite() {
@@ -256,7 +256,7 @@ impl<'a> BlockView<'a> {
         self.block.key_column(cue).is_none_or(|column| column.is_present(row))
     }
 
-    /// Whether every row has a key for this cue: then a scan need not ask row by row.
+    /// Whether every row has a key for this cue, so that a scan need not check each row.
     pub fn is_complete(&self, cue: usize) -> bool {
         self.block.key_column(cue).is_none_or(|column| column.is_complete(self.length))
     }

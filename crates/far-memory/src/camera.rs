@@ -1,8 +1,8 @@
-//! What a camera can see: a pinhole with a horizontal and a vertical field of view.
+//! A pinhole camera with a horizontal and a vertical field of view.
 
 use crate::Pose;
 
-/// A pinhole camera by its full opening angles, in radians, each below π.
+/// A pinhole camera, given by its full opening angles in radians, each below π.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Camera {
     /// Full horizontal field of view in radians.

@@ -1,8 +1,8 @@
-//! One contiguous array of numbers: owned and aligned to 64 bytes, or lent by a mapped file.
+//! One contiguous array of numbers: owned and aligned to 64 bytes, or borrowed from a mapped file.
 //!
-//! This file and `block.rs` hold the whole argument for reading while another thread appends: a
-//! column never moves, rows below the published length are never written again, and only the one
-//! writer touches rows at or above it.
+//! Reading while another thread appends is sound because of three rules, kept by this file and
+//! `block.rs`: a column never moves, rows below the published length are never written again, and
+//! only the one writer touches rows at or above it.
 
 use crate::Error;
 use bytemuck::Pod;
@@ -32,16 +32,16 @@ unsafe impl StableBytes for Box<[u8]> {
     }
 }
 
-/// Columns from this size on are mapped rather than allocated, so that they can ask for huge pages:
-/// a scan over millions of keys otherwise spends its time looking up small ones.
+/// Columns of at least this size are mapped rather than allocated, so that they can use huge pages:
+/// a scan over millions of keys otherwise spends its time on TLB misses.
 const MAPPED_BYTES: usize = 4 << 20;
 
 enum Backing {
     /// Allocated here with this layout; freed on drop.
     Owned(Layout),
-    /// Anonymous memory of the system's; unmapped on drop.
+    /// An anonymous mapping; unmapped on drop.
     Mapped { _map: MmapMut },
-    /// Lent; kept alive by the handle.
+    /// Borrowed; the handle keeps the owner alive.
     Lent { _owner: Arc<dyn StableBytes> },
 }
 
@@ -78,12 +78,12 @@ impl<T: Pod> Column<T> {
     /// A column with a copy of `values`.
     pub fn from_slice(values: &[T]) -> Self {
         let column = Self::zeroed(values.len());
-        // SAFETY: the column was made here, so nobody else reads or writes it.
+        // SAFETY: the column was made here, so nothing else reads or writes it.
         unsafe { column.write(0, values) };
         column
     }
 
-    /// A column that reads `count` values at byte `offset` of bytes that somebody else owns.
+    /// A column that borrows `count` values at byte `offset` of another owner's bytes.
     ///
     /// # Errors
     /// [`Error::Block`] if the range lies outside the bytes or is not aligned for `T`.
@@ -132,7 +132,7 @@ impl<T: Pod> Column<T> {
     pub(crate) unsafe fn write(&self, first: usize, values: &[T]) {
         let fits = first.checked_add(values.len()).is_some_and(|end| end <= self.capacity);
         assert!(fits, "rows within the column");
-        // SAFETY: in range by the assertion; exclusive by the caller's promise.
+        // SAFETY: in range by the assertion; exclusive access is guaranteed by the caller.
         unsafe {
             let target = self.start.as_ptr().add(first);
             std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len());
@@ -140,14 +140,14 @@ impl<T: Pod> Column<T> {
     }
 }
 
-/// Zeroed pages for a large column; `None` for a small one, or if the system has none to give and
-/// the allocator shall try.
+/// Zeroed pages for a large column; `None` for a small one, or if the mapping fails and the
+/// allocator should try.
 fn mapped(bytes: usize) -> Option<(NonNull<u8>, MmapMut)> {
     if bytes < MAPPED_BYTES {
         return None;
     }
     let mut map = MmapMut::map_anon(bytes).ok()?;
-    // A wish that the system may refuse; everything works without.
+    // Only a hint, which the system may ignore.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     let start = NonNull::new(map.as_mut_ptr())?;
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn owned_columns_are_aligned_and_hold_their_values() {
         let column = Column::from_slice(&[1.0f32, 2.0, 3.0]);
-        // SAFETY: nobody writes.
+        // SAFETY: nothing writes.
         let values = unsafe { column.read(3) };
         assert_eq!(values, [1.0, 2.0, 3.0]);
         assert_eq!(values.as_ptr() as usize % COLUMN_ALIGNMENT, 0);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn large_columns_are_aligned_and_zero() {
         let column = Column::<f32>::zeroed(MAPPED_BYTES / 4 + 3);
-        // SAFETY: nobody writes.
+        // SAFETY: nothing writes.
         let values = unsafe { column.read(column.capacity()) };
         assert!(values.iter().all(|&value| value == 0.0));
         assert_eq!(values.as_ptr() as usize % COLUMN_ALIGNMENT, 0);
@@ -196,7 +196,7 @@ mod tests {
         assert!(Column::<u32>::lent(owner.clone(), aligned + 1, 2).is_err());
         drop(owner);
         let first = (aligned as u32) | (aligned as u32 + 1) << 8;
-        // SAFETY: nobody writes.
+        // SAFETY: nothing writes.
         assert_eq!(unsafe { column.read(4) }[0] & 0xffff, first);
     }
 }

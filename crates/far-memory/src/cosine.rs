@@ -1,17 +1,17 @@
 //! The key cues: `s_i = cos(k_i, q)` with `q = adapter(h)`, the caller's query embedding `h`.
 //!
 //! Stored keys have unit length and the query is scaled to it, so a cosine is a dot product and the
-//! scan is one pass over the keys at the speed of memory.
+//! scan is one pass over the keys at memory bandwidth.
 
 use crate::activation::{gelu, gelu_reference};
 use crate::key::{Keys, normalize};
 use crate::metadata_scorer::Layer;
 use pulp::{Arch, Simd, WithSimd};
 
-/// What is done to a query embedding before it is compared.
+/// What is applied to a query embedding before the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryAdapter {
-    /// Nothing.
+    /// Nothing: the embedding is compared as it is.
     Identity,
     /// `W₂·gelu(W₁·h + b₁) + b₂`.
     Network([Layer; 2]),
@@ -85,8 +85,8 @@ impl WithSimd for Adapt<'_> {
     }
 }
 
-/// `products[row] = keys[row]·query` for row-major `keys`, one row after the other: a plain forward
-/// walk through memory is what the processor's own prefetcher follows best.
+/// `products[row] = keys[row]·query` for row-major `keys`, one row after the other: the hardware
+/// prefetcher follows a plain forward scan best.
 #[inline(always)]
 pub(crate) fn dot_rows<S: Simd>(simd: S, keys: &[f32], query: &[f32], products: &mut [f32]) {
     debug_assert_eq!(keys.len(), query.len() * products.len());
@@ -95,7 +95,7 @@ pub(crate) fn dot_rows<S: Simd>(simd: S, keys: &[f32], query: &[f32], products: 
     }
 }
 
-/// Sums kept apart within a row, so that additions need not wait for each other.
+/// Independent sums within a row, so that additions need not wait for each other.
 const SUMS: usize = 4;
 
 /// The dot product of two vectors of equal length.
@@ -122,7 +122,8 @@ fn dot<S: Simd>(simd: S, left: &[f32], right: &[f32]) -> f32 {
     simd.reduce_sum_f32s(sum)
 }
 
-/// Cosines of a run of stored keys with a unit query. `widened` is room for half-precision rows.
+/// Cosines of a run of stored keys with a unit query. `widened` is a buffer for half-precision
+/// rows.
 #[inline(always)]
 pub(crate) fn cosines<S: Simd>(
     simd: S,

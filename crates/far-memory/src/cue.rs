@@ -1,8 +1,8 @@
-//! Cues: the named grounds on which a memory can be recalled.
+//! Cues: the named signals by which memories are recalled.
 
 use crate::Error;
 
-/// How the numbers of a key are kept in memory.
+/// How key values are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KeyPrecision {
     /// 32-bit floats: exact.
@@ -27,26 +27,26 @@ impl KeyPrecision {
 pub enum CueKind {
     /// Time and pose, which every record has.
     Metadata,
-    /// An embedding, compared by cosine. Keys are kept at unit length.
+    /// An embedding, compared by cosine. Keys are stored at unit length.
     Key {
         /// Numbers per key.
         dimension: usize,
-        /// How each number is kept.
+        /// How each number is stored.
         precision: KeyPrecision,
     },
 }
 
-/// One named ground for recalling a memory.
+/// One named signal by which memories are recalled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cue {
-    /// Name, unique within a schema; by custom `meta`, `vision`, `audio`, `agent`.
+    /// Name, unique within a schema; by convention `meta`, `vision`, `audio`, `agent`.
     pub name: String,
     /// What it compares.
     pub kind: CueKind,
 }
 
 impl Cue {
-    /// The cue of time and pose.
+    /// The metadata cue: time and pose.
     pub fn metadata(name: impl Into<String>) -> Self {
         Self { name: name.into(), kind: CueKind::Metadata }
     }
@@ -64,7 +64,7 @@ impl Cue {
     }
 }
 
-/// The cues of a memory, in a fixed order that is the index of a cue everywhere.
+/// The cues of a memory, in a fixed order. A cue's position is its index everywhere.
 ///
 /// ```
 /// use far_memory::{Cue, Schema};

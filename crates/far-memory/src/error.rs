@@ -1,27 +1,27 @@
-//! What can go wrong in the memory, by what the caller can do about it.
+//! Errors of the memory, grouped by what the caller can do about them.
 
-/// Every failure of this crate, with the values that failed.
+/// Every error of this crate, with the offending values.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A cue list that no memory can have: an empty or repeated name, or a key without numbers.
+    /// An invalid list of cues: an empty or repeated name, or a key of dimension 0.
     #[error("cue {name:?} cannot be part of a schema: {reason}")]
     Schema {
-        /// Name of the refused cue.
+        /// Name of the rejected cue.
         name: String,
         /// What is wrong with it.
         reason: String,
     },
 
-    /// A cue that the memory, the query or the retriever does not have.
+    /// A cue that is missing in the memory, the query or the retriever.
     #[error("no cue named {name:?} (there are: {})", known.join(", "))]
     UnknownCue {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// The names that exist.
         known: Vec<String>,
     },
 
-    /// An embedding whose length is not its cue's dimension.
+    /// An embedding whose length differs from its cue's dimension.
     #[error("cue {cue:?} has keys of dimension {expected}, but {found} numbers were given")]
     Dimension {
         /// Name of the cue.
@@ -32,7 +32,7 @@ pub enum Error {
         found: usize,
     },
 
-    /// An observation that cannot be stored, for instance because its pose is not finite.
+    /// An observation that cannot be stored, for example because its pose is not finite.
     #[error("the observation at time {time} cannot be stored: {reason}")]
     Observation {
         /// Time of the observation in seconds.
@@ -41,15 +41,15 @@ pub enum Error {
         reason: String,
     },
 
-    /// A query that cannot be answered, for instance because its pose is not finite.
+    /// A query that cannot be answered, for example because its pose is not finite.
     #[error("the query cannot be answered: {reason}")]
     Query {
         /// What is wrong with it.
         reason: String,
     },
 
-    /// A pool that names a record the snapshot does not have.
-    #[error("the pool names memory {id}, but the snapshot ends at {length}")]
+    /// A pool with a record that the snapshot does not have.
+    #[error("the pool contains memory {id}, but the snapshot ends at {length}")]
     OutsideSnapshot {
         /// The first id out of range.
         id: u64,
@@ -68,36 +68,36 @@ pub enum Error {
         next: u64,
     },
 
-    /// Columns handed in as a block that do not fit each other or the schema.
+    /// Columns that do not match each other or the schema.
     #[error("these columns do not make a block: {reason}")]
     Block {
         /// What does not fit.
         reason: String,
     },
 
-    /// The disk refused. A writer stops; readers may try again.
+    /// A disk operation failed. A writer stops; readers may try again.
     #[error("cannot {operation} {file}")]
     Disk {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// The file it was tried on.
+        /// The file.
         file: String,
         /// Why it failed.
         source: std::io::Error,
     },
 
-    /// A file of a store is not what was written. Restore it from a copy.
+    /// A file of a store differs from what was written. Restore it from a backup.
     #[error("{file} is damaged at byte {offset}: {reason}")]
     Corrupt {
         /// The damaged file.
         file: String,
-        /// Where the damage was noticed, or the start of the stretch that holds it.
+        /// Where the damage was detected, or the start of the range that contains it.
         offset: u64,
         /// What was found.
         reason: String,
     },
 
-    /// There is no store where one was looked for.
+    /// The folder contains no store.
     #[error("there is no memory store in {path}")]
     NoStore {
         /// The folder.
@@ -105,11 +105,11 @@ pub enum Error {
     },
 
     /// Another writer has the store open. Wait for it, or read with a reader.
-    #[error("{store} is open for writing already (by {holder})")]
+    #[error("{store} is already open for writing (by {holder})")]
     Locked {
         /// The store.
         store: String,
-        /// Who holds it, as far as known.
+        /// The process that holds it, if known.
         holder: String,
     },
 
@@ -124,33 +124,33 @@ pub enum Error {
         supported: u32,
     },
 
-    /// The store has other cues than the caller expects.
+    /// The store has other cues than expected.
     #[error("{store} has the cues {found}, not {expected}")]
     StoreSchema {
         /// The store.
         store: String,
         /// Its cues.
         found: String,
-        /// The cues that were asked for.
+        /// The expected cues.
         expected: String,
     },
 
-    /// The store stopped after a failure; nothing is known about what was written last. Open it
-    /// again to continue after the records that are safe.
-    #[error("{store} stopped with {durable} safe records: {cause}")]
+    /// The store stopped after a failure, and its last writes may be lost. Open it again to
+    /// continue after the durable records.
+    #[error("{store} stopped with {durable} durable records: {cause}")]
     Stopped {
         /// The store.
         store: String,
-        /// Records that are safe.
+        /// Durable records.
         durable: u64,
         /// The failure.
         cause: String,
     },
 
-    /// A policy id that does not exist.
+    /// An unknown policy id.
     #[error("no recall policy named {id:?} (there are: {})", known.join(", "))]
     UnknownPolicy {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
         /// The ids that exist.
         known: Vec<String>,
@@ -170,7 +170,7 @@ pub enum Error {
     /// A retriever file, configuration or parameter set that cannot be used.
     #[error("this retriever cannot be used: {reason}")]
     Retriever {
-        /// What is missing, superfluous or damaged.
+        /// What is missing, unexpected or damaged.
         reason: String,
     },
 

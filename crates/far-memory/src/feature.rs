@@ -1,23 +1,24 @@
-//! What the metadata scorer knows of a memory and a query, and how the query is folded away.
+//! The features of the metadata scorer, and how a query is folded into its first layer.
 //!
 //! The feature set `relative-pose-time-1` has 26 numbers. Lengths are divided by `length`, times by
 //! `time`; `slog(x) = sign(x)·ln(1 + |x|)`; frames are level (heading only), as in
 //! [`Pose::displacement_from`].
 //!
-//! | place | feature |
+//! | index | feature |
 //! |---|---|
-//! | 0–6 | memory seen from the current pose: forward, left, up, sin turn, cos turn, sin tilt, cos tilt |
-//! | 7–13 | memory seen from the goal pose: the same |
+//! | 0–6 | memory in the frame of the current pose: forward, left, up, sin turn, cos turn, sin tilt, cos tilt |
+//! | 7–13 | the same seven numbers in the frame of the goal pose |
 //! | 14, 15 | distance of the memory to the current position and to the goal position |
 //! | 16, 17 | `slog` of the time from the memory to now and from the memory to the goal |
 //! | 18–24 | action: forward, left, up, sin turn, cos turn, sin tilt, cos tilt |
 //! | 25 | `slog` of the stride |
 //!
-//! All but four of them are linear in seven stored numbers of the memory (position, sines and cosines
-//! of its angles), with coefficients that depend on the query alone. A first layer `W·features + b`
-//! is therefore, for one query, a layer with [`INPUTS`] inputs: the seven stored numbers, two distances
-//! and two time gaps. [`QueryFrame::fold`] computes that layer. Positions are taken relative to the
-//! current position before anything else, so that a walk ten kilometers from the origin loses nothing.
+//! All but four of them are linear in seven stored numbers of the memory (position, sines and
+//! cosines of its angles), with coefficients that depend on the query alone. A first layer
+//! `W·features + b` is therefore, for one query, a layer with [`INPUTS`] inputs: the seven stored
+//! numbers, two distances and two time gaps. [`QueryFrame::fold`] computes that layer. Positions
+//! are made relative to the current position first, so that no precision is lost ten kilometers
+//! from the origin.
 
 use crate::activation::{signed_log, signed_log_reference};
 use crate::block::angle_sines;
@@ -40,8 +41,8 @@ pub struct FeatureScale {
     pub time: f32,
 }
 
-/// The features of one memory for one query, written plainly: the definition, which training uses and
-/// the folded form is tested against.
+/// The features of one memory for one query in plain code. This is the definition: training uses
+/// it, and the folded form is tested against it.
 ///
 /// ```
 /// use far_memory::{FeatureScale, Pose, RecallQuery, features};

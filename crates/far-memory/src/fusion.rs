@@ -1,15 +1,15 @@
-//! Fusion: `s_i = Σ_m λ_m·s̃_i^m`, and the selection of the best in the same pass.
+//! Fusion: `s_i = Σ_m λ_m·s̃_i^m`, with the selection of the best in the same pass.
 
 use crate::selection::ChunkTopK;
 use crate::standardization::{MISSING, Statistics};
 use pulp::{Simd, WithSimd};
 
-/// One cue's part in the fused score, `λ/(σ + δ)·(s − μ)`.
+/// One cue's term of the fused score, `λ/(σ + δ)·(s − μ)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CueTerm {
     factor: f32,
     mean: f32,
-    /// Whether some searched record has no score for the cue.
+    /// Whether some searched records have no score for the cue.
     has_missing: bool,
 }
 
@@ -42,7 +42,7 @@ pub fn fuse_reference(statistics: &[Option<Statistics>], weights: &[f32], raw: &
     fused
 }
 
-/// Fuses the raw scores of all cues and offers what may still win to the selection.
+/// Fuses the raw scores of all cues and passes possible winners to the selection.
 pub(crate) struct FuseAndSelect<'a> {
     /// For each cue its term, if it has one.
     pub(crate) terms: &'a [Option<CueTerm>],
@@ -85,7 +85,7 @@ impl WithSimd for FuseAndSelect<'_> {
         for first in (0..self.length).step_by(lanes) {
             let fused = self.fused(simd, first);
             let threshold = simd.splat_f32s(self.selection.threshold());
-            // "Not below" rather than "at least": NaN must come through and be counted.
+            // "Not below" rather than "at least": NaN must pass and be counted.
             let below = simd.less_than_f32s(fused, threshold);
             if simd.first_true_m32s(simd.not_m32s(below)) < lanes {
                 let scores = [fused];

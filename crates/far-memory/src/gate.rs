@@ -1,9 +1,9 @@
-//! The gate: how much each cue counts for this query.
+//! The gate: how it weighs the cues for one query.
 //!
-//! `logit_m = w·[max_m, μ_m, σ_m, onehot_m, Δt, Δt·onehot_m]`, and λ is the softmax of the logits over
-//! the cues that are available. The statistics are those of the raw scores. Δt is the same for all cues
-//! and `w` is shared, so its plain term shifts every logit alike and cannot change λ; the products
-//! `Δt·onehot_m` are what lets the stride choose between cues. They can be left out.
+//! `logit_m = w·[max_m, μ_m, σ_m, onehot_m, Δt, Δt·onehot_m]`, and λ is the softmax of the logits
+//! over the available cues. The statistics are those of the raw scores. Δt is the same for all cues
+//! and `w` is shared, so its plain term shifts every logit equally and cannot change λ; through the
+//! products `Δt·onehot_m` the stride can choose between cues. They are optional.
 
 use crate::standardization::Statistics;
 
@@ -32,8 +32,8 @@ impl Gate {
         &self.weight
     }
 
-    /// λ of each cue into `weights`; `None` statistics mean that the cue is not available: λ = 0. The
-    /// weights sum to 1 unless no cue is available.
+    /// Writes λ of each cue into `weights`. A cue with statistics `None` is not available and gets
+    /// 0. The weights sum to 1 if any cue is available.
     pub fn weights(&self, statistics: &[Option<Statistics>], stride: f32, weights: &mut [f32]) {
         let time = stride / self.stride_scale;
         for (cue, (weight, statistics)) in weights.iter_mut().zip(statistics).enumerate() {
@@ -52,7 +52,7 @@ impl Gate {
     }
 }
 
-/// Softmax in place; entries of −∞ become 0, and all of them if nothing else is there.
+/// Softmax in place; entries of −∞ become 0, even if all are −∞.
 pub(crate) fn softmax(logits: &mut [f32]) {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if largest == f32::NEG_INFINITY {

@@ -1,4 +1,4 @@
-//! The stored keys of one cue: a column of rows and the bits that say which rows exist.
+//! The stored keys of one cue: a column of rows and a presence bit for each row.
 
 use crate::column::Column;
 use crate::{Error, KeyPrecision};
@@ -41,9 +41,9 @@ impl KeyValues {
 pub struct KeyColumn {
     values: KeyValues,
     dimension: usize,
-    /// One bit per row. Atomic because a word holds both published and coming rows.
+    /// One bit per row. Atomic because a word can hold published and new rows.
     present: Box<[AtomicU64]>,
-    /// The first row without a key, so that a scan over complete columns asks once.
+    /// The first row without a key, so that a scan over a complete column checks once.
     first_missing: AtomicU32,
 }
 
@@ -59,7 +59,7 @@ impl KeyColumn {
     }
 
     /// A column from loaded or mapped numbers, `dimension` per row. Rows must have unit length (or
-    /// be zero, or hold a NaN that recall will skip); `present` says which rows have a key.
+    /// be zero, or hold a NaN that recall will skip); `present` marks the rows that have a key.
     ///
     /// # Errors
     /// [`Error::Block`] if the numbers are not `present.len() × dimension`.
@@ -89,7 +89,7 @@ impl KeyColumn {
         self.dimension
     }
 
-    /// How the numbers are kept.
+    /// How the numbers are stored.
     pub fn precision(&self) -> KeyPrecision {
         self.values.precision()
     }
@@ -99,7 +99,7 @@ impl KeyColumn {
         self.values.capacity() / self.dimension
     }
 
-    /// Records whether a coming row has a key.
+    /// Records whether a new row has a key.
     pub(crate) fn mark(&self, row: usize, there: bool) {
         if there {
             self.present[row / 64].fetch_or(1 << (row % 64), Ordering::Relaxed);
@@ -130,11 +130,11 @@ impl KeyColumn {
     pub(crate) unsafe fn write(&self, row: usize, key: &[f32]) {
         let first = row * self.dimension;
         match &self.values {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             KeyValues::F32(column) => unsafe { column.write(first, key) },
             KeyValues::F16(column) => {
                 for (place, &value) in key.iter().enumerate() {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { column.write(first + place, &[f16::from_f32(value)]) };
                 }
             }
@@ -144,9 +144,9 @@ impl KeyColumn {
     /// Copies the first `length` rows into the larger empty column `target`.
     ///
     /// # Safety
-    /// The rows are published, and nobody else has `target` yet.
+    /// The rows are published, and there is no other reference to `target`.
     pub(crate) unsafe fn copy_to(&self, target: &Self, length: usize) {
-        // SAFETY: the caller's promise, for both sides.
+        // SAFETY: guaranteed by the caller for both sides.
         unsafe {
             match (self.read(length), &target.values) {
                 (Keys::F32(source), KeyValues::F32(column)) => column.write(0, source),
@@ -162,7 +162,7 @@ impl KeyColumn {
     /// # Safety
     /// As for [`Column::read`].
     pub(crate) unsafe fn read(&self, length: usize) -> Keys<'_> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match &self.values {
                 KeyValues::F32(column) => Keys::F32(column.read(length * self.dimension)),
@@ -172,7 +172,7 @@ impl KeyColumn {
     }
 }
 
-/// Stored keys, one or many rows, in the precision they are kept in.
+/// Stored keys, one or many rows, in their storage precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keys<'a> {
     /// 32-bit numbers.
@@ -229,7 +229,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Scales a vector to unit length, computing in f64. A zero vector stays zero; a vector that
-/// already has unit length within 1e-6 is left as it is, so that doing it twice changes no bit.
+/// already has unit length within 1e-6 is left as it is, so that normalizing twice changes no bit.
 pub fn normalize(vector: &mut [f32]) {
     let square: f64 = vector.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
     if square > 0.0 && (square - 1.0).abs() > 1e-6 {

@@ -30,17 +30,18 @@
 //! | writing, in RAM | [`Memory`], [`Observation`] |
 //! | writing, on disk | [`store`] |
 //! | reading on any thread, without waiting for the writer | [`MemoryReader`], [`Snapshot`], [`BlockView`] |
-//! | asking | [`RecallQuery`], [`Pool`] |
-//! | rules | [`RecallPolicy`]: [`Retriever`] is the learned one (`far`), [`policy`] has the published ones |
-//! | answers with their reasons | [`Recall`] |
+//! | querying | [`RecallQuery`], [`Pool`] |
+//! | policies | [`RecallPolicy`]: [`Retriever`] is the learned one (`far`), [`policy`] has the published ones |
+//! | results with their scores | [`Recall`] |
 //!
 //! The equations of Future-Aware Recall are one file each: `metadata_scorer.rs`, `cosine.rs`,
-//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`; `retriever.rs` puts them together, and
-//! `feature.rs` defines what the metadata scorer sees. Each has a plain reference beside the fast path.
+//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`; `retriever.rs` combines them, and
+//! `feature.rs` defines the input of the metadata scorer. Each has a plain reference beside the
+//! fast path.
 //!
 //! # Guarantees
 //!
-//! - A query has no place for the future, so no rule can look at it.
+//! - A query has no field for the future, so no rule can use it.
 //! - A recall allocates nothing once its [`Scratch`] and [`Recall`] have grown; it gives the same bits with
 //!   any number of threads.
 //! - No policy reads or returns a record outside the query's [`Pool`].
@@ -107,7 +108,7 @@ pub use scratch::Scratch;
 pub use snapshot::Snapshot;
 pub use standardization::{DEVIATION_FLOOR, Statistics};
 
-/// The example of the project's front page, held to compile and run.
+/// The example in the project's README, compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct FrontPage;

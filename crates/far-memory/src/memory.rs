@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Room of the first block; it doubles until a block is full.
+/// Capacity of the first block; it doubles until a block is full.
 const FIRST_CAPACITY: usize = 256;
 
 /// What writer and readers share. Invariant: every row below `length` is in `blocks` and is never
@@ -29,7 +29,7 @@ impl Shared {
     }
 }
 
-/// An append-only episodic memory in RAM. It is the one writer; readers hold a [`MemoryReader`].
+/// An append-only episodic memory in RAM. It is the only writer; readers hold a [`MemoryReader`].
 ///
 /// ```
 /// use far_memory::{Cue, Memory, Observation, Pose, Schema};
@@ -152,8 +152,8 @@ impl Memory {
         Ok(MemoryId(length as u64))
     }
 
-    /// Puts a block with the same records in the place of a full one, for instance a mapped block
-    /// in the place of an owned one. Snapshots taken before keep the old block alive.
+    /// Replaces a full block with one of the same records, for example an owned block with a mapped
+    /// one. Snapshots taken before keep the old block alive.
     ///
     /// # Errors
     /// [`Error::Block`] if there is no full block with this number, or `block` is not a full one of
@@ -161,7 +161,7 @@ impl Memory {
     pub(crate) fn replace_block(&mut self, number: usize, block: Block) -> Result<(), Error> {
         let full = (number + 1) * BLOCK_RECORDS <= self.len();
         if !full || block.capacity() != BLOCK_RECORDS {
-            let reason = format!("{} records cannot stand for block {number}", block.capacity());
+            let reason = format!("{} records cannot replace block {number}", block.capacity());
             return Err(Error::Block { reason });
         }
         check_cues(self.schema(), number, &block)?;
@@ -171,14 +171,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Lets the payloads of the last block's first `rows` records be read from `source`, and lets
-    /// go of the copies in RAM. Snapshots taken before keep theirs.
+    /// From now on, reads the payloads of the last block's first `rows` records from `source`, and
+    /// frees the copies in RAM. Snapshots taken before keep theirs.
     ///
     /// # Panics
-    /// If the last block has fewer records, or none are appended to it any more.
+    /// If the last block is full or has fewer than `rows` records.
     pub(crate) fn lend_payloads(&mut self, source: Arc<dyn PayloadSource>, rows: usize) {
         let length = self.len() % BLOCK_RECORDS;
-        assert!(rows <= length, "the rows are there");
+        assert!(rows <= length, "the rows exist");
         let mut blocks = Vec::clone(&self.shared.blocks.load());
         let last = blocks.last_mut().expect("a block with records");
         // SAFETY: the rows below `length` are published.
@@ -196,7 +196,7 @@ impl Memory {
                 |reason: String| Err(Error::Observation { time: observation.time, reason });
             match cue.kind {
                 CueKind::Metadata => {
-                    return refuse(format!("cue {name:?} is time and pose; it takes no key"));
+                    return refuse(format!("cue {name:?} is the metadata cue and takes no key"));
                 }
                 CueKind::Key { dimension, .. } if dimension != key.len() => {
                     return Err(Error::Dimension {
@@ -214,7 +214,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The block of the coming row, made or enlarged and published if necessary.
+    /// The block of the next row, made or enlarged and published if necessary.
     fn block_with_room(&self, length: usize) -> Arc<Block> {
         let blocks = self.shared.blocks.load_full();
         let row = length % BLOCK_RECORDS;
@@ -227,7 +227,8 @@ impl Memory {
         let mut blocks = Vec::clone(&blocks);
         let schema = &self.shared.schema;
         let block = if row == 0 {
-            // A second block follows a full one: more will come, so it gets its full size at once.
+            // A second block follows a full one: more records will come, so it gets its full size
+            // at once.
             let capacity = if blocks.is_empty() { FIRST_CAPACITY } else { BLOCK_RECORDS };
             Arc::new(Block::zeroed(schema, capacity))
         } else {
@@ -242,13 +243,13 @@ impl Memory {
     }
 }
 
-/// Refuses a block whose key columns are not those of the schema.
+/// Rejects a block whose key columns do not match the schema.
 fn check_cues(schema: &Schema, number: usize, block: &Block) -> Result<(), Error> {
     for (cue, name, dimension, precision) in schema.keys() {
         let found = block.key_column(cue).map(|keys| (keys.dimension(), keys.precision()));
         if found != Some((dimension, precision)) {
             return Err(Error::Block {
-                reason: format!("block {number} was made without cue {name:?} as it is"),
+                reason: format!("block {number} has no matching keys for cue {name:?}"),
             });
         }
     }

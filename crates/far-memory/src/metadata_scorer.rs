@@ -1,6 +1,6 @@
 //! The metadata cue: `s_i = tanh(MLP([z_i, z_t, a]))` over time, pose and action.
 //!
-//! The network has one or two hidden layers of GELUs. For one query its first layer is folded (see
+//! The network has one or two hidden layers with GELU. For one query its first layer is folded (see
 //! `feature.rs`), and the memories of a tile are the lanes of the vector registers: every weight is
 //! broadcast, every sum stays in a register, and nothing is added across lanes.
 
@@ -43,7 +43,7 @@ impl Layer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetadataScorer {
     scale: FeatureScale,
-    /// Two or three layers: `[width, FEATURES]`, perhaps `[width, width]`, `[1, width]`.
+    /// Two or three layers: `[width, FEATURES]`, optionally `[width, width]`, `[1, width]`.
     layers: Vec<Layer>,
 }
 
@@ -70,7 +70,7 @@ impl MetadataScorer {
         2 * width * (INPUTS + 1 + (self.layers.len() - 2) * width)
     }
 
-    /// The score of one memory by the definition: the reference.
+    /// The score of one memory from the definition: the reference.
     pub fn score_reference(&self, query: &RecallQuery, time: f64, pose: &Pose) -> f32 {
         let mut values = features(query, time, pose, self.scale).to_vec();
         for (place, layer) in self.layers.iter().enumerate() {
@@ -97,20 +97,20 @@ impl MetadataScorer {
             }
             folded.rows.push(row);
         }
-        // Units without weight fill the last group.
+        // Units of weight zero pad the last group.
         folded.rows.resize(folded.rows.len().next_multiple_of(UNITS), [0.0; ROW]);
         folded.frame = Some(frame);
     }
 }
 
-/// A scorer with one query folded in.
+/// A scorer with a query folded in.
 #[derive(Default)]
 pub(crate) struct FoldedScorer {
     frame: Option<QueryFrame>,
     rows: Vec<[f32; ROW]>,
 }
 
-/// The inputs of up to [`TILE`] memories as columns, and room for the hidden layer.
+/// The inputs of up to [`TILE`] memories as columns, and a buffer for the hidden layer.
 pub(crate) struct MetadataTile {
     inputs: [Lanes; INPUTS],
     scores: Lanes,
@@ -141,7 +141,7 @@ impl FoldedScorer {
         self.frame.as_ref().expect("a query was folded in")
     }
 
-    /// Places a run of memories at `first..` in the tile.
+    /// Writes a run of memories to `first..` in the tile.
     #[inline(always)]
     pub(crate) fn load(&self, tile: &mut MetadataTile, first: usize, stored: &StoredMetadata<'_>) {
         let frame = self.frame();
@@ -160,8 +160,8 @@ impl FoldedScorer {
         }
     }
 
-    /// Scores the first `count` memories of the tile into `scores`, asking for the bytes of
-    /// `prefetch` on the way.
+    /// Scores the first `count` memories of the tile into `scores`, and prefetches the bytes of
+    /// `prefetch` meanwhile.
     #[inline(always)]
     pub(crate) fn score<S: Simd>(
         &self,
@@ -173,7 +173,7 @@ impl FoldedScorer {
     ) {
         let count = scores.len();
         let lanes = S::F32_LANES;
-        // Lanes past `count` hold what an earlier tile left; they are computed and ignored.
+        // Lanes past `count` hold values of an earlier tile; they are computed and ignored.
         let vectors = count.div_ceil(lanes);
         for vector in 0..vectors {
             let x = S::as_simd_f32s(&tile.inputs[0].0).0[vector];
@@ -247,7 +247,8 @@ impl FoldedScorer {
         sums
     }
 
-    /// The same with a second hidden layer, whose weights are broadcast to both vectors of the pair.
+    /// The output before its tanh with two hidden layers; the weights of the second are broadcast
+    /// to both vectors of the pair.
     #[inline(always)]
     fn two_hidden_layers<S: Simd>(
         &self,
@@ -342,7 +343,7 @@ mod tests {
     }
 
     fn pose(random: &mut fastrand::Rng) -> Pose {
-        // Ten kilometers from the origin, where careless folding loses digits.
+        // Ten kilometers from the origin, where naive folding loses digits.
         let position = [1e4 + 20.0 * random.f32(), -1e4 + 20.0 * random.f32(), random.f32()];
         Pose::from_yaw_pitch(position, 6.3 * random.f32(), 3.0 * (random.f32() - 0.5))
     }

@@ -3,7 +3,7 @@
 use crate::Pose;
 use std::fmt;
 
-/// The name of one record: its place in the order of appending, from 0, valid forever.
+/// The id of a record: its position in append order, from 0. It never changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryId(pub u64);
 
@@ -26,15 +26,15 @@ impl fmt::Display for MemoryId {
     }
 }
 
-/// What the caller keeps with a record. The memory never looks inside.
+/// What the caller stores with a record. The memory never interprets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Payload<'a> {
     /// Nothing.
     #[default]
     None,
-    /// The bytes themselves, for instance a compressed frame or a latent.
+    /// The bytes themselves, for example a compressed frame or a latent.
     Bytes(&'a [u8]),
-    /// Where the bytes are, for instance a path and a frame number.
+    /// Where the bytes are, for example a path and a frame number.
     Reference(&'a str),
 }
 
@@ -50,14 +50,14 @@ pub enum Payload<'a> {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation<'a> {
-    /// Seconds since any fixed moment; the same clock for all records and queries.
+    /// Seconds since any fixed moment, on the same clock for all records and queries.
     pub time: f64,
-    /// Where the camera stood.
+    /// The camera's pose.
     pub pose: Pose,
-    /// Keys by cue name; cues left out are missing for this record. Any length but zero serves:
-    /// the memory keeps keys at unit length.
+    /// Keys by cue name; cues left out are missing for this record. A key may have any length but
+    /// zero: it is stored at unit length.
     pub keys: Vec<(&'a str, &'a [f32])>,
-    /// What the caller keeps with the record.
+    /// What the caller stores with the record.
     pub payload: Payload<'a>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Observation<'a> {
         self
     }
 
-    /// Sets the payload to a reference to bytes kept elsewhere.
+    /// Sets the payload to a reference to bytes stored elsewhere.
     pub fn with_reference(mut self, reference: &'a str) -> Self {
         self.payload = Payload::Reference(reference);
         self

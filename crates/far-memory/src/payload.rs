@@ -1,9 +1,9 @@
-//! The payloads of a block: lent by files for its first rows, owned for those appended since.
+//! The payloads of a block: borrowed from files for its first rows, owned for later ones.
 
 use crate::Payload;
 use std::sync::{Arc, OnceLock};
 
-/// Payloads that live somewhere else, for instance in a mapped file.
+/// Payloads that are stored elsewhere, for example in a mapped file.
 pub trait PayloadSource: Send + Sync {
     /// The payload of a row of the block.
     fn payload(&self, row: usize) -> Payload<'_>;
@@ -18,10 +18,10 @@ enum OwnedPayload {
 /// The payloads of the rows of one block.
 pub(crate) struct Payloads {
     lent: Option<Arc<dyn PayloadSource>>,
-    /// Rows below this are lent.
+    /// Rows below this are borrowed.
     lent_rows: usize,
     capacity: usize,
-    /// Made when the first payload arrives: many memories have none.
+    /// Allocated when the first payload arrives: many memories have none.
     owned: OnceLock<Box<[OnceLock<OwnedPayload>]>>,
 }
 
@@ -31,12 +31,12 @@ impl Payloads {
         Self { lent: None, lent_rows: 0, capacity, owned: OnceLock::new() }
     }
 
-    /// The payloads of exactly `rows` rows, all of them lent.
+    /// The payloads of exactly `rows` rows, all of them borrowed.
     pub fn lent(source: Arc<dyn PayloadSource>, rows: usize) -> Self {
         Self { lent: Some(source), lent_rows: rows, ..Self::empty(rows) }
     }
 
-    /// Lets the first `rows` rows be read from `source`, and lets go of the copies of them.
+    /// From now on, reads the first `rows` rows from `source`, and frees the copies of them.
     pub fn lend(&mut self, source: Arc<dyn PayloadSource>, rows: usize) {
         (self.lent, self.lent_rows) = (Some(source), rows);
         if let Some(slots) = self.owned.get_mut() {
@@ -44,12 +44,12 @@ impl Payloads {
         }
     }
 
-    /// Keeps a copy of the payload of a row that has none yet.
+    /// Stores a copy of the payload of a row that has none yet.
     ///
     /// # Panics
-    /// If the row was written before or is lent.
+    /// If the row was written before or is borrowed.
     pub fn set(&self, row: usize, payload: Payload<'_>) {
-        assert!(row >= self.lent_rows, "lent rows are not written");
+        assert!(row >= self.lent_rows, "borrowed rows are not written");
         let owned = match payload {
             Payload::None => return,
             Payload::Bytes(bytes) => OwnedPayload::Bytes(bytes.into()),

@@ -27,9 +27,9 @@ impl Pool {
     }
 }
 
-/// A pool that was checked against a snapshot: positions `0..len` in pool order.
+/// A pool checked against a snapshot: positions `0..len` in pool order.
 ///
-/// A capped pool keeps evenly spaced records, from the oldest: position `j` of `c` is record
+/// A capped pool has evenly spaced records, from the oldest: position `j` of `c` is record
 /// `⌊j·n/c⌋` of the `n` in the pool.
 ///
 /// ```
@@ -57,8 +57,8 @@ impl<'a> PoolView<'a> {
     /// Checks a pool against a snapshot of `snapshot_length` records and caps it.
     ///
     /// # Errors
-    /// [`Error::OutsideSnapshot`] if it names a record beyond the snapshot, [`Error::PoolOrder`] if
-    /// a list of ids does not ascend, [`Error::Query`] if a range ends before it starts.
+    /// [`Error::OutsideSnapshot`] if it contains a record beyond the snapshot, [`Error::PoolOrder`]
+    /// if a list of ids does not ascend, [`Error::Query`] if a range ends before it starts.
     pub fn new(pool: &'a Pool, cap: Option<usize>, snapshot_length: usize) -> Result<Self, Error> {
         let outside = |id: usize| {
             Err(Error::OutsideSnapshot { id: id as u64, length: snapshot_length as u64 })

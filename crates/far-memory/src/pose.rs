@@ -1,8 +1,8 @@
-//! Where a camera stood and how it was turned, in one convention for the whole project.
+//! Position and orientation of a camera, in one convention for the whole project.
 //!
 //! World: right-handed, X east, Y north, Z up, meters. Camera: x right, y down, z forward. Yaw is
 //! counter-clockwise from X seen from above, pitch is positive upward, both in radians. Every
-//! importer converts to this, so no other file needs to ask which way an angle turns.
+//! importer converts to this, so no other file handles another convention.
 
 use std::f32::consts::{PI, TAU};
 
@@ -22,14 +22,14 @@ pub fn wrap_angle(angle: f32) -> f32 {
 pub struct Pose {
     /// Position of the eye: X east, Y north, Z up, in meters.
     pub position: [f32; 3],
-    /// Unit quaternion (w, x, y, z) that turns camera axes into world axes.
+    /// Unit quaternion (w, x, y, z) that rotates camera axes into world axes.
     pub rotation: [f32; 4],
 }
 
-/// How one pose lies in the level frame of another: what an action does, seen by the one who acts.
+/// A pose in the level frame of another: how actions are expressed.
 ///
 /// "Level" means that only the heading of the frame counts, so walking ahead is `(d, 0, 0)` whether
-/// the walker looks up or down.
+/// the camera points up or down.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Displacement {
     /// Meters along the frame's heading.
@@ -45,7 +45,7 @@ pub struct Displacement {
 }
 
 impl Pose {
-    /// The pose at the world's origin that looks along X (east).
+    /// The pose at the world's origin that faces X (east).
     pub fn identity() -> Self {
         Self::from_yaw_pitch([0.0; 3], 0.0, 0.0)
     }
@@ -60,7 +60,7 @@ impl Pose {
         Self { position, rotation: multiply(turned, base) }
     }
 
-    /// The direction the camera looks along, a unit vector in the world.
+    /// The viewing direction, a unit vector in the world.
     pub fn forward(&self) -> [f32; 3] {
         rotate(self.rotation, [0.0, 0.0, 1.0])
     }

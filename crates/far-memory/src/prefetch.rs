@@ -1,14 +1,14 @@
-//! Asking the processor for bytes that will be read soon.
+//! Prefetching of bytes that will be read soon.
 
-/// Bytes per request: one cache line on the processors we know.
+/// Bytes per request: one cache line on common processors.
 const LINE: usize = 64;
 
-/// A stretch of memory to be brought into the caches, in parts, while something else is computed.
+/// A range of memory to bring into the caches, in parts, while something else is computed.
 #[derive(Clone, Copy)]
 pub(crate) struct Prefetch<'a>(&'a [u8]);
 
 impl<'a> Prefetch<'a> {
-    /// Nothing to bring.
+    /// Nothing to prefetch.
     pub(crate) const NONE: Self = Self(&[]);
 
     pub(crate) fn new<T: bytemuck::Pod>(values: &'a [T]) -> Self {

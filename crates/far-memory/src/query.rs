@@ -1,5 +1,5 @@
-//! What a recall is asked with. It has no place for the next observation: recall cannot see the
-//! future because nobody can hand it over.
+//! The query of a recall. It has no field for the next observation, so recall cannot see the
+//! future.
 
 use crate::{Displacement, Error, Pool, Pose, Schema};
 
@@ -15,11 +15,11 @@ use crate::{Displacement, Error, Pool, Pose, Schema};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallQuery {
-    /// The present moment in seconds, on the clock of the records.
+    /// The present time in seconds, on the clock of the records.
     pub time: f64,
-    /// Where the camera is now.
+    /// The camera's pose now.
     pub pose: Pose,
-    /// The step to be taken, in the level frame of the current pose.
+    /// The action, in the level frame of the current pose.
     pub action: Displacement,
     /// Seconds from now to the goal (Δt).
     pub stride: f32,
@@ -34,7 +34,7 @@ pub struct RecallQuery {
 }
 
 impl RecallQuery {
-    /// A query over everything, from the present to a goal pose. The action is the displacement to
+    /// A query over all records, from the present to a goal pose. The action is the displacement to
     /// the goal, the stride is 0 and the seed is 0.
     pub fn new(time: f64, pose: Pose, goal: Pose) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl RecallQuery {
         self
     }
 
-    /// Replaces the poses of the coming frames without allocating when they fit; see
+    /// Replaces the poses of the coming frames, without allocating if they fit; see
     /// [`with_horizon`](Self::with_horizon).
     pub fn set_horizon(&mut self, poses: &[Pose]) {
         if !poses.is_empty() {
@@ -96,7 +96,7 @@ impl RecallQuery {
         }
     }
 
-    /// Replaces the query embedding of a cue without allocating when it is already there.
+    /// Replaces the query embedding of a cue, without allocating if the cue already has one.
     pub fn set_key(&mut self, cue: &str, embedding: &[f32]) {
         match self.keys.iter_mut().find(|(name, _)| name == cue) {
             Some((_, values)) => {
@@ -107,7 +107,7 @@ impl RecallQuery {
         }
     }
 
-    /// Removes the query embedding of a cue: the sensor has nothing to say now.
+    /// Removes the query embedding of a cue, for example when its sensor has no data.
     pub fn remove_key(&mut self, cue: &str) {
         self.keys.retain(|(name, _)| name != cue);
     }
@@ -122,7 +122,7 @@ impl RecallQuery {
         &self.horizon
     }
 
-    /// The query embedding of a cue, as the caller's encoder made it; `None` if there is none.
+    /// The query embedding of a cue, as given by the caller's encoder; `None` if there is none.
     pub fn key(&self, cue: &str) -> Option<&[f32]> {
         self.keys.iter().find(|(name, _)| name == cue).map(|(_, values)| values.as_slice())
     }

@@ -1,4 +1,4 @@
-//! What a recall returns, with the reasons for each choice.
+//! The result of a recall, with the scores behind each choice.
 
 use crate::MemoryId;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Recalled<'a> {
     /// Which record.
     pub id: MemoryId,
-    /// Place in the result, from 0.
+    /// Position in the result, from 0.
     pub rank: usize,
     /// The score it was chosen by; larger is better.
     pub score: f32,
@@ -28,8 +28,8 @@ struct Entry {
     chunk: Option<u32>,
 }
 
-/// The memories a policy chose, best first unless the policy says otherwise, and why. Reuse one
-/// value for many recalls: its buffers grow once and then stay.
+/// The memories that a policy selected, with their scores, best first unless the policy documents
+/// another order. Reuse one value for many recalls: its buffers grow once and are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recall {
     cues: Option<Arc<[String]>>,
@@ -46,7 +46,7 @@ impl Recall {
         Self::default()
     }
 
-    /// Empties the result for a policy that explains itself by `cues`, with weight 0 each. A
+    /// Clears the result for a policy whose scores are explained by `cues`, with weight 0 each. A
     /// policy keeps its list of names and passes it every time.
     pub fn begin(&mut self, cues: &Arc<[String]>) {
         if !self.cues.as_ref().is_some_and(|own| Arc::ptr_eq(own, cues)) {
@@ -68,7 +68,7 @@ impl Recall {
         self.weights[cue] = weight;
     }
 
-    /// Sets how many scores were not a number.
+    /// Sets the number of NaN scores.
     pub fn set_not_a_number(&mut self, count: usize) {
         self.not_a_number = count;
     }
@@ -92,7 +92,7 @@ impl Recall {
         self.standardized.extend_from_slice(standardized);
     }
 
-    /// Adds the next memory and gives the places of its raw and standardized score for each cue.
+    /// Adds the next memory and returns its slices of raw and standardized scores by cue.
     pub(crate) fn push_empty(
         &mut self,
         id: MemoryId,
@@ -124,7 +124,7 @@ impl Recall {
         }
     }
 
-    /// The names of the cues this result is explained by; empty for rules without cues.
+    /// The names of the cues that explain the scores; empty for rules without cues.
     pub fn cues(&self) -> &[String] {
         self.cues.as_deref().unwrap_or(&[])
     }
@@ -144,7 +144,7 @@ impl Recall {
         self.entries.is_empty()
     }
 
-    /// How many searched records had a score that was not a number; they are never recalled.
+    /// How many searched records had a NaN score; they are never recalled.
     pub fn not_a_number(&self) -> usize {
         self.not_a_number
     }

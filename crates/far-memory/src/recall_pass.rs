@@ -1,4 +1,4 @@
-//! The pass over the searched memory: scores of every cue, tile by tile, and their statistics.
+//! The pass over the searched records: scores of every cue, tile by tile, and their statistics.
 
 use crate::cosine::cosines;
 use crate::fusion::CueTerm;
@@ -13,7 +13,7 @@ use crate::{BLOCK_RECORDS, BlockView, PoolView, Snapshot};
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
 
-/// Tiles a thread must get for waking it to pay off.
+/// Tiles per thread from which waking the thread pays off.
 const TILES_PER_THREAD: usize = 16;
 
 /// One cue with the query folded in or adapted.
@@ -54,7 +54,7 @@ struct ThreadBuffers {
 /// Consecutive records of one block within a tile.
 #[derive(Clone, Copy)]
 struct Run {
-    /// Place in the tile.
+    /// Position in the tile.
     place: usize,
     block: usize,
     row: usize,
@@ -152,7 +152,7 @@ impl WithSimd for ScoreTiles<'_, '_> {
             let parts = unsafe { parts.part(tile * cues, cues) };
             // SAFETY: tiles do not overlap, nor do the scores of different cues.
             let scores = |cue: usize| unsafe { raw.part(cue * length + first, count) };
-            // Metadata first: while its network computes, the keys of the same tile arrive.
+            // Metadata first: while its network computes, the keys of the same tile are prefetched.
             for (cue, scorer) in pass.scorers.iter().enumerate() {
                 let CueScorer::Metadata(scorer) = scorer else { continue };
                 let folded = &prepared[cue].folded;

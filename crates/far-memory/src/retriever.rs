@@ -1,8 +1,8 @@
 //! Future-Aware Recall at inference: the policy `far`.
 //!
-//! One pass over the searched memory scores every cue tile by tile and sums the statistics; then the
-//! gate weighs the cues, and a second pass over the scores alone fuses them and selects. Mean and
-//! deviation are needed before anything can be compared, so two is the least number of passes.
+//! One pass over the searched records scores every cue tile by tile and sums the statistics; then
+//! the gate weighs the cues, and a second pass over the scores alone fuses them and selects. Mean
+//! and deviation are needed before scores can be fused, so two passes are the minimum.
 
 use crate::cosine::QueryAdapter;
 use crate::fusion::{CueTerm, FuseAndSelect, fuse_reference};
@@ -26,9 +26,9 @@ pub(crate) enum CueScorer {
 
 /// A trained retriever: the policy `far`.
 ///
-/// Load one with [`Retriever::load`], or make one from parameters with
-/// [`Retriever::from_tensors`]. Cues for which the query has no embedding or the searched memory no
-/// key get weight 0. If no cue is left, all scores are 0 and the most recent chunks are recalled.
+/// Load one with [`Retriever::load`], or make one from parameters with [`Retriever::from_tensors`].
+/// A cue gets weight 0 if the query has no embedding or the searched records have no key for it. If
+/// no cue is left, all scores are 0 and the most recent chunks are recalled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retriever {
     config: RetrieverConfig,
@@ -40,7 +40,7 @@ pub struct Retriever {
 }
 
 impl Retriever {
-    /// From parameters whose names and shapes were checked.
+    /// Builds a retriever from parameters whose names and shapes were checked.
     pub(crate) fn assemble(
         config: RetrieverConfig,
         mut parameters: BTreeMap<String, Vec<f32>>,
@@ -77,14 +77,14 @@ impl Retriever {
         Self { config, names, scorers, gate, threads: 1, pool_cap: None }
     }
 
-    /// The same retriever with this many threads for large pools (0 counts as 1). The result does not
-    /// depend on the number.
+    /// Sets the number of threads for large pools (0 counts as 1). The result does not depend on
+    /// it.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// The same retriever, searching at most this many records of a pool, evenly spaced.
+    /// Limits the search to this many records of a pool, evenly spaced.
     pub fn with_pool_cap(mut self, cap: Option<usize>) -> Self {
         self.pool_cap = cap;
         self
@@ -140,8 +140,8 @@ impl Retriever {
         }
     }
 
-    /// What [`RecallPolicy::recall`] computes, in plain loops straight from the equations and with
-    /// fresh memory: the reference.
+    /// What [`RecallPolicy::recall`] computes, in plain loops from the equations and with newly
+    /// allocated memory: the reference.
     ///
     /// # Errors
     /// As [`RecallPolicy::recall`].

@@ -1,4 +1,4 @@
-//! What a retriever consists of: the document that stands in the metadata of its file.
+//! The configuration of a retriever, stored in the metadata of its file.
 
 use crate::feature::{FEATURES, FeatureScale};
 use crate::gate::Gate;
@@ -26,7 +26,7 @@ pub enum Activation {
     GeluTanh,
 }
 
-/// What is done to the query embedding of a key cue.
+/// What is applied to the query embedding of a key cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdapterKind {
@@ -44,7 +44,7 @@ pub enum AdapterKind {
 pub enum ScorerConfig {
     /// `tanh(MLP(features))` over time and pose.
     Metadata {
-        /// What the network sees.
+        /// Input of the network.
         features: FeatureSet,
         /// Activation of its hidden layers.
         activation: Activation,
@@ -61,7 +61,7 @@ pub enum ScorerConfig {
     Cosine {
         /// Numbers per key.
         dimension: usize,
-        /// What is done to the query embedding.
+        /// What is applied to the query embedding.
         adapter: AdapterKind,
         /// Hidden units of the adapter; 0 for the identity.
         adapter_width: usize,
@@ -78,7 +78,7 @@ pub struct CueConfig {
     pub scorer: ScorerConfig,
 }
 
-/// How the cue weights are made when there are several cues.
+/// How the cues are weighed if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateConfig {
@@ -104,13 +104,13 @@ pub struct RetrieverConfig {
     pub cues: Vec<CueConfig>,
     /// Consecutive records of which at most one is recalled (n_c).
     pub chunk_size: usize,
-    /// The gate; not used, and without parameters, when there is one cue.
+    /// The gate; without parameters and unused if there is one cue.
     pub gate: GateConfig,
 }
 
 impl RetrieverConfig {
-    /// The method's usual metadata scorer: two layers of width 128, lengths in units of 4 m and times in
-    /// units of 1 s.
+    /// The method's default metadata scorer: two layers of width 128, lengths in units of 4 m and
+    /// times in units of 1 s.
     pub fn metadata_scorer() -> ScorerConfig {
         ScorerConfig::Metadata {
             features: FeatureSet::RelativePoseTime1,
@@ -122,7 +122,7 @@ impl RetrieverConfig {
         }
     }
 
-    /// The cues `meta` and `vision` with identity adapter, chunks of 10, a gate that sees the stride in
+    /// The cues `meta` and `vision` with identity adapter, chunks of 10, and a gate with strides in
     /// units of 6.4 s (128 frames at 20 per second).
     pub fn meta_and_vision(dimension: usize) -> Self {
         let vision =

@@ -1,8 +1,8 @@
 //! A retriever as a safetensors file.
 //!
 //! The tensors are those of [`RetrieverConfig::tensors`], all `F32`. The header's metadata has one
-//! entry, `far_retriever`: a JSON object with `version` (1) and `config`. Nothing may be missing and
-//! nothing may be added, so that a file is either understood completely or refused with the reason.
+//! entry, `far_retriever`: a JSON object with `version` (1) and `config`. Nothing may be missing or
+//! added: a file is either understood completely or rejected with the reason.
 
 use crate::{Error, Retriever, RetrieverConfig};
 use safetensors::tensor::{Dtype, TensorView};
@@ -89,7 +89,7 @@ impl Retriever {
     /// A retriever from its parameters by name, each with its shape.
     ///
     /// # Errors
-    /// [`Error::Retriever`] if a tensor is missing, superfluous, of another shape or not finite.
+    /// [`Error::Retriever`] if a tensor is missing, unexpected, of another shape or not finite.
     pub fn from_tensors(
         config: RetrieverConfig,
         mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
@@ -128,7 +128,7 @@ impl Retriever {
         serialize(views, Some(metadata)).expect("shapes and bytes agree")
     }
 
-    /// Writes the retriever's file, replacing an older one only when the new one is complete.
+    /// Writes the retriever's file; an older file is replaced only when the new one is complete.
     ///
     /// # Errors
     /// [`Error::Disk`].

@@ -1,8 +1,8 @@
-//! Working space that recalls reuse, so that they allocate nothing after the first.
+//! Buffers that recalls reuse, so that they allocate nothing after the first.
 
 use std::any::{Any, TypeId};
 
-/// Working space for recalls on one thread. Each policy keeps one value of a type of its own in it.
+/// Buffers for recalls on one thread. Each policy keeps one value of its own type in it.
 ///
 /// ```
 /// use far_memory::Scratch;
@@ -20,7 +20,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Working space with nothing in it.
+    /// Empty buffers.
     pub fn new() -> Self {
         Self::default()
     }

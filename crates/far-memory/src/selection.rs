@@ -57,7 +57,7 @@ impl TopK {
         }
     }
 
-    /// The score a candidate must at least reach to be worth offering.
+    /// The lowest score with which a candidate can still be selected.
     #[inline]
     pub fn threshold(&self) -> f32 {
         match self.heap.first() {
@@ -146,14 +146,14 @@ impl ChunkTopK {
         }
     }
 
-    /// The score a representative must at least reach to be worth offering. Candidates below it may
+    /// The lowest score with which a representative can still be selected. Candidates below it may
     /// be left out of the stream without changing the result.
     #[inline]
     pub fn threshold(&self) -> f32 {
         self.top.threshold()
     }
 
-    /// Counts scores that were found to be NaN outside of [`push`](Self::push).
+    /// Counts NaN scores found outside of [`push`](Self::push).
     pub fn add_not_a_number(&mut self, count: usize) {
         self.top.not_a_number += count;
     }

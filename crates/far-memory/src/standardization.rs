@@ -1,12 +1,12 @@
 //! Masked standardization: `s̃ = (s − μ)/(σ + δ)` over the searched memory, cue by cue.
 //!
-//! A record without a key for the cue has the raw score [`MISSING`]: it is left out of the statistics
-//! and its standardized score is 0, the mean. A score that is not a number is left out too, but stays
+//! A record without a key for the cue has the raw score [`MISSING`]: it is left out of the
+//! statistics and its standardized score is 0, the mean. A NaN score is left out too, but stays
 //! NaN, so that the record is never recalled. σ is the population deviation √(var + 10⁻¹²).
 
 use pulp::Simd;
 
-/// δ: keeps a cue whose scores are all alike from being blown up to noise.
+/// δ: keeps noise from being amplified when all scores of a cue are nearly equal.
 pub const DEVIATION_FLOOR: f32 = 1e-4;
 
 /// Inside the root: keeps the derivative finite where all scores are equal.
@@ -58,7 +58,7 @@ impl Statistics {
     }
 }
 
-/// Sums over one part of the memory, taken about the part's own first score: equal scores give a
+/// Sums over one part of the memory, relative to the part's first score: equal scores give a
 /// deviation of exactly zero, and large means cost no precision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartStatistics {
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The statistics, which every instruction set must find alike within rounding.
+    /// The statistics, which must agree within rounding on every instruction set.
     fn merged(scores: &[f32], part: usize) -> Option<Statistics> {
         let mut results = on_each(|| Parts(scores, part)).into_iter().map(|p| merge(p.iter()));
         let first = results.next().expect("at least the scalar code");

@@ -1,5 +1,5 @@
-//! A few threads that wait for work: a recall over a large memory is split among them without
-//! starting threads or allocating.
+//! A pool of waiting threads: a recall over a large memory is split among them without starting
+//! threads or allocating.
 
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,8 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic never happens while the lock is held, so the state behind a poisoned lock is whole.
+        // No panic happens while the lock is held, so the state behind a poisoned lock is
+        // consistent.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -140,7 +141,7 @@ impl Drop for Workers {
     }
 }
 
-/// A slice that several threads write to at places they agreed on.
+/// A slice that several threads write to in disjoint parts.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSlice<'a, T> {
     start: *mut T,
@@ -148,7 +149,7 @@ pub(crate) struct SharedSlice<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it stands for a `&mut [T]`; `part` carries the duty not to overlap.
+// SAFETY: it represents a `&mut [T]`; callers of `part` must not overlap.
 unsafe impl<T: Send> Send for SharedSlice<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
@@ -169,7 +170,7 @@ impl<'a, T> SharedSlice<'a, T> {
     pub(crate) unsafe fn part(&self, first: usize, count: usize) -> &mut [T] {
         let fits = first.checked_add(count).is_some_and(|end| end <= self.length);
         assert!(fits, "part within the slice");
-        // SAFETY: in range by the assertion, exclusive by the caller's promise.
+        // SAFETY: in range by the assertion, exclusive access is guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), count) }
     }
 }

@@ -16,12 +16,12 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) };
     }
 }
@@ -59,7 +59,7 @@ fn a_second_recall_allocates_nothing() {
             ALLOCATIONS.load(Ordering::Relaxed) - before
         };
         query.pool = Pool::All;
-        assert!(run(&query) > 0, "the first recall makes room");
+        assert!(run(&query) > 0, "the first recall allocates");
         query.set_key("vision", &[0.25; 32]);
         assert_eq!(run(&query), 0);
         query.pool = Pool::Range(5..9000);

@@ -1,8 +1,8 @@
-//! Parameters in flat arenas: one buffer per trained group, names on top.
+//! Parameters in flat arenas: one buffer per trained group, with named ranges.
 //!
 //! Clipping, the optimizer, the moving average and a checkpoint are each one pass over one buffer.
-//! A program may have several arenas (world model, retriever, encoder), each with an optimizer of
-//! its own or frozen.
+//! A program may have several arenas (world model, retriever, encoder), each with its own optimizer
+//! or frozen.
 
 use crate::buffer::{Buffer, LANE};
 use crate::gradient::Gradients;
@@ -14,16 +14,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which parameter of an arena.
+/// Handle of a parameter in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParameterId(usize);
 
-/// How a parameter lies in a checkpoint compared with memory.
+/// Layout of a parameter in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileLayout {
     /// As in memory.
     Same,
-    /// A matrix [I, O] in memory, [O, I] in the file, as PyTorch has the weight of a linear map.
+    /// A matrix [I, O] in memory, [O, I] in the file, as PyTorch stores the weight of a linear
+    /// layer.
     Transposed,
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Entry {
     pub range: Range<usize>,
     pub layout: FileLayout,
     initialization: Initialization,
-    /// What the learning rate is multiplied by.
+    /// Factor of the learning rate.
     rate: f32,
 }
 
@@ -65,7 +66,7 @@ pub struct ArenaBuilder {
 }
 
 impl ArenaBuilder {
-    /// An empty arena of that name.
+    /// An empty arena with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), entries: Vec::new(), length: 0 }
     }
@@ -73,7 +74,7 @@ impl ArenaBuilder {
     /// Adds a parameter.
     ///
     /// # Panics
-    /// If the name is taken: names are written in code, not read.
+    /// If the name is taken, which is a bug in the caller's code.
     pub fn parameter(
         &mut self,
         name: impl Into<String>,
@@ -83,7 +84,8 @@ impl ArenaBuilder {
         self.add(name.into(), shape.into(), FileLayout::Same, initialization)
     }
 
-    /// Adds the weight [inputs, outputs] of a linear map; checkpoints hold it as [outputs, inputs].
+    /// Adds the weight [inputs, outputs] of a linear layer; checkpoints hold it as [outputs,
+    /// inputs].
     ///
     /// # Panics
     /// If the name is taken.
@@ -98,12 +100,12 @@ impl ArenaBuilder {
         self.add(name.into(), shape, FileLayout::Transposed, initialization)
     }
 
-    /// Multiplies the learning rate of one parameter; 0 keeps it as it begins. Checkpoints do not
-    /// know of it.
+    /// Multiplies the learning rate of one parameter; 0 freezes it. Checkpoints do not store the
+    /// factor.
     ///
     /// # Panics
-    /// If the parameter is of another arena or the factor is negative or not finite: both are written
-    /// in code, not read.
+    /// If the parameter belongs to another arena or the factor is negative or not finite, which is
+    /// a bug in the caller's code.
     pub fn set_rate(&mut self, id: ParameterId, factor: f32) {
         assert!(factor >= 0.0 && factor.is_finite(), "a learning rate cannot be {factor} times");
         self.entries[id.0].rate = factor;
@@ -125,7 +127,7 @@ impl ArenaBuilder {
         ParameterId(self.entries.len() - 1)
     }
 
-    /// The number of parameters added so far: what [`ArenaBuilder::build`] will ask memory for.
+    /// The number of parameters added so far: the size of the arena without padding.
     pub fn count(&self) -> usize {
         self.entries.iter().map(|entry| entry.range.len()).sum()
     }
@@ -135,7 +137,8 @@ impl ArenaBuilder {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.shape))
     }
 
-    /// Lays the arena out and initializes it; each parameter draws from a stream of its own name.
+    /// Allocates the arena and initializes it; each parameter draws from a random stream named
+    /// after it.
     pub fn build(self, seed: u64) -> Parameters {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let mut values = Buffer::zeroed(self.length);
@@ -185,7 +188,7 @@ impl Parameters {
         Tensor::new(entry.shape, self.values.clone(), entry.range.start, origin)
     }
 
-    /// The parameter of that name.
+    /// The parameter with this name.
     pub fn find(&self, name: &str) -> Option<ParameterId> {
         self.entries.iter().position(|entry| entry.name == name).map(ParameterId)
     }
@@ -195,8 +198,8 @@ impl Parameters {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.shape))
     }
 
-    /// Names, shapes and values as a checkpoint stores them: weights of linear maps as
-    /// [outputs, inputs].
+    /// Names, shapes and values as a checkpoint stores them: weights of linear layers as [outputs,
+    /// inputs].
     pub fn stored(&self) -> impl Iterator<Item = (&str, Shape, Vec<f32>)> {
         self.entries.iter().map(|entry| {
             let values = &self.values()[entry.range.clone()];
@@ -213,12 +216,12 @@ impl Parameters {
         self.entries.iter().map(|entry| entry.range.len()).sum()
     }
 
-    /// From now on no gradient flows to this arena.
+    /// Stops gradients from flowing to this arena.
     pub fn freeze(&mut self) {
         self.frozen = true;
     }
 
-    /// From now on gradients flow to this arena again.
+    /// Lets gradients flow to this arena again.
     pub fn unfreeze(&mut self) {
         self.frozen = false;
     }
@@ -234,7 +237,7 @@ impl Parameters {
         self.values.host()
     }
 
-    /// The whole arena to change.
+    /// The whole arena, mutable.
     ///
     /// # Errors
     /// If a tensor still refers to it.
@@ -252,10 +255,10 @@ impl Parameters {
         Arc::get_mut(&mut self.values).ok_or_else(|| Error::Shared { arena: name.clone() })
     }
 
-    /// Replaces the values of one parameter, in the order of memory.
+    /// Replaces the values of one parameter, in memory order.
     ///
     /// # Errors
-    /// If there are not as many values as it has, or a tensor still refers to the arena.
+    /// If the number of values differs, or a tensor still refers to the arena.
     pub fn set(&mut self, id: ParameterId, values: &[f32]) -> Result<()> {
         let Entry { range, shape, .. } = self.entries[id.0].clone();
         if values.len() != range.len() {
@@ -274,12 +277,13 @@ impl Parameters {
         &self.entries
     }
 
-    /// The ranges whose learning rate has a factor of its own, in order.
+    /// The ranges with their own factor of the learning rate, in order.
     pub(crate) fn rates(&self) -> Arc<[(Range<usize>, f32)]> {
         self.rates.clone()
     }
 
-    /// A frozen arena of the same layout over other values, such as the average of these parameters.
+    /// A frozen arena of the same layout with other values, such as the average of these
+    /// parameters.
     ///
     /// # Errors
     /// If the values do not fill the arena.

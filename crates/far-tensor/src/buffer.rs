@@ -1,4 +1,4 @@
-//! Aligned memory that is used again: the reason a steady-state step allocates nothing large.
+//! Aligned memory that is reused, so that a steady-state step allocates nothing large.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -12,7 +12,7 @@ pub(crate) const LANE: usize = 16;
 #[repr(C, align(64))]
 struct Lane([f32; LANE]);
 
-/// A 64-byte-aligned array of floats that goes back to its pool when dropped.
+/// A 64-byte-aligned array of floats that returns to its pool when dropped.
 pub struct Buffer {
     lanes: Vec<Lane>,
     length: usize,
@@ -20,7 +20,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A zeroed buffer that belongs to no pool.
+    /// A zeroed buffer without a pool.
     pub fn zeroed(length: usize) -> Self {
         let lanes = vec![Lane([0.0; LANE]); length.div_ceil(LANE)];
         Self { lanes, length, pool: Weak::new() }
@@ -54,8 +54,8 @@ impl Drop for Buffer {
 
 /// Free buffers by size class.
 ///
-/// Sizes are rounded up to a quarter of a power of two, so that changing shapes find a buffer too
-/// and the memory kept stays within a quarter of what was asked for.
+/// Sizes are rounded up to a quarter of a power of two, so that changing shapes can reuse buffers
+/// and the memory kept stays within a quarter of what was requested.
 #[derive(Default)]
 pub struct Pool {
     free: Mutex<BTreeMap<usize, Vec<Vec<Lane>>>>,
@@ -63,13 +63,13 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool. A poisoned one fills what it hands out with NaN, so that a kernel that
-    /// forgets to write an element is found by its tests.
+    /// An empty pool. A poisoned one fills its buffers with NaN, so that tests detect a kernel that
+    /// forgets to write an element.
     pub(crate) fn new(poisoned: bool) -> Arc<Self> {
         Arc::new(Self { free: Mutex::default(), poisoned })
     }
 
-    /// A buffer whose contents are whatever its last user left there.
+    /// A buffer with unspecified contents.
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> Buffer {
         let class = size_class(length.div_ceil(LANE));
         let kept = self.free.lock().expect("no user panics while it holds the pool");
@@ -88,7 +88,7 @@ impl Pool {
         buffer
     }
 
-    /// Bytes lying free in the pool.
+    /// Free bytes in the pool.
     pub fn free_bytes(&self) -> usize {
         let free = self.free.lock().expect("no user panics while it holds the pool");
         free.iter().map(|(class, kept)| class * kept.len() * size_of::<Lane>()).sum()

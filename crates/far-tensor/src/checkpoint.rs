@@ -1,9 +1,9 @@
-//! Checkpoints: safetensors files by name, written whole or not at all.
+//! Checkpoints: safetensors files with named tensors, written atomically.
 //!
-//! One file holds any number of arenas and optimizers, each under a prefix of its own, and a map of
-//! notes. Weights of linear maps are stored as [outputs, inputs], as PyTorch has them. A file is
-//! written beside its place, synced and renamed, so that a crash leaves the old one; values that
-//! are not finite are refused both ways.
+//! One file holds any number of arenas and optimizers, each under its own prefix, and a map of
+//! notes. Weights of linear layers are stored as [outputs, inputs], as in PyTorch. A file is
+//! written to a temporary name, synced and renamed, so that a crash leaves the old one; values that
+//! are not finite are rejected on writing and reading.
 
 use crate::arena::{Entry, FileLayout};
 use crate::optimizer::AdamW;
@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The one key of the file's own metadata: notes as JSON, in a fixed order, so that equal
-/// checkpoints are equal bytes.
+/// The one key of the file's metadata: notes as JSON, in a fixed order, so that equal checkpoints
+/// are equal bytes.
 const NOTES: &str = "far";
-/// The note that counts the updates of an optimizer, behind its prefix.
+/// The note with the number of updates of an optimizer, after its prefix.
 const UPDATES: &str = "updates";
 
-/// What to do about names that only one side has.
+/// How names that only one side has are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
     /// Every parameter must be in the file.
@@ -30,18 +30,18 @@ pub enum Matching {
     Partial,
 }
 
-/// Collects what goes into a file.
+/// Collects the contents of a file.
 #[derive(Default)]
 pub struct CheckpointWriter<'a> {
     tensors: Vec<(String, Stored<'a>)>,
     notes: BTreeMap<String, String>,
 }
 
-/// One parameter's place in a flat buffer.
+/// One parameter's range in a flat buffer.
 struct Stored<'a> {
     values: &'a [f32],
     shape: Vec<usize>,
-    /// The number of columns in memory, where the file holds the transpose.
+    /// The number of columns in memory, if the file holds the transpose.
     turned: Option<usize>,
 }
 
@@ -77,13 +77,13 @@ impl<'a> CheckpointWriter<'a> {
         Self::default()
     }
 
-    /// Adds parameters, each called `prefix` followed by its name.
+    /// Adds parameters, each named `prefix` followed by its own name.
     pub fn parameters(mut self, prefix: &str, parameters: &'a Parameters) -> Self {
         self.add(prefix, parameters, parameters.values());
         self
     }
 
-    /// Adds an optimizer's moments, average and count, under `prefix`.
+    /// Adds an optimizer's moments, average and number of updates, under `prefix`.
     pub fn optimizer(
         mut self,
         prefix: &str,
@@ -115,10 +115,10 @@ impl<'a> CheckpointWriter<'a> {
         }
     }
 
-    /// Writes the file: to a temporary name, synced, then renamed into place.
+    /// Writes the file: under a temporary name, synced, then renamed.
     ///
     /// # Errors
-    /// If a value is not finite or the system refuses; the old file is then untouched.
+    /// If a value is not finite or writing fails; the old file is then untouched.
     pub fn save(&self, path: &Path) -> Result<()> {
         for (name, stored) in &self.tensors {
             if let Some(index) = stored.values.iter().position(|value| !value.is_finite()) {
@@ -137,7 +137,7 @@ impl<'a> CheckpointWriter<'a> {
             })
         });
         if written.is_err() {
-            // The error that matters is the one already in hand.
+            // The original error is the one to report.
             let _ = std::fs::remove_file(&temporary);
         }
         written?;
@@ -165,7 +165,7 @@ fn temporary_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Makes the rename itself survive a power cut.
+/// Makes the rename durable.
 fn sync_folder(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -195,7 +195,7 @@ impl Checkpoint {
         Self::from_bytes(path, bytes)
     }
 
-    /// Reads a file's bytes; `path` is for messages.
+    /// Parses a file's bytes; `path` is for messages.
     ///
     /// # Errors
     /// If they are not a safetensors file.
@@ -222,8 +222,8 @@ impl Checkpoint {
     /// Loads parameters saved under `prefix` and returns how many were found.
     ///
     /// # Errors
-    /// If a tensor is missing (where matching is strict), has another type or shape, or is not
-    /// finite; the parameters are then as they were.
+    /// If a tensor is missing (with strict matching), has another type or shape, or is not finite;
+    /// the parameters are then unchanged.
     pub fn load_parameters(
         &mut self,
         prefix: &str,
@@ -234,10 +234,10 @@ impl Checkpoint {
         self.load(prefix, &entries, parameters.values_mut()?, matching)
     }
 
-    /// Loads an optimizer saved under `prefix`; all of it must be there.
+    /// Loads an optimizer saved under `prefix`; all of its tensors are required.
     ///
     /// # Errors
-    /// As [`Checkpoint::load_parameters`]; also if the count of updates is missing.
+    /// As [`Checkpoint::load_parameters`]; also if the number of updates is missing.
     pub fn load_optimizer(
         &mut self,
         prefix: &str,
@@ -256,7 +256,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Fails if the file holds tensors that nothing asked for.
+    /// Fails if the file has tensors that were not loaded.
     ///
     /// # Errors
     /// Names the first of them.
@@ -287,7 +287,7 @@ impl Checkpoint {
     ) -> Result<usize> {
         let tensors = self.tensors();
         let mut found = Vec::new();
-        // Everything is examined before anything is changed.
+        // Everything is checked before anything is changed.
         for entry in entries {
             let name = format!("{prefix}{}", entry.name);
             match tensors.tensor(&name) {

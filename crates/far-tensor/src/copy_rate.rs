@@ -1,4 +1,4 @@
-//! How fast a device's memory is, as a yardstick: no operation can be faster than its bytes.
+//! Memory bandwidth of a device: a lower bound on the time of every operation.
 
 use crate::buffer::Buffer;
 use crate::cuda::Element;
@@ -6,11 +6,11 @@ use crate::{Device, Result};
 use rayon::prelude::*;
 use std::time::Instant;
 
-/// Numbers of one copy on a GPU: a gibibyte, which no cache holds.
+/// Values of one copy on a GPU: a gibibyte, which exceeds every cache.
 const ON_GPU: usize = 1 << 28;
-/// Numbers of one copy on the CPU.
+/// Values of one copy on the CPU.
 const ON_CPU: usize = 1 << 25;
-/// Numbers that one thread copies at a time.
+/// Values that one thread copies at a time.
 const PIECE: usize = 1 << 16;
 
 impl Device {

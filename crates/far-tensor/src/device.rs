@@ -1,4 +1,4 @@
-//! Where the arithmetic happens.
+//! Devices: the CPU or a GPU.
 
 use crate::Result;
 use crate::buffer::{Buffer, Pool};
@@ -7,14 +7,14 @@ use crate::profile::Profile;
 use std::fmt;
 use std::sync::Arc;
 
-/// The CPU, or a GPU beside it, with their memory; clones share it.
+/// The CPU, or a GPU with its CPU, and their memory; clones share it.
 ///
 /// On the CPU operations run on the rayon pool of the calling thread. [`Device::with_threads`] makes
 /// one of a given size, and [`Device::run`] enters it; results are the same bytes for any number of
 /// threads.
 ///
-/// On a GPU tensors stay where they were computed until [`Tensor::values`](crate::Tensor::values)
-/// asks for them; what it has no kernel for runs on the CPU.
+/// On a GPU, tensors stay where they were computed until [`Tensor::values`](crate::Tensor::values)
+/// reads them; operations without a kernel run on the CPU.
 #[derive(Clone)]
 pub struct Device {
     pool: Arc<Pool>,
@@ -24,50 +24,50 @@ pub struct Device {
 }
 
 impl Device {
-    /// The CPU with as many threads as the machine has cores.
+    /// The CPU with one thread per core.
     pub fn cpu() -> Self {
         Self { pool: Pool::new(false), threads: None, profile: None, cuda: None }
     }
 
-    /// The CPU with `threads` threads of its own.
+    /// The CPU with its own pool of `threads` threads.
     ///
     /// # Panics
-    /// If the system refuses to start threads.
+    /// If the system cannot start threads.
     pub fn with_threads(threads: usize) -> Self {
         let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let threads = built.expect("the system starts threads");
         Self { threads: Some(Arc::new(threads)), ..Self::cpu() }
     }
 
-    /// The GPU with that number.
+    /// The GPU with this number.
     ///
     /// # Errors
-    /// If a library is missing or too old, or there is no such GPU; the error says which and what to
-    /// do.
+    /// If a library is missing or too old, or there is no such GPU; the error names the problem and
+    /// a remedy.
     pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
         Ok(Self { cuda: Some(Cuda::open(ordinal, precision, false)?), ..Self::cpu() })
     }
 
-    /// A device whose fresh buffers hold NaN, for tests of kernels that must write every element.
+    /// A device whose new buffers hold NaN, for tests of kernels that must write every element.
     #[cfg(test)]
     pub(crate) fn poisoned() -> Self {
         Self { pool: Pool::new(true), ..Self::cpu() }
     }
 
-    /// The same on a GPU.
+    /// A GPU whose new buffers hold NaN.
     #[cfg(test)]
     pub(crate) fn poisoned_cuda(precision: Precision) -> Result<Self> {
         Ok(Self { cuda: Some(Cuda::open(0, precision, true)?), ..Self::poisoned() })
     }
 
-    /// The same device with a record of the time each operation takes; on a GPU, each kernel, and all that
-    /// is launched there, by whoever, is in the same record.
+    /// A copy of this device that records the time of each operation; on a GPU, of each kernel,
+    /// from all threads.
     pub fn profiled(&self) -> Self {
         let profile = self.cuda.as_ref().map_or_else(Arc::default, |cuda| cuda.record_times());
         Self { profile: Some(profile), ..self.clone() }
     }
 
-    /// The record of times, if this device keeps one.
+    /// The recorded times, if this device records them.
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_deref()
     }
@@ -77,7 +77,7 @@ impl Device {
         self.cuda.is_some()
     }
 
-    /// Whether work is best cut into parts for several threads, as on the CPU; a GPU wants it whole.
+    /// Whether work should be split for several threads, as on the CPU; on a GPU it should not.
     pub fn parallel(&self) -> bool {
         self.cuda.is_none()
     }
@@ -87,14 +87,14 @@ impl Device {
         self.cuda.as_ref().map(|cuda| cuda.pool.memory())
     }
 
-    /// Counts the peak of [`Device::memory`] anew.
+    /// Resets the peak of [`Device::memory`].
     pub fn forget_peak(&self) {
         if let Some(cuda) = &self.cuda {
             cuda.pool.forget_peak();
         }
     }
 
-    /// Waits until a GPU has done all work; on the CPU it always has.
+    /// Waits until a GPU has finished all work; returns at once on the CPU.
     ///
     /// # Errors
     /// If the GPU has failed.
@@ -117,7 +117,7 @@ impl Device {
             .map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
     }
 
-    /// The pool that tensors of the CPU take their memory from.
+    /// The memory pool of tensors on the CPU.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }

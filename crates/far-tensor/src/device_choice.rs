@@ -1,4 +1,4 @@
-//! A device by its name, as people write it: `auto`, `cpu`, `cuda`, `cuda:1`.
+//! A device by name: `auto`, `cpu`, `cuda`, `cuda:1`.
 
 use crate::cuda::Precision;
 use crate::{Device, Error, Result};
@@ -8,20 +8,20 @@ use std::str::FromStr;
 /// Which device to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The first GPU that can be used, else the CPU.
+    /// The first usable GPU, otherwise the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The GPU with that number.
+    /// The GPU with this number.
     Cuda(usize),
 }
 
 impl DeviceChoice {
-    /// Opens the device; the precision is that of a GPU.
+    /// Opens the device; the precision applies to a GPU.
     ///
     /// # Errors
-    /// If a GPU was asked for and cannot be used.
+    /// If a GPU was requested and cannot be used.
     pub fn open(self, precision: Precision) -> Result<Device> {
         match self {
             Self::Cpu => Ok(Device::cpu()),

@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors, grouped by what the caller can do about them.
 
 use crate::Shape;
 use std::path::PathBuf;
@@ -6,36 +6,36 @@ use std::path::PathBuf;
 /// The crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything the tensor engine can refuse.
+/// Every error of the tensor engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     // ---- Bad input: two tensors do not fit, or one does not fit the operation.
     /// Two shapes that an operation needs to agree do not.
     #[error("{operation}: {left} does not fit {right}: {requirement}")]
     Mismatch {
-        /// The operation that was asked for.
+        /// The operation.
         operation: &'static str,
         /// Shape of the first operand.
         left: Shape,
         /// Shape of the second operand.
         right: Shape,
-        /// What would have fitted.
+        /// What the operation requires.
         requirement: &'static str,
     },
-    /// One shape is not what an operation takes.
+    /// One shape does not fit an operation.
     #[error("{operation}: {shape} is not accepted: {requirement}")]
     Unsupported {
-        /// The operation that was asked for.
+        /// The operation.
         operation: &'static str,
         /// The shape given.
         shape: Shape,
-        /// What would have been accepted.
+        /// What the operation requires.
         requirement: String,
     },
     /// A row index points outside a table.
     #[error("{operation}: index {index} is outside a table of {rows} rows")]
     Index {
-        /// The operation that was asked for.
+        /// The operation.
         operation: &'static str,
         /// The index given.
         index: usize,
@@ -67,10 +67,10 @@ pub enum Error {
     NoCuda {
         /// What is missing, with the versions found.
         problem: String,
-        /// What to do about it.
+        /// How to fix it.
         remedy: &'static str,
     },
-    /// The GPU has no room left.
+    /// The GPU is out of memory.
     #[error(
         "the GPU has no room for {asked:.2} GB more: {free:.2} of {total:.2} GB are free, \
          tensors hold {held:.2}",
@@ -78,21 +78,21 @@ pub enum Error {
         held = *held as f64 / 1e9
     )]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         asked: usize,
         /// Bytes free on the GPU.
         free: usize,
-        /// Bytes it has.
+        /// Bytes in total.
         total: usize,
         /// Bytes held by tensors of this device.
         held: usize,
     },
-    /// The GPU or one of its libraries refused.
+    /// A call to the GPU or one of its libraries failed.
     #[error("CUDA: {action} failed: {reason}")]
     Cuda {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// What was said.
+        /// The reason given.
         reason: String,
     },
 
@@ -108,11 +108,11 @@ pub enum Error {
     /// A file cannot be opened, read or written.
     #[error("{action} {path}", path = path.display())]
     File {
-        /// What was being done, such as "cannot write".
+        /// The action that failed, such as "cannot write".
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 }

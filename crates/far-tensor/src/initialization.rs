@@ -1,26 +1,26 @@
-//! How parameters begin.
+//! Initialization of parameters.
 
 use crate::{Random, Shape};
 
-/// A rule for the first values of a parameter.
+/// A rule for the initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initialization {
-    /// All zero: biases, and what adaLN-Zero wants to begin as the identity.
+    /// All zero: biases, and the layers that adaLN-Zero starts as the identity.
     Zero,
     /// All one: scales of norms.
     One,
     /// One constant.
     Constant(f32),
-    /// Normal with mean 0 and this deviation; DiT takes 0.02 for its embedders.
+    /// Normal with mean 0 and this deviation; DiT uses 0.02 for its embedders.
     Normal(f32),
-    /// Uniform in ±√(6/(I + O)) for a matrix [I, O]: DiT's rule for its linear maps.
+    /// Uniform in ±√(6/(I + O)) for a matrix [I, O]: DiT's rule for linear layers.
     Xavier,
-    /// Uniform in ±1/√I for a matrix [I, O], PyTorch's default for a linear map.
+    /// Uniform in ±1/√I for a matrix [I, O], PyTorch's default for a linear layer.
     FanIn,
     /// Uniform in ± this bound: PyTorch's default for a bias is ±1/√I.
     Uniform(f32),
-    /// Equal parts of consecutive elements, each with a constant of its own: a bias whose outputs
-    /// are several vectors that begin differently.
+    /// Equal parts of consecutive elements, each with its own constant: a bias whose outputs are
+    /// several vectors with different initial values.
     Parts(&'static [f32]),
 }
 
@@ -54,7 +54,7 @@ impl Initialization {
     }
 }
 
-/// Inputs and outputs of a parameter: [I, O] for a linear map, [O, I, height, width] for a
+/// Inputs and outputs of a parameter: [I, O] for a linear layer, [O, I, height, width] for a
 /// convolution, whose window multiplies both.
 fn fans(shape: &Shape) -> (usize, usize) {
     match *shape.extents() {

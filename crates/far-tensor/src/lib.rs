@@ -1,11 +1,11 @@
-//! Tensors, tape autodiff and fused operations on the CPU and on GPUs: what a diffusion transformer needs to
-//! train, and nothing else.
+//! Tensors, tape autodiff and fused operations on the CPU and on GPUs: what training a diffusion
+//! transformer needs, and nothing else.
 //!
 //! - A [`Tensor`] is a contiguous row-major array of f32. A [`Tape`] has the operations as methods
-//!   and runs them backward; [`Tape::inference`] keeps nothing.
+//!   and runs them backward; [`Tape::inference`] records nothing.
 //! - [`Parameters`] live in flat arenas by name; [`Trained`] adds gradients and [`AdamW`] and makes
-//!   steps that never apply a bad update.
-//! - [`CheckpointWriter`] and [`Checkpoint`] are safetensors files, written whole or not at all.
+//!   steps that never apply a non-finite update.
+//! - [`CheckpointWriter`] and [`Checkpoint`] are safetensors files, written atomically.
 //! - [`Random`] is a counter-based generator with streams named by purpose and step.
 //!
 //! The same seed gives the same bytes, with any number of threads.

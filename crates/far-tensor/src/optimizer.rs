@@ -1,8 +1,8 @@
 //! AdamW with global-norm clipping, linear warm-up and a moving average, in one pass over an arena.
 //!
-//! With g the clipped gradient, t the update's number from 1, η the warmed-up rate:
+//! With g the clipped gradient, t the update's number from 1, η the learning rate with warm-up:
 //! m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g², θ ← (1 − ηλ)θ − η·(m/(1 − β₁ᵗ)) / (√(v/(1 − β₂ᵗ)) + ε),
-//! θ̄ ← d·θ̄ + (1 − d)·θ. Where a parameter has a rate of its own ([`ArenaBuilder::set_rate`]), η is
+//! θ̄ ← d·θ̄ + (1 − d)·θ. If a parameter has its own factor ([`ArenaBuilder::set_rate`]), η is
 //! multiplied by it.
 //!
 //! [`ArenaBuilder::set_rate`]: crate::ArenaBuilder::set_rate
@@ -25,7 +25,7 @@ pub struct AdamWConfig {
     pub first_decay: f32,
     /// Decay β₂ of the second moment. DiT: 0.999.
     pub second_decay: f32,
-    /// ε beside the root of the second moment. Paper: 1e-6.
+    /// ε added to the root of the second moment. Paper: 1e-6.
     pub epsilon: f32,
     /// Decoupled weight decay λ. Paper: 0.
     pub weight_decay: f32,
@@ -35,10 +35,10 @@ pub struct AdamWConfig {
     pub warm_up: u64,
     /// Fraction of the rate at the first update of the warm-up. Paper: 0.2.
     pub warm_up_from: f32,
-    /// Decay d of the moving average of the parameters; `None` keeps none. Paper: 0.9999.
+    /// Decay d of the moving average of the parameters; `None` for no average. Paper: 0.9999.
     pub average_decay: Option<f32>,
-    /// Whether the average's decay begins as (1 + n)/(10 + n), so that short runs are not mostly
-    /// initialization.
+    /// Whether the average's decay starts as (1 + n)/(10 + n), so that in short runs it is not
+    /// mostly initialization.
     pub average_warm_up: bool,
 }
 
@@ -59,7 +59,7 @@ impl Default for AdamWConfig {
     }
 }
 
-/// What an update did.
+/// Result of an update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update {
     /// The number of this update, from 1.
@@ -80,7 +80,7 @@ pub struct AdamW {
 }
 
 impl AdamW {
-    /// An optimizer for these parameters; the average begins as a copy of them.
+    /// An optimizer for these parameters; the average starts as a copy of them.
     pub fn new(config: AdamWConfig, parameters: &Parameters) -> Self {
         let length = parameters.length();
         let average = config.average_decay.map(|_| {
@@ -97,7 +97,7 @@ impl AdamW {
         &self.config
     }
 
-    /// How many updates were made.
+    /// Number of updates so far.
     pub fn updates(&self) -> u64 {
         self.updates
     }
@@ -141,10 +141,10 @@ impl AdamW {
         if self.config.average_warm_up { decay.min(early) } else { decay }
     }
 
-    /// Applies the gathered gradients and forgets them.
+    /// Applies the accumulated gradients and clears them.
     ///
     /// # Errors
-    /// If the gradient norm is not finite, which leaves everything as it was, or if a tensor still
+    /// If the gradient norm is not finite (everything is then unchanged), or if a tensor still
     /// refers to the parameters.
     pub fn update(
         &mut self,
@@ -162,14 +162,14 @@ impl AdamW {
         Ok(Update { number, gradient_norm: norm as f32, learning_rate })
     }
 
-    /// The numbers of update `number`, given the gradient norm.
+    /// The constants of update `number`, given the gradient norm.
     fn constants(&self, number: u64, norm: f64) -> Result<Constants> {
         if !norm.is_finite() {
             return Err(Error::non_finite("gradient norm", norm, None));
         }
         let learning_rate = self.rate(number);
         let clip = match self.config.clip {
-            // The small number is the custom of the frameworks people compare with.
+            // The same small number as in PyTorch.
             Some(clip) if norm > f64::from(clip) => (f64::from(clip) / (norm + 1e-6)) as f32,
             _ => 1.0,
         };
@@ -291,7 +291,7 @@ vectorized! {
     }
 }
 
-/// The numbers of one update.
+/// The constants of one update.
 #[derive(Clone, Copy)]
 pub(crate) struct Constants {
     pub clip: f32,
@@ -305,7 +305,7 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    /// The same with the learning rate multiplied.
+    /// These constants with the learning rate multiplied by a factor.
     fn times(self, rate: f32) -> Self {
         Self { step: self.step * rate, decay: self.decay * rate, ..self }
     }
@@ -340,7 +340,7 @@ mod tests {
     use crate::testing::{assert_close, normal};
     use crate::{ArenaBuilder, Initialization};
 
-    /// The formula, one number at a time, in double precision.
+    /// The formula, one value at a time, in double precision.
     fn reference(
         config: AdamWConfig,
         start: &[f32],
@@ -398,7 +398,7 @@ mod tests {
         assert_close(optimizer.average().unwrap(), &average, 2e-6);
     }
 
-    /// Trains arenas side by side with the same gradients, which no clipping couples.
+    /// Trains arenas separately with the same gradients, which no clipping couples.
     fn train(mut arenas: Vec<(Parameters, f32)>, steps: u64) -> Vec<(Vec<f32>, Vec<f32>)> {
         let trained = arenas.iter_mut().map(|(parameters, learning_rate)| {
             let config = AdamWConfig {
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_its_own_is_an_optimizer_of_its_own() {
-        // Longer than a piece of work, so that borders of both kinds are crossed.
+        // Longer than a piece of work, so that boundaries of both kinds are crossed.
         let lengths = [GRAIN - 37, 50, 2 * GRAIN + 5, 21];
         let arena = |rates: [f32; 4]| {
             let mut builder = ArenaBuilder::new("toy");

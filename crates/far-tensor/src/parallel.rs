@@ -1,12 +1,12 @@
-//! Work in pieces whose borders depend on the sizes alone, never on the number of threads, so that
-//! results are the same bytes on any machine partition.
+//! Splits work into pieces whose boundaries depend on the sizes alone, never on the number of
+//! threads, so that results are the same bytes for any number of threads.
 
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Elements of cheap arithmetic that are worth handing to another thread.
+/// Elements of cheap arithmetic from which another thread pays off.
 pub(crate) const GRAIN: usize = 16 * 1024;
 
 /// Runs `work` on consecutive ranges of `0..items`, each of at most `grain` items.
@@ -28,7 +28,7 @@ pub(crate) fn row_grain(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)
 }
 
-/// A mutable slice that several threads write disjoint parts of.
+/// A mutable slice that several threads write in disjoint parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Disjoint<'a> {
     start: *mut f32,
@@ -36,7 +36,7 @@ pub(crate) struct Disjoint<'a> {
     lifetime: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: the only access is through `range`, whose callers promise disjointness.
+// SAFETY: the only access is through `range`, whose callers guarantee disjointness.
 unsafe impl Sync for Disjoint<'_> {}
 // SAFETY: as above.
 unsafe impl Send for Disjoint<'_> {}
@@ -53,14 +53,15 @@ impl<'a> Disjoint<'a> {
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn range(&self, range: Range<usize>) -> &'a mut [f32] {
         assert!(range.start <= range.end && range.end <= self.length);
-        // SAFETY: within the slice as just checked; disjoint by the caller's promise.
+        // SAFETY: within the slice as just checked; disjointness is guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 }
 
-/// Lends a thread's scratch memory, grown when needed and kept: no allocation in steady state.
+/// Lends a thread's scratch memory, which grows if needed and is kept: no allocation in steady
+/// state.
 ///
-/// The contents are whatever the last user left. Calls may nest; each level has its own memory.
+/// The contents are unspecified. Calls may nest; each level has its own memory.
 pub(crate) fn with_scratch<T>(length: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
     thread_local! {
         static SCRATCH: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };

@@ -1,8 +1,8 @@
-//! Matrix products: the `gemm` crate, cut into pieces that keep every core busy.
+//! Matrix products with the `gemm` crate, split so that every core is busy.
 //!
-//! The crate leaves the second core idle for products as small as a laptop's world model has, so
-//! the rows of the result are split here, by shape alone. It is slower when the right-hand matrix
-//! is transposed, because each piece then gathers it anew: callers transpose once instead
+//! The crate leaves the second core idle for products as small as those of a laptop's world model,
+//! so the rows of the result are split here, by shape alone. It is slower if the right-hand matrix
+//! is transposed, because each piece then gathers it again: callers transpose once instead
 //! ([`transpose`]), which costs a fraction of what it saves.
 
 use crate::parallel::{Disjoint, for_ranges, with_scratch};
@@ -45,8 +45,8 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// target [rows, columns] ← left [rows, inner] · right [inner, columns], added to what is there
-/// if `accumulate`; on the calling thread.
+/// target [rows, columns] ← left [rows, inner] · right [inner, columns], added to the existing
+/// values if `accumulate`; on the calling thread.
 pub(crate) fn multiply_here(
     target: &mut [f32],
     [rows, inner, columns]: [usize; 3],
@@ -54,8 +54,11 @@ pub(crate) fn multiply_here(
     right: Matrix<'_>,
     accumulate: bool,
 ) {
-    assert!(target.len() >= rows * columns, "the result has room");
-    assert!(left.reaches(rows, inner) && right.reaches(inner, columns), "the operands reach");
+    assert!(target.len() >= rows * columns, "the result fits");
+    assert!(
+        left.reaches(rows, inner) && right.reaches(inner, columns),
+        "the operands are large enough"
+    );
     if inner == 0 && !accumulate {
         target[..rows * columns].fill(0.0);
     }
@@ -95,8 +98,8 @@ pub(crate) fn piece_rows([rows, inner, columns]: [usize; 3]) -> usize {
     rows.div_ceil((rows.div_ceil(PIECE_ROWS)).max(2)).max(1)
 }
 
-/// The product of [`multiply_here`] on all threads; before and after each piece of rows, the
-/// caller's `before` and `after` see that piece of the result while it is in cache.
+/// The product of [`multiply_here`] on all threads; `before` and `after` are called for each piece
+/// of rows before and after it is computed, while it is in cache.
 pub(crate) fn multiply_with(
     target: &mut [f32],
     sizes: [usize; 3],
@@ -118,7 +121,8 @@ pub(crate) fn multiply_with(
     });
 }
 
-/// target [rows, columns] ← left · right on all threads, added to what is there if `accumulate`.
+/// target [rows, columns] ← left · right on all threads, added to the existing values if
+/// `accumulate`.
 pub(crate) fn multiply(
     target: &mut [f32],
     sizes: [usize; 3],

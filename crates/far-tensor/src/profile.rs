@@ -1,16 +1,16 @@
-//! Where the time of a step goes.
+//! Time spent by operation or kernel.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What one operation or kernel took.
+/// Time and runs of one operation or kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// The time of all its runs together.
+    /// Total time of all runs.
     pub time: Duration,
-    /// How often it ran: launches of a kernel, or passes of an operation, forward or backward.
+    /// Number of runs: launches of a kernel, or passes of an operation, forward or backward.
     pub count: u64,
 }
 
@@ -27,30 +27,30 @@ impl Profile {
         if !self.is_running() {
             return;
         }
-        let mut spent = self.spent.lock().expect("nobody panics while adding");
+        let mut spent = self.spent.lock().expect("no panic while adding");
         let entry = spent.entry(operation).or_default();
         entry.time += time;
         entry.count += 1;
     }
 
-    /// Whether times are recorded now.
+    /// Whether times are being recorded.
     pub(crate) fn is_running(&self) -> bool {
         !self.paused.load(Ordering::Relaxed)
     }
 
-    /// Stops recording, so that work runs at its own speed again.
+    /// Stops recording, so that work runs at full speed again.
     pub fn pause(&self) {
         self.paused.store(true, Ordering::Relaxed);
     }
 
-    /// Records again.
+    /// Resumes recording.
     pub fn resume(&self) {
         self.paused.store(false, Ordering::Relaxed);
     }
 
-    /// Takes what was recorded, in alphabetical order, and begins anew.
+    /// Takes the recorded times, in alphabetical order, and starts again from zero.
     pub fn take(&self) -> BTreeMap<&'static str, Spent> {
-        std::mem::take(&mut *self.spent.lock().expect("nobody panics while adding"))
+        std::mem::take(&mut *self.spent.lock().expect("no panic while adding"))
     }
 }
 

@@ -3,7 +3,8 @@
 //! The n-th number of a stream is a pure function of (seed, purpose, step, n): resuming a run,
 //! changing the number of threads or moving to another device gives the same numbers. The ten
 //! rounds are written out here, rather than taken from a crate, because the same twenty lines must
-//! exist as a GPU kernel and agree to the bit; the known answers of the original authors check them.
+//! exist as a GPU kernel and agree to the bit; they are tested against the original authors' known
+//! answers.
 
 use crate::parallel::{GRAIN, for_ranges};
 
@@ -26,7 +27,7 @@ pub struct Random {
 impl Random {
     /// The stream for one purpose at one step of a seeded run.
     pub fn stream(seed: u64, purpose: &str, step: u64) -> Self {
-        // The purpose is folded into the key by FNV-1a, the seed by a full avalanche after it.
+        // The purpose is hashed into the key by FNV-1a, the seed then mixed in by a full avalanche.
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for byte in purpose.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -89,7 +90,7 @@ impl Random {
     }
 
     fn fill(&self, values: &mut [f32], convert: impl Fn([u32; 4], &mut [f32; 4]) + Sync) {
-        // The highest bit of the counter keeps filled numbers apart from those drawn one by one.
+        // The highest bit of the counter separates filled numbers from those drawn one by one.
         const FILLED: u64 = 1 << 63;
         let length = values.len();
         let shared = crate::parallel::Disjoint::new(values);

@@ -1,4 +1,4 @@
-//! The same work again and again: on a GPU recorded once, then launched as a whole.
+//! Repeated work: on a GPU recorded once as a graph, then launched as a whole.
 
 use crate::cuda::{Cuda, Graph};
 use crate::tensor::Origin;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 /// A function of tensors that is computed many times, without gradients.
 ///
-/// A GPU waits for the CPU where kernels are short: launching one takes longer than running it. Here the
-/// first call records what is launched, and from there on a call is one launch. Results are the same
-/// bits. Where the GPU does not know the work yet, the first call computes as any tape does, and the
-/// second records. What cannot be recorded, such as work that looks at values on the way, is computed
-/// as any tape does, each time; so is all on the CPU. While recording, such values are NaN.
+/// With short kernels a GPU waits for the CPU: launching one takes longer than running it. Here the
+/// first call records a graph, and later calls launch it as a whole. Results are the same bits. If
+/// the GPU has not yet tuned its products, the first call computes normally and the second records.
+/// Work that cannot be recorded, for example because it reads values, is computed normally at each
+/// call; so is all work on the CPU. During recording such values are NaN.
 ///
-/// Recorded work keeps the memory that it computes in until this is dropped.
+/// A recording keeps its working memory until this is dropped.
 ///
 /// ```
 /// use far_tensor::{Activation, Device, Repeated, Tensor};
@@ -39,14 +39,14 @@ pub struct Repeated<W> {
 enum State {
     /// Nothing was computed yet.
     Fresh,
-    /// Computed once: tensors from outside are on the GPU, and it knows a way for each product.
+    /// Computed once: outside tensors are on the GPU, and an algorithm is chosen for each product.
     Known,
     Recorded(Recorded),
     /// It cannot be recorded.
     Plain,
 }
 
-/// What a recording reads and what it leaves; `Graph` comes first, so that it is dropped first.
+/// Inputs and output of a recording; `Graph` comes first, so that it is dropped first.
 struct Recorded {
     graph: Graph,
     inputs: Vec<Tensor>,
@@ -54,7 +54,7 @@ struct Recorded {
 }
 
 impl<W: Fn(&mut Tape, &[Tensor]) -> Result<Tensor>> Repeated<W> {
-    /// Work of its inputs and of what it borrows, always the same for the same inputs.
+    /// Work on its inputs and captured values; the same inputs must give the same result.
     pub fn new(device: &Device, work: W) -> Self {
         Self { device: device.clone(), work, state: State::Fresh }
     }
@@ -62,7 +62,7 @@ impl<W: Fn(&mut Tape, &[Tensor]) -> Result<Tensor>> Repeated<W> {
     /// The result for these inputs.
     ///
     /// # Errors
-    /// Those of the work, or of a GPU that has no room or has failed.
+    /// Those of the work, or if the GPU is out of memory or has failed.
     pub fn run(&mut self, inputs: &[&Tensor]) -> Result<Tensor> {
         let inputs: Vec<Tensor> = inputs.iter().map(|input| input.detach()).collect();
         // Kernels that are timed one by one must be launched one by one.
@@ -99,7 +99,7 @@ impl<W: Fn(&mut Tape, &[Tensor]) -> Result<Tensor>> Repeated<W> {
             });
             let fixed = fixed.collect::<Result<Vec<_>>>()?;
             let output = self.compute(&fixed)?;
-            // Results of the CPU would not be computed again.
+            // Results of the CPU would not be recomputed.
             output.pointer(cuda, output.element(cuda))?;
             Ok((fixed, output))
         })?;
@@ -121,7 +121,7 @@ impl Recorded {
             own.copy_from(cuda, given)?;
         }
         self.graph.launch(cuda)?;
-        // The next launch will write to the same place.
+        // The next launch will write to the same address.
         let element = self.output.element(cuda);
         let buffer = cuda.pool.take(element, self.output.shape().elements())?;
         let shape = *self.output.shape();
@@ -142,7 +142,7 @@ mod tests {
         std::iter::once(Device::cpu()).chain(gpus().iter().map(|(_, device)| device.clone()))
     }
 
-    /// A block of a transformer over x [2, tokens, width] with a modulation [2, 3, width].
+    /// A transformer block over x [2, tokens, width] with a modulation [2, 3, width].
     fn block(tape: &mut Tape, inputs: &[Tensor], weights: &[Tensor; 3]) -> Result<Tensor> {
         let [x, vectors] = inputs else { unreachable!("two are given") };
         let modulation = Modulation { vectors, shift: 0, scale: 1 };
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Results stay what they are when later ones are computed, and inputs of other shapes are welcome.
+    /// Later results do not overwrite earlier ones, and inputs may change their shape.
     #[test]
     fn results_are_not_overwritten_and_shapes_may_change() {
         for device in devices() {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// What cannot be recorded is computed all the same.
+    /// Work that cannot be recorded is still computed.
     #[test]
     fn work_that_looks_at_values_is_not_recorded() {
         for device in devices() {
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Errors of the work are told, whichever call meets them.
+    /// Errors of the work are reported, whichever call they occur in.
     #[test]
     fn errors_of_the_work_are_told() {
         for device in devices() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The most axes a tensor can have.
+/// Largest number of axes of a tensor.
 pub const MAXIMUM_RANK: usize = 6;
 
 /// Extents of a contiguous row-major tensor, outermost axis first; a scalar has none.
@@ -16,7 +16,7 @@ impl Shape {
     /// A shape from its extents.
     ///
     /// # Panics
-    /// If there are more than [`MAXIMUM_RANK`] of them: ranks are written in code, not read.
+    /// If there are more than [`MAXIMUM_RANK`] of them, which is a bug in the caller's code.
     pub fn new(extents: &[usize]) -> Self {
         assert!(extents.len() <= MAXIMUM_RANK, "a tensor has at most {MAXIMUM_RANK} axes");
         let mut padded = [1; MAXIMUM_RANK];
@@ -49,7 +49,7 @@ impl Shape {
         self.extents()[..self.rank.saturating_sub(1)].iter().product()
     }
 
-    /// The same shape with another innermost extent.
+    /// This shape with another innermost extent.
     pub fn with_last(&self, last: usize) -> Self {
         let mut changed = *self;
         if changed.rank == 0 {

@@ -1,4 +1,4 @@
-//! One training step that never applies a bad update and can say what made it bad.
+//! A training step that never applies a non-finite update and can name its cause.
 
 use crate::gradient::Gradients;
 use crate::optimizer::{AdamW, AdamWConfig, Update};
@@ -15,7 +15,7 @@ pub struct Trained {
     gradients: Gradients,
 }
 
-/// What a step did.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// The mean loss over the micro-batches.
@@ -25,7 +25,7 @@ pub struct Step {
 }
 
 impl Trained {
-    /// Begins training these parameters.
+    /// Starts training these parameters.
     pub fn new(parameters: Parameters, config: AdamWConfig) -> Self {
         let optimizer = AdamW::new(config, &parameters);
         let gradients = parameters.gradients();
@@ -40,7 +40,7 @@ impl Trained {
     /// operation, and the error names the first one that went wrong.
     ///
     /// # Errors
-    /// If a loss fails, or is not finite; the parameters are then as they were.
+    /// If computing a loss fails, or it is not finite; the parameters are then unchanged.
     pub fn step(
         &mut self,
         device: &Device,
@@ -54,7 +54,7 @@ impl Trained {
             let mut tape = Tape::recording(device);
             let value = loss(&mut tape, &self.parameters, part)?;
             tape.backward(&value, share, &mut [&mut self.gradients])?;
-            // Looked at only now: a GPU would have to be waited for in the middle.
+            // Read only now: reading earlier would wait for a GPU in the middle of the step.
             mean += share * value.item()?;
             if !mean.is_finite() {
                 drop((value, tape));
@@ -79,13 +79,13 @@ impl Trained {
         }
     }
 
-    /// Adds parameters and optimizer to a checkpoint, each name behind `prefix`.
+    /// Adds parameters and optimizer to a checkpoint, with names that start with `prefix`.
     pub fn save<'a>(&'a self, prefix: &str, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
         let Self { parameters, optimizer, .. } = self;
         writer.parameters(prefix, parameters).optimizer(prefix, parameters, optimizer)
     }
 
-    /// Takes parameters and optimizer back from a checkpoint.
+    /// Loads parameters and optimizer from a checkpoint.
     ///
     /// # Errors
     /// If one is missing, has another shape, or is not finite.
@@ -94,7 +94,7 @@ impl Trained {
         checkpoint.load_optimizer(prefix, &self.parameters, &mut self.optimizer)
     }
 
-    /// Repeats one part with a check after each operation and names the culprit.
+    /// Repeats one part with a check after each operation and names the first that fails.
     fn blame(
         &mut self,
         device: &Device,

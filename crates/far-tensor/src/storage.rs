@@ -1,17 +1,17 @@
-//! The numbers of a tensor, wherever they are: on the host, on a GPU, or on both.
+//! The values of a tensor: on the host, on a GPU, or on both.
 //!
-//! Each place is filled when somebody first asks for it and kept. An operation that a GPU has no
-//! kernel for reads the host's copy and runs there; the next one on the GPU reads its result.
+//! Each copy is made when it is first needed, and kept. An operation without a GPU kernel reads the
+//! host's copy and runs there; the next one on the GPU reads its result.
 
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, CudaBuffer, Element};
 use crate::{Error, Result};
 use std::sync::OnceLock;
 
-/// Numbers on the host, on a GPU in single precision, on a GPU in half precision: at least one.
+/// Values on the host, on a GPU in single precision, on a GPU in half precision: at least one.
 pub(crate) struct Storage {
     length: usize,
-    /// What a GPU computed these numbers as; `None` where they come from the host.
+    /// The type in which a GPU computed these values; `None` if they come from the host.
     born: Option<Element>,
     host: OnceLock<Buffer>,
     single: OnceLock<CudaBuffer>,
@@ -38,29 +38,30 @@ impl From<CudaBuffer> for Storage {
 }
 
 impl Storage {
-    /// Numbers of the host that went to a GPU, in single precision, without being kept.
+    /// Values of the host that were moved to a GPU, in single precision, without a copy on the
+    /// host.
     pub(crate) fn given(buffer: CudaBuffer) -> Self {
         Self { born: None, ..buffer.into() }
     }
 
-    /// How many numbers there are.
+    /// The number of values.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// What a GPU computed these numbers as, and so what it computes their gradient as.
+    /// The type in which a GPU computed these values, and so computes their gradient.
     pub(crate) fn born(&self) -> Option<Element> {
         self.born
     }
 
-    /// The numbers on the host.
+    /// The values on the host.
     ///
     /// # Panics
     /// If they are on a GPU that has failed; nothing can be computed on it any more.
     pub(crate) fn host(&self) -> &Buffer {
         self.host.get_or_init(|| {
             let mut buffer = Buffer::zeroed(self.length);
-            let read = self.on_gpu().expect("numbers are somewhere").read(&mut buffer);
+            let read = self.on_gpu().expect("at least one copy exists").read(&mut buffer);
             read.unwrap_or_else(|error| panic!("{error}"));
             buffer
         })
@@ -70,7 +71,7 @@ impl Storage {
         self.single.get().or_else(|| self.half.get())
     }
 
-    /// The numbers on the host to change; copies on a GPU are forgotten.
+    /// The values on the host, mutable; copies on a GPU are dropped.
     pub(crate) fn host_mut(&mut self) -> &mut Buffer {
         self.host();
         self.born = None;
@@ -78,10 +79,10 @@ impl Storage {
         self.host.get_mut().expect("they were just fetched")
     }
 
-    /// The numbers on a GPU.
+    /// The values on a GPU.
     ///
     /// # Errors
-    /// If it has no room, has failed, or is another than the one that they are on.
+    /// If it is out of memory, has failed, or is not the GPU that holds them.
     pub(crate) fn on(&self, cuda: &Cuda, element: Element) -> Result<&CudaBuffer> {
         let place = match element {
             Element::F32 => &self.single,
@@ -89,7 +90,7 @@ impl Storage {
         };
         if place.get().is_none() {
             let made = self.made_on(cuda, element)?;
-            // Two threads may both have made it; either will do.
+            // Two threads may both have made it; either is fine.
             let _ = place.set(made);
         }
         let buffer = place.get().expect("it was just set");
@@ -115,7 +116,7 @@ impl Storage {
         }
     }
 
-    /// Where the numbers are on a GPU, if they are nowhere else.
+    /// The address of the values on a GPU, if there is no other copy.
     pub(crate) fn only_on(&mut self, cuda: &Cuda, element: Element) -> Option<u64> {
         let (place, other) = match element {
             Element::F32 => (&self.single, &self.half),
@@ -126,8 +127,8 @@ impl Storage {
         Some(buffer.pointer())
     }
 
-    /// The numbers on a GPU to change, in single precision and, if asked, a place for all of them in
-    /// half precision beside it, which the caller fills; the host's copy is forgotten.
+    /// The values on a GPU, mutable, in single precision and, if requested, a half-precision buffer
+    /// of the same length that the caller fills; the host's copy is dropped.
     ///
     /// # Errors
     /// As [`Storage::on`].

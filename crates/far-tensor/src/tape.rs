@@ -1,7 +1,7 @@
-//! The tape: what was computed, so that gradients can be traced back.
+//! The tape: records operations, so that gradients can be computed.
 //!
 //! Operations are methods of [`Tape`], one file each under `operation/`. A recording tape keeps,
-//! for every operation whose inputs want a gradient, what its backward needs and nothing else; an
+//! for every operation whose inputs need a gradient, what its backward needs and nothing else; an
 //! inference tape keeps nothing, so an intermediate result is freed as soon as the caller drops it.
 
 use crate::buffer::Buffer;
@@ -62,7 +62,7 @@ pub struct Tape {
     checking: bool,
     nodes: Vec<Node>,
     culprit: Option<String>,
-    /// When the last operation ended, where times are recorded.
+    /// When the last operation ended, if times are recorded.
     clock: Option<Instant>,
 }
 
@@ -73,7 +73,7 @@ pub struct VariableGradients {
 }
 
 impl VariableGradients {
-    /// The gradient of a variable; `None` where the loss does not depend on it.
+    /// The gradient of a variable; `None` if the loss does not depend on it.
     pub fn of(&self, variable: &Tensor) -> Option<&[f32]> {
         match variable.origin() {
             Origin::Node { tape, index } if tape == self.tape => self.nodes[index].as_deref(),
@@ -93,8 +93,8 @@ impl Tape {
         Self::new(device, false, false)
     }
 
-    /// A recording tape that examines every result and gradient and remembers the first
-    /// operation with one that is not finite; slower, for finding out what went wrong.
+    /// A recording tape that checks every result and gradient and remembers the first operation
+    /// with one that is not finite; slower, for debugging.
     pub fn checking(device: &Device) -> Self {
         Self::new(device, true, true)
     }
@@ -117,7 +117,7 @@ impl Tape {
         self.device.gpu().cloned()
     }
 
-    /// The first operation whose result or gradient was not finite, if this tape looks for it.
+    /// The first operation whose result or gradient was not finite, if this tape checks for it.
     pub fn culprit(&self) -> Option<&str> {
         self.culprit.as_deref()
     }
@@ -127,7 +127,7 @@ impl Tape {
         self.nodes.len()
     }
 
-    /// The same values as a tensor whose gradient [`Tape::backward`] reports.
+    /// A tensor with the same values whose gradient [`Tape::backward`] reports.
     pub fn variable(&mut self, values: &Tensor) -> Tensor {
         let mut buffer = self.device.buffer(values.shape().elements());
         buffer.copy_from_slice(values.values());
@@ -137,7 +137,7 @@ impl Tape {
         Tensor::of_host(*values.shape(), buffer, origin)
     }
 
-    /// Whether a gradient is to flow to `tensor` on this tape.
+    /// Whether a gradient should flow to `tensor` on this tape.
     pub(crate) fn wants(&self, tensor: &Tensor) -> bool {
         match tensor.origin() {
             Origin::Constant => false,
@@ -152,7 +152,7 @@ impl Tape {
         }
     }
 
-    /// Puts an operation's result on the tape; `backward` is made only when it will be needed.
+    /// Records an operation's result; `backward` is made only if it will be needed.
     pub(crate) fn record<B: Backward + 'static>(
         &mut self,
         operation: &'static str,
@@ -177,7 +177,7 @@ impl Tape {
         })
     }
 
-    /// [`Tape::record`] for the result of a GPU.
+    /// [`Tape::record`] for a result on a GPU.
     pub(crate) fn record_cuda<B: CudaBackward + 'static>(
         &mut self,
         operation: &'static str,
@@ -213,7 +213,7 @@ impl Tape {
         }
         let origin = Origin::Node { tape: self.number, index: self.nodes.len() };
         let output = Tensor::new(shape, storage, 0, origin);
-        // The node keeps the values without their origin: its own gradient is of no use to it.
+        // The node keeps the values without their origin: it does not need its own gradient.
         let backward = backward(&output.detach());
         self.nodes.push(Node { operation, backward });
         output
@@ -221,11 +221,11 @@ impl Tape {
 
     /// Runs the tape backward from a one-element `loss`, whose gradient is `scale`.
     ///
-    /// Gradients of parameters are added to the `arenas` given; parameters of other arenas get
+    /// Gradients of parameters are added to the given `arenas`; parameters of other arenas get
     /// none. Use a `scale` of 1/n to average over n micro-batches.
     ///
     /// # Errors
-    /// If `loss` has not exactly one element, or a GPU has no room or has failed.
+    /// If `loss` does not have exactly one element, or a GPU is out of memory or has failed.
     pub fn backward(
         &mut self,
         loss: &Tensor,
@@ -243,7 +243,7 @@ impl Tape {
         for index in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[index];
             store.enter(node.operation, index);
-            // What the node kept is freed as soon as its backward is done.
+            // A node's data is freed as soon as its backward is done.
             match std::mem::replace(&mut node.backward, NodeBackward::None) {
                 NodeBackward::None => {}
                 NodeBackward::Host(backward) => {

@@ -7,10 +7,10 @@ use crate::{Device, Error, Result, Shape};
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a tensor came from, and so where its gradient goes.
+/// The origin of a tensor, which determines where its gradient flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Data: no gradient flows here.
+    /// A constant: no gradient flows here.
     Constant,
     /// The output of a recorded operation, or a variable, of the tape with this number.
     Node { tape: u64, index: usize },
@@ -29,10 +29,10 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of data, copied from a slice.
+    /// A constant tensor, copied from a slice.
     ///
     /// # Errors
-    /// If the number of values is not that of the shape.
+    /// If the number of values does not match the shape.
     pub fn from_slice(values: &[f32], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         if values.len() != shape.elements() {
@@ -67,7 +67,7 @@ impl Tensor {
         &self.shape
     }
 
-    /// The elements in row-major order. Where they are on a GPU, this waits for it and fetches them.
+    /// The elements in row-major order. If they are on a GPU, this waits for it and copies them.
     ///
     /// # Panics
     /// If they are on a GPU that has failed.
@@ -75,7 +75,7 @@ impl Tensor {
         &self.storage.host()[self.offset..self.offset + self.shape.elements()]
     }
 
-    /// What a GPU computes with where this takes part, and so what the gradient is there.
+    /// The element type in which a GPU computes with this tensor and its gradient.
     pub(crate) fn element(&self, cuda: &Cuda) -> Element {
         self.storage.born().unwrap_or(cuda.element())
     }
@@ -83,34 +83,34 @@ impl Tensor {
     /// The address of the elements on a GPU.
     ///
     /// # Errors
-    /// If it has no room, has failed, or is another than the one that they are on.
+    /// If it is out of memory, has failed, or is not the GPU that holds them.
     pub(crate) fn pointer(&self, cuda: &Cuda, element: Element) -> Result<u64> {
         let buffer = self.storage.on(cuda, element)?;
         Ok(buffer.pointer() + (self.offset * element.size()) as u64)
     }
 
-    /// Overwrites the elements on a GPU with those of a tensor of the same shape; nobody may have
-    /// looked at them on the host.
+    /// Overwrites the elements on a GPU with those of a tensor of the same shape; they must not
+    /// have been read on the host.
     ///
     /// # Errors
-    /// If the GPU has no room or has failed.
+    /// If the GPU is out of memory or has failed.
     pub(crate) fn copy_from(&self, cuda: &Cuda, source: &Self) -> Result<()> {
         let element = self.element(cuda);
         let bytes = self.shape.elements() * element.size();
         cuda.copy(self.pointer(cuda, element)?, source.pointer(cuda, element)?, bytes)
     }
 
-    /// The address of the elements on a GPU, if they are nowhere else and nobody else has them: they
+    /// The address of the elements on a GPU, if there is no other copy and no other reference: they
     /// may be overwritten.
     pub(crate) fn owned_pointer(&mut self, cuda: &Cuda, element: Element) -> Option<u64> {
         let place = Arc::get_mut(&mut self.storage)?.only_on(cuda, element)?;
         Some(place + (self.offset * element.size()) as u64)
     }
 
-    /// Brings the elements to the device now rather than when they are first needed there.
+    /// Copies the elements to the device now rather than when they are first needed there.
     ///
     /// # Errors
-    /// If a GPU has no room or has failed.
+    /// If a GPU is out of memory or has failed.
     pub fn prepare(&self, device: &Device) -> Result<()> {
         match device.gpu() {
             Some(cuda) => self.pointer(cuda, self.element(cuda)).map(|_| ()),
@@ -133,7 +133,7 @@ impl Tensor {
         }
     }
 
-    /// The same elements under another shape; costs nothing and gradients pass through.
+    /// The same elements with another shape; costs nothing, and gradients flow through.
     ///
     /// # Errors
     /// If the number of elements differs.
@@ -150,12 +150,12 @@ impl Tensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Elements from `start` on as data, under a shape; clones share them.
+    /// The elements from `start` as a constant with a shape; clones share them.
     pub(crate) fn part(&self, start: usize, shape: Shape) -> Self {
         Self::new(shape, self.storage.clone(), self.offset + start, Origin::Constant)
     }
 
-    /// The same values as data: no gradient flows back through the result (stop-gradient).
+    /// The same values as a constant: no gradient flows back through the result (stop-gradient).
     pub fn detach(&self) -> Self {
         Self { origin: Origin::Constant, ..self.clone() }
     }

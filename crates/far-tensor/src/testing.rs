@@ -1,4 +1,4 @@
-//! What the tests of operations share: seeded data, comparison, finite differences.
+//! Shared by the tests of operations: seeded data, comparison, finite differences.
 
 use crate::{
     ArenaBuilder, Device, Initialization, ParameterId, Precision, Random, Result, Shape, Tape,
@@ -34,13 +34,13 @@ pub(crate) fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
     }
 }
 
-/// GPUs of every precision with poisoned memory: none where there is no GPU, which is said once.
+/// GPUs of every precision with poisoned memory; without a GPU none, which is reported once.
 pub(crate) fn gpus() -> &'static [(Precision, Device)] {
     static GPUS: OnceLock<Vec<(Precision, Device)>> = OnceLock::new();
     GPUS.get_or_init(|| {
         let opened = Precision::ALL.map(|precision| (precision, Device::poisoned_cuda(precision)));
         if let [(_, Err(error)), ..] = &opened {
-            // Past the tests' capture of their output: what is skipped must be seen.
+            // Bypasses the capture of test output: a skipped check must be visible.
             let _ = writeln!(std::io::stderr(), "skipping all checks on a GPU: {error}");
         }
         let usable = opened.into_iter().filter_map(|(name, device)| Some((name, device.ok()?)));
@@ -53,12 +53,13 @@ fn assert_near(found: &[f32], expected: &[f32], tolerance: f64, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}: lengths differ");
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     let pairs = || found.iter().zip(expected);
-    // Infinities and what is not a number must be the same.
+    // Infinities and NaN must be the same.
     let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
     let off = |(a, b): (&f32, &f32)| if same(*a, *b) { 0.0 } else { f64::from(a - b) };
     let distance = square(&mut pairs().map(off));
     let size = square(&mut expected.iter().map(|x| f64::from(*x)).filter(|x| x.is_finite()));
-    // What cancels to nearly nothing is compared with what one element of order 1 loses.
+    // Values that cancel to nearly zero are compared with the rounding error of an element of order
+    // 1.
     let bound = tolerance * (size.sqrt() + 0.1 * (expected.len() as f64).sqrt());
     assert!(distance.sqrt() <= bound, "{what}: off by {}, allowed {bound}", distance.sqrt());
 }
@@ -93,7 +94,7 @@ pub(crate) fn check_gradients(
     check_gradients_within(inputs, 6e-3, operation);
 }
 
-/// [`check_gradients`] with a tolerance of its own, for operations with large curvature.
+/// [`check_gradients`] with its own tolerance, for operations with large curvature.
 pub(crate) fn check_gradients_within(
     inputs: &[Tensor],
     tolerance: f64,
@@ -131,8 +132,8 @@ pub(crate) fn check_gradients_within(
     }
 }
 
-/// The gradient of the weighted sum of an operation's output for each input; the operation is applied
-/// twice, and the mean taken.
+/// The gradient of the weighted sum of an operation's output for each input; the operation is
+/// applied twice and the mean is taken.
 fn gradients_on(
     device: &Device,
     inputs: &[Tensor],
@@ -149,7 +150,8 @@ fn gradients_on(
     variables.iter().map(of).collect()
 }
 
-/// The same where the inputs are parameters, whose gradients are f32 on any device.
+/// The gradients as in [`gradients_on`] with parameters as inputs, whose gradients are f32 on any
+/// device.
 fn parameter_gradients_on(
     device: &Device,
     inputs: &[Tensor],
@@ -191,8 +193,8 @@ fn weighted_twice(
     tape.add(&left, &right).expect("two scalars")
 }
 
-/// The gradients of an operation on the CPU, with which those on GPUs must agree; for sizes that finite
-/// differences would take too long for.
+/// Compares the gradients of an operation on GPUs with those on the CPU, for sizes at which finite
+/// differences would take too long.
 pub(crate) fn compare_gradients(
     inputs: &[Tensor],
     operation: impl Fn(&mut Tape, &[Tensor]) -> Result<Tensor>,

@@ -1,8 +1,8 @@
-//! Products of matrices too small for packing to pay, as attention has them for every head.
+//! Products of matrices too small for packing to pay off, as for every head of attention.
 //!
-//! The result is computed in tiles of four rows by one lane of columns that stay in registers. The left
-//! matrix is read one element at a time, so its strides are free; the right one and the result
-//! are row-major, their rows padded to a multiple of [`LANE`].
+//! The result is computed in tiles of four rows by one lane of columns that stay in registers. The
+//! left matrix is read one element at a time, so its strides are arbitrary; the right one and the
+//! result are row-major, their rows padded to a multiple of [`LANE`].
 
 use crate::buffer::LANE;
 use crate::vectorize::{fused, vectorized};
@@ -49,7 +49,7 @@ vectorized! {
     ) {
         let [rows, inner, columns] = sizes;
         assert!(columns.is_multiple_of(LANE), "rows are padded to whole lanes");
-        assert!(target.len() >= rows * columns && right.len() >= inner * columns, "room for all");
+        assert!(target.len() >= rows * columns && right.len() >= inner * columns, "both fit");
         if rows == 0 || inner == 0 {
             if !accumulate {
                 target[..rows * columns].fill(0.0);
@@ -57,7 +57,7 @@ vectorized! {
             return;
         }
         let last = (rows - 1) * left.row_stride + (inner - 1) * left.column_stride;
-        assert!(last < left.values.len(), "the left matrix reaches");
+        assert!(last < left.values.len(), "the left matrix is large enough");
         let mut row = 0;
         while row + TILE_ROWS <= rows {
             for column in (0..columns).step_by(LANE) {
@@ -96,7 +96,7 @@ unsafe fn tile<const FUSED: bool, const ROWS: usize>(
     accumulate: bool,
 ) {
     let mut sums = [[0.0f32; LANE]; ROWS];
-    // SAFETY: by the caller's promise every offset below stays inside its slice.
+    // SAFETY: the caller guarantees that every offset below stays inside its slice.
     unsafe {
         let left_start = left.values.as_ptr().add(row * left.row_stride);
         let right_start = right.as_ptr().add(column);

@@ -17,12 +17,12 @@ pub(crate) enum Level {
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     Middle,
-    /// What every processor of this architecture has.
+    /// The baseline of this architecture.
     Base,
 }
 
 impl Level {
-    /// The best level of this processor; the standard library remembers what it detected.
+    /// The best level of this processor; the standard library caches the detection.
     #[inline]
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -44,11 +44,11 @@ impl Level {
     }
 }
 
-/// Whether the baseline of this architecture multiplies and adds in one instruction.
+/// Whether the baseline of this architecture has fused multiply-add.
 pub(crate) const BASE_FUSED: bool = cfg!(target_arch = "aarch64");
 
-/// Compiles a function for several instruction sets and calls the best one. Its arguments may not be
-/// called `body`, `wide` or `middle`, the names of the functions inside.
+/// Compiles a function for several instruction sets and calls the best one. Its arguments must not
+/// be named `body`, `wide` or `middle`, the names of the functions inside.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident $(<$generic:ident: $bound:path>)?
         ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block) => {
@@ -86,7 +86,7 @@ macro_rules! vectorized {
 }
 pub(crate) use vectorized;
 
-/// a·b + c, in one rounding where that is one instruction.
+/// a·b + c, with one rounding if that is one instruction.
 #[inline(always)]
 pub(crate) fn fused<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED { a.mul_add(b, c) } else { a * b + c }

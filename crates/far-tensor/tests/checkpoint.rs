@@ -1,4 +1,4 @@
-//! Checkpoints survive a round trip, and bad ones say what is wrong with them.
+//! Checkpoints survive a round trip, and bad ones give a precise error.
 
 use far_tensor::{
     AdamW, AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Initialization, Matching,
@@ -59,7 +59,7 @@ fn everything_comes_back() {
     let mut parameters = model(1);
     let mut optimizer = AdamW::new(AdamWConfig::default(), &parameters);
     let mut gradients = parameters.gradients();
-    // The weight; what lies between parameters is padding that nothing reads.
+    // The weight; between parameters there is padding that nothing reads.
     gradients.completed()[..6].fill(0.25);
     optimizer.update(&mut parameters, &mut gradients).unwrap();
     let writer = CheckpointWriter::new()

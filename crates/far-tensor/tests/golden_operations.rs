@@ -14,7 +14,7 @@ const TOLERANCE: f32 = 3e-6;
 #[test]
 fn linear_matches() {
     Fixture::load("linear").check(&["x", "weight", "bias"], TOLERANCE, |tape, x| {
-        // PyTorch's weight is [outputs, inputs], ours lies the other way.
+        // PyTorch's weight is [outputs, inputs], ours is [inputs, outputs].
         let weight = tape.permute(&x[1], &[1, 0])?;
         Ok(vec![
             ("plain", tape.linear(&x[0], &weight, Some(&x[2]))?),

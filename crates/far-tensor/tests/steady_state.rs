@@ -1,5 +1,5 @@
-//! A training step in steady state allocates nothing that grows with the data, memory does not
-//! grow over a thousand steps, and the number of threads does not change a byte.
+//! A training step in steady state allocates nothing that grows with the data, memory does not grow
+//! over a thousand steps, and the number of threads does not change a byte.
 
 use far_tensor::{
     Activation, AdamWConfig, Affine, ArenaBuilder, Attention, CheckpointWriter, Device,
@@ -15,18 +15,18 @@ struct Counting;
 static LARGE: AtomicUsize = AtomicUsize::new(0);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGE.fetch_add(usize::from(layout.size() >= ROWS * size_of::<f32>()), Ordering::Relaxed);
         LIVE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -123,8 +123,8 @@ fn a_steady_step_makes_no_large_allocation_and_memory_does_not_grow() {
     let before = LIVE.load(Ordering::Relaxed);
     run.steps(1_000);
     let (large, after) = (LARGE.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
-    // A thread that got no work while the run warmed up may still make its own scratch memory,
-    // once; anything per step would come to a thousand.
+    // A thread that had no work during warm-up may still allocate its scratch memory once; anything
+    // per step would add up to a thousand.
     assert!(large <= 8 * THREADS, "1,000 steps made {large} large allocations");
     let scratch = THREADS * 2 * 1024 * 1024;
     assert!(after < before + scratch, "memory grew from {before} to {after} bytes");

@@ -11,7 +11,7 @@ fn normal(shape: &[usize], stream: u64) -> Tensor {
     Tensor::from_slice(&values, shape).expect("as many values as elements")
 }
 
-/// The bits of the output and of the gradients of all inputs, on a device of so many threads.
+/// The bits of the output and of the gradients of all inputs, on a device with this many threads.
 fn bits(
     threads: usize,
     inputs: &[Tensor],

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args().nth(1).ok_or("name a folder for the pictures")?);
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("give a folder for the pictures")?);
     std::fs::create_dir_all(&folder)?;
     let save = |name: &str, picture: Picture| std::fs::write(folder.join(name), picture.to_png());
     save("apartment-64.png", along_walks(64, 5, 8)?)?;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One episode per row, its frames evenly from left to right.
+/// One episode per row, with evenly spaced frames from left to right.
 fn along_walks(size: u32, rows: u32, columns: u32) -> Result<Picture, Box<dyn Error>> {
     let recording = Recording::new(&Apartment, None, 0, size)?;
     let mut studio = Studio::new(Apartment.camera(), size);
@@ -48,7 +48,7 @@ fn along_walks(size: u32, rows: u32, columns: u32) -> Result<Picture, Box<dyn Er
     Ok(sheet)
 }
 
-/// From each of some episodes the view with the most pieces of furniture in it.
+/// From each of several episodes, the frame with the most pieces of furniture.
 fn fullest_views(size: u32, rows: u32, columns: u32) -> Result<Picture, Box<dyn Error>> {
     let recording = Recording::new(&Apartment, None, 0, size)?;
     let mut studio = Studio::new(Apartment.camera(), size);

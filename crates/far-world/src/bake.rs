@@ -1,8 +1,8 @@
-//! Light per voxel, computed once per scene: openness to the surroundings, sun and lamps with shadows.
+//! Light per voxel, computed once per scene: ambient occlusion, sun and lamps with shadows.
 //!
-//! Values are stored for empty cells beside solids; a face reads the four cells of the layer in front
-//! of it that are nearest to the point seen and blends them. Solid cells hold the darkest of their
-//! empty neighbors, which darkens inner corners.
+//! Values are stored for empty cells next to solids; a face blends the four cells of the layer in
+//! front of it that are nearest to the point. Solid cells hold the darkest of their empty
+//! neighbors, which darkens inner corners.
 
 use crate::field::Field;
 use crate::light::Light;
@@ -11,7 +11,7 @@ use crate::vector::{Vector, add, dot, scale, subtract};
 /// Openness, sun and lamp light of one cell, each 0 to 255.
 pub(crate) type CellLight = [u8; 4];
 
-/// Steps ambient occlusion walks at most.
+/// Largest number of steps of an ambient occlusion ray.
 const STEPS: i32 = 8;
 
 /// The baked light of all cells, laid out like the field's cells.
@@ -39,7 +39,7 @@ impl BakedLight {
                     cells[index] = if beside[index] {
                         baker.light([x, y, z])
                     } else {
-                        // Free air takes what the cell below has; things there are few.
+                        // Free air takes the value of the cell below; few things are there.
                         cells[index - stride[2] as usize]
                     };
                 }
@@ -50,14 +50,14 @@ impl BakedLight {
     }
 
     /// Openness, sun and lamp light (0 to 1) at a point of a voxel face, blended between the cells
-    /// before it. `point` is in cell units, `cell` the solid cell.
+    /// in front of it. `point` is in cell units, `cell` the solid cell.
     #[inline]
     pub fn at_face(&self, point: Vector, cell: [i32; 3], face: usize) -> Vector {
         let axis = face >> 1;
         let (first, second) = [(1, 2), (0, 2), (0, 1)][axis];
         let mut base = cell;
         base[axis] += if face & 1 == 1 { 1 } else { -1 };
-        // Where between the middles of two cells the point lies; rounding may put it a hair outside.
+        // Position between the centers of two cells; rounding may put it slightly outside.
         let between = |at: f32, cell: i32| {
             let from = at - (cell as f32 + 0.5);
             if from < 0.0 { (cell - 1, (from + 1.0).max(0.0)) } else { (cell, from.min(1.0)) }
@@ -112,7 +112,7 @@ impl Baker<'_> {
         [byte(self.openness(cell)), byte(self.sun(cell)), byte(self.lamps(cell)), 255]
     }
 
-    /// Share of the 26 directions that are free, twice over: half of them meet the surface itself.
+    /// Fraction of the 26 directions that are free, doubled: half of them hit the surface itself.
     fn openness(&self, cell: [i32; 3]) -> f32 {
         let voxel = self.field.voxel();
         let reach = ((self.light.occlusion_reach / voxel).ceil() as i32).clamp(1, STEPS);
@@ -170,7 +170,7 @@ fn beside_solid(field: &Field) -> Vec<bool> {
     let mut mark: Vec<bool> =
         (0..count.iter().product::<i32>() as usize).map(|index| field.is_solid(index)).collect();
     let mut wider = mark.clone();
-    // Widening by one along each axis in turn reaches all neighbors.
+    // Dilating by one along each axis in turn reaches all neighbors.
     for stride in field.stride().map(|s| s as usize) {
         let inner = mark.len() - 2 * stride;
         for (offset, wide) in wider[stride..][..inner].iter_mut().enumerate() {
@@ -225,7 +225,7 @@ fn fill_solids(cells: &mut [CellLight], field: &Field) {
     }
 }
 
-/// Linear light on a face: what surrounds, sun and lamps, each by how much of it arrives.
+/// Linear light on a face: ambient, sun and lamps, each weighted by how much of it arrives.
 #[inline]
 pub(crate) fn illuminate(light: &Light, normal: Vector, arriving: Vector) -> Vector {
     let exposure = crate::light::exposure(normal);

@@ -1,4 +1,4 @@
-//! Colors as people write them, and as light adds up.
+//! Colors as display values and as linear light.
 
 use crate::vector::Vector;
 

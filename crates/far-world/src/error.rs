@@ -1,17 +1,17 @@
-//! What can go wrong when a world is asked for episodes.
+//! Errors of worlds and recordings.
 
 use std::path::PathBuf;
 
-/// Failures of worlds and recordings, by what the caller can do.
+/// Errors of worlds and recordings, by what the caller can do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
     /// Ask for one of the known worlds.
     #[error("there is no world `{name}`; there are {}", known.join(", "))]
     UnknownWorld {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known worlds.
         known: Vec<&'static str>,
     },
     /// Ask for one of the world's variants.
@@ -19,18 +19,18 @@ pub enum WorldError {
     UnknownVariant {
         /// The world.
         world: &'static str,
-        /// What was asked for.
+        /// The requested variant.
         variant: String,
-        /// What there is.
+        /// The known variants.
         known: &'static [&'static str],
     },
-    /// Ask for a picture size that can be rendered.
+    /// Ask for a frame size that can be rendered.
     #[error("frames of {size} pixels cannot be rendered; choose 8 to 2048")]
     Size {
-        /// Edge of the picture that was asked for.
+        /// Requested width and height in pixels.
         size: u32,
     },
-    /// The generator found no episode that keeps its rules; a bug worth reporting with the seed.
+    /// No episode satisfied the world's constraints: a bug worth reporting with the seed.
     #[error("world `{world}` found no valid episode {index} for seed {seed}: {reason}")]
     NoEpisode {
         /// The world.
@@ -39,18 +39,18 @@ pub enum WorldError {
         index: u32,
         /// The recording's seed.
         seed: u64,
-        /// Which rule could not be kept.
+        /// The constraint that could not be satisfied.
         reason: String,
     },
     /// The dataset could not be written.
     #[error(transparent)]
     Data(#[from] far_data::DataError),
-    /// A picture could not be written.
+    /// An image could not be written.
     #[error("could not write {path}: {source}")]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 }

@@ -1,11 +1,11 @@
-//! Fast traversal of the voxels: one byte per cell says how large an empty box lies ahead.
+//! Fast traversal of the voxels: one byte per cell gives the size of an empty box ahead.
 //!
-//! For rays that rise and for rays that fall there is a table each. An entry is a box of cells around
-//! the entry's cell: `h − 1` cells to every side and `v` layers in the ray's vertical direction, all
-//! empty. A ray crosses it in one leap; the smallest box, `h = v = 1`, is the ordinary step to the
-//! next cell. What lies behind a ray never shortens its leap, so low rays over open ground are as
-//! cheap as rays into the sky. Plane crossings are always computed from the ray's origin, so that
-//! errors do not add up.
+//! There is one table for rising and one for falling rays. An entry is a box of empty cells around
+//! its cell: `h − 1` cells to every side and `v` layers in the ray's vertical direction. A ray
+//! crosses it in one step; the smallest box, `h = v = 1`, is the ordinary step to the next cell.
+//! Solids behind a ray never shorten its step, so low rays over open ground are as cheap as rays
+//! into the sky. Plane crossings are always computed from the ray's origin, so that errors do not
+//! accumulate.
 
 use crate::grid::VoxelGrid;
 use crate::leap::Leaps;
@@ -26,14 +26,14 @@ pub const FACE_NORMALS: [Vector; 6] = [
     [0.0, 0.0, 1.0],
 ];
 
-/// Where a ray met a voxel.
+/// Where a ray hit a voxel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VoxelHit {
     /// Multiple of the ray's direction.
     pub distance: f32,
     /// The voxel, in the grid's own numbering.
     pub voxel: [i32; 3],
-    /// Face that was met: −X, +X, −Y, +Y, −Z, +Z.
+    /// Face that was hit: −X, +X, −Y, +Y, −Z, +Z.
     pub face: u8,
     /// Its material.
     pub material: MaterialId,
@@ -55,11 +55,11 @@ pub struct Field {
 }
 
 impl Field {
-    /// Prepares a grid; `extra` may mark empty voxels that stop rays as well (with material 1), as
+    /// Prepares a grid; `extra` may mark empty voxels that also stop rays (with material 1), as
     /// baking does for furniture.
     ///
     /// # Panics
-    /// For grids of 2²⁴ voxels or more, which is a mistake in the scene's code.
+    /// For grids of 2²⁴ voxels or more, which is a bug in the scene's code.
     pub fn new(grid: &VoxelGrid, extra: impl Fn([i32; 3]) -> bool) -> Self {
         let count = grid.count().map(|n| n as i32 + 2);
         let stride = [1, count[0], count[0] * count[1]];
@@ -149,7 +149,7 @@ impl Field {
         direction: &[[f32; LANES]; 3],
     ) -> [Option<VoxelHit>; LANES] {
         let mut hits = [None; LANES];
-        // Directions of exactly zero would make 0·∞; a tiny slope changes no cell.
+        // Directions of exactly zero would give 0·∞; a tiny slope changes no cell.
         let sloped = |d: f32| if d.abs() < 1e-9 { 1e-9f32.copysign(d) } else { d };
         let direction = direction.map(|lanes| lanes.map(sloped));
         let last = self.count.map(|n| (n - 1) as f32);
@@ -181,7 +181,7 @@ impl Field {
         hits
     }
 
-    /// Where rays from outside enter the grid; those that miss it start in a border cell.
+    /// Where rays from outside enter the grid; rays that miss it start in a border cell.
     #[cold]
     fn enter<const LANES: usize>(
         &self,
@@ -208,7 +208,7 @@ impl Field {
                 arrival.axis[lane] = axis as u8;
                 for a in 0..3 {
                     let at = (origin[a] + slopes[a] * near).floor();
-                    // A pose that is no number starts at the lowest cell and finds its way out.
+                    // A pose with NaN starts at the lowest cell and leaves from there.
                     arrival.cell[a][lane] = at.max(1.0).min((self.count[a] - 2) as f32);
                 }
             }

@@ -1,6 +1,6 @@
-//! One rendered picture with its ground truth.
+//! One rendered frame with its ground truth.
 
-/// Which pictures a frame holds besides color.
+/// Which channels a frame has besides color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channels {
     /// Distance along the viewing direction.
@@ -16,7 +16,7 @@ impl Channels {
     pub const ALL: Self = Self { depth: true, objects: true, faces: true };
 }
 
-/// A picture, row by row from the top, and what is known about each pixel's center.
+/// An image, row by row from the top, with ground truth at each pixel's center.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Pixels per row.
@@ -25,25 +25,26 @@ pub struct Frame {
     pub height: usize,
     /// Display colors, three bytes per pixel.
     pub rgb: Vec<u8>,
-    /// Meters along the viewing direction (not along the ray); infinite for sky. Empty unless asked for.
+    /// Meters along the viewing direction (not along the ray); infinite for sky. Empty if not
+    /// requested.
     pub depth: Vec<f32>,
-    /// Object number per pixel, 0 for none. Empty unless asked for.
+    /// Object number per pixel, 0 for none. Empty if not requested.
     pub objects: Vec<u16>,
-    /// Face number per pixel, 0 for none: a patch of voxel faces about one meter wide, or one face of
-    /// a prop (highest bit set). The same surface has the same number in every frame of a scene.
-    /// Empty unless asked for.
+    /// Face number per pixel, 0 for none: a patch of voxel faces about one meter wide, or one face
+    /// of a prop (highest bit set). The same surface has the same number in every frame of a scene.
+    /// Empty if not requested.
     pub faces: Vec<u32>,
     channels: Channels,
     sorted: Vec<u32>,
 }
 
 impl Frame {
-    /// A frame for color only.
+    /// A frame with color only.
     pub fn new() -> Self {
         Self::with_channels(Channels::default())
     }
 
-    /// A frame for color and the given channels.
+    /// A frame with color and the given channels.
     pub fn with_channels(channels: Channels) -> Self {
         Self {
             width: 0,
@@ -57,12 +58,12 @@ impl Frame {
         }
     }
 
-    /// What the frame holds besides color.
+    /// The channels of the frame besides color.
     pub fn channels(&self) -> Channels {
         self.channels
     }
 
-    /// Makes room for a size; memory is kept between frames.
+    /// Resizes the buffers; their memory is reused between frames.
     pub(crate) fn resize(&mut self, width: usize, height: usize) {
         let pixels = width * height;
         (self.width, self.height) = (width, height);

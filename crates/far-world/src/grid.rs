@@ -63,8 +63,8 @@ impl VoxelGrid {
         self.get(voxel) != MaterialId::EMPTY
     }
 
-    /// Fills (or empties) one voxel; outside of the grid nothing happens, so that shapes may
-    /// overhang the border.
+    /// Fills (or empties) one voxel; does nothing outside of the grid, so that shapes may cross the
+    /// border.
     pub fn set(&mut self, voxel: [i32; 3], material: MaterialId) {
         if let Some(index) = self.index(voxel) {
             self.cells[index] = material;

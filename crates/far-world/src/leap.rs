@@ -2,17 +2,17 @@
 
 /// Bits of an entry that hold the horizontal reach; the rest holds the logarithm of the layers.
 pub(crate) const REACH_BITS: u8 = 5;
-/// Mask of the horizontal reach.
+/// Mask for the horizontal reach.
 pub(crate) const REACH_MASK: u8 = (1 << REACH_BITS) - 1;
 /// Boxes are 1, 2, 4, 8 or 16 layers high.
 const HEIGHTS: u8 = 5;
-/// Cells a typical ray travels sideways while it crosses one layer; weighs height against width.
+/// Cells a typical ray travels sideways per layer; weighs height against width.
 const TYPICAL_RUN: i32 = 3;
 
-/// One entry per cell and vertical direction. The lower bits are the horizontal reach `h`: all cells
-/// nearer than `h` (in the larger of the two differences) are empty in all layers of the box; 0 in
-/// cells that stop a ray. The upper bits are the logarithm of the number of layers, counted from the
-/// own one in the ray's direction.
+/// One entry per cell and vertical direction. The lower bits are the horizontal reach `h`: all
+/// cells nearer than `h` (Chebyshev distance) are empty in all layers of the box; 0 in cells that
+/// stop a ray. The upper bits are the logarithm of the number of layers, counted from the cell's
+/// own in the ray's direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaps {
     /// The table for rising rays, then the one for falling rays.
@@ -22,7 +22,7 @@ pub(crate) struct Leaps {
 }
 
 impl Leaps {
-    /// Tables for cells of which those not 0 stop rays; the outermost layer must.
+    /// Tables for cells, of which those not 0 stop rays; the outermost layer must stop them.
     pub fn new(cells: &[u8], count: [i32; 3]) -> Self {
         let mut entries = table(cells, count, 1);
         entries.append(&mut table(cells, count, -1));
@@ -68,14 +68,14 @@ fn table(cells: &[u8], count: [i32; 3], direction: i32) -> Vec<u8> {
     entries
 }
 
-/// Distance of every cell of a layer to the nearest occupied one, the larger of both differences
-/// counting, at most [`REACH_MASK`]. The outermost cells must be occupied.
+/// Chebyshev distance of every cell of a layer to the nearest occupied one, at most [`REACH_MASK`].
+/// The outermost cells must be occupied.
 fn chebyshev(occupied: &[u8], width: usize, distance: &mut [u8]) {
     for (distance, mark) in distance.iter_mut().zip(occupied) {
         *distance = if *mark == 0 { REACH_MASK } else { 0 };
     }
     let rows = occupied.len() / width;
-    // Two sweeps: each takes the best of the three neighbors in the row before, then of the one
+    // Two sweeps: each takes the best of the three neighbors in the previous row, then of the one
     // beside.
     for y in 1..rows {
         let (before, row) = distance[(y - 1) * width..].split_at_mut(width);
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::noise::unit;
 
-    /// Every box that an entry promises to be empty is empty, and solid cells promise nothing.
+    /// Every box given by an entry is empty, and solid cells have none.
     #[test]
     fn promised_boxes_are_empty() {
         for seed in 0..4u32 {

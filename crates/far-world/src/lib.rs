@@ -1,8 +1,8 @@
-//! Built-in worlds that record episodes, on one seeded voxel ray caster.
+//! Built-in worlds that record episodes, rendered by one seeded voxel ray caster.
 //!
-//! A scene is a static [`Stage`] (voxels, materials, baked light, sky) shared by everybody, plus the
-//! [`Prop`]s and [`Person`]s that move in it. A [`Renderer`] turns scene, pose and camera into a
-//! [`Frame`].
+//! A scene is a static [`Stage`] (voxels, materials, baked light, sky), shared between threads,
+//! plus the [`Prop`]s and [`Person`]s that move in it. A [`Renderer`] turns scene, pose and camera
+//! into a [`Frame`].
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where light comes from.
+//! Light sources.
 
 use crate::color::Color;
 use crate::vector::{Vector, normalize, scale};
@@ -8,9 +8,9 @@ use crate::vector::{Vector, normalize, scale};
 pub struct Lamp {
     /// Position in the world.
     pub position: Vector,
-    /// Distance in meters at which its light has faded to nothing.
+    /// Distance in meters at which its light has faded to zero.
     pub reach: f32,
-    /// Strength close by, where 1 lights a white wall fully.
+    /// Strength nearby; 1 lights a white wall fully.
     pub strength: f32,
 }
 
@@ -19,15 +19,15 @@ pub struct Lamp {
 pub struct Light {
     /// Unit vector toward the sun.
     pub sun_direction: Vector,
-    /// Linear light of the sun on a face that looks straight at it.
+    /// Linear light of the sun on a face perpendicular to it.
     pub sun: Vector,
-    /// Linear light from everywhere, before corners darken it.
+    /// Linear ambient light, before occlusion.
     pub ambient: Vector,
     /// Linear color of all lamps.
     pub lamp_color: Vector,
     /// The lamps.
     pub lamps: Vec<Lamp>,
-    /// How far ambient occlusion looks, in meters.
+    /// Range of ambient occlusion, in meters.
     pub occlusion_reach: f32,
 }
 
@@ -58,8 +58,8 @@ impl Light {
     }
 }
 
-/// How much a face of this normal catches of the light from everywhere: up most, down least, and
-/// east-west a little more than north-south, so that edges of houses show.
+/// How much ambient light a face of this normal receives: up most, down least, and east-west a
+/// little more than north-south, so that edges of houses are visible.
 #[inline]
 pub(crate) fn exposure(normal: Vector) -> f32 {
     0.80 + 0.20 * normal[2] + 0.05 * (normal[0] * normal[0] - normal[1] * normal[1])

@@ -1,4 +1,4 @@
-//! A scene from above, with a way drawn on it.
+//! A map of a scene with a path.
 
 use far_data::{EXPLORE_COLOR, Picture, RETURN_COLOR};
 
@@ -7,8 +7,8 @@ use crate::material::MaterialId;
 use crate::scene::Scene;
 use crate::world::Episode;
 
-/// Draws the scene of an episode's last frame from above, cut open at the episode's map height, with
-/// its way: outbound blue, return orange. `scale` is pixels per meter.
+/// Draws the scene of an episode's last frame from above, cut open at the episode's map height,
+/// with the path: outbound blue, return orange. `scale` is pixels per meter.
 pub fn draw_map(episode: &mut dyn Episode, scale: u32) -> Picture {
     let cut = episode.map_height();
     let frames = episode.frames();
@@ -32,7 +32,7 @@ pub fn draw_map(episode: &mut dyn Episode, scale: u32) -> Picture {
     picture
 }
 
-/// The scene alone: per pixel the highest voxel or prop below the cut, higher ones lighter.
+/// The scene alone: the highest voxel or prop below the cut at each pixel, higher ones lighter.
 fn draw_ground(scene: &Scene, cut: f32, scale: u32) -> Picture {
     let (grid, materials) = (scene.stage.grid(), scene.stage.materials());
     let voxel = grid.voxel();

@@ -1,8 +1,8 @@
-//! Several rays from one point at once through the table of empty boxes.
+//! Traces several rays from one point at once through the table of empty boxes.
 //!
-//! All lanes take a step together in plain arithmetic on small arrays, which compilers turn into
-//! vector instructions; lanes that have arrived wait. Every lane computes exactly what it would
-//! compute alone, so the number of lanes leaves no trace in the result.
+//! All lanes take a step together in plain arithmetic on small arrays, which compilers vectorize;
+//! finished lanes wait. Every lane computes exactly what it would compute alone, so the result does
+//! not depend on the number of lanes.
 
 use crate::leap::{Leaps, REACH_BITS, REACH_MASK};
 use crate::vector::Vector;
@@ -25,7 +25,7 @@ pub(crate) struct Departure<const LANES: usize> {
     pub origin: Vector,
     /// Directions in cell units, none exactly zero: x, y, z.
     pub direction: [[f32; LANES]; 3],
-    /// Cells the rays start in and how they came there.
+    /// Cells in which the rays start, and how they were entered.
     pub start: Arrival<LANES>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn march<const LANES: usize>(
 ) -> Arrival<LANES> {
     #[cfg(target_arch = "x86_64")]
     if LANES >= 4 && is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as was just asked.
+        // SAFETY: AVX2 was just detected.
         return unsafe { march_avx2(leaps, [row, layer], departure) };
     }
     march_lanes(leaps, [row, layer], departure)
@@ -83,7 +83,7 @@ fn march_lanes<const LANES: usize>(
         for lane in 0..LANES {
             let moves = entry[lane] & REACH_MASK != 0;
             let side = f32::from(entry[lane] & REACH_MASK) - 1.0;
-            // 2ⁿ by its bits: layers ahead of the own one.
+            // 2ⁿ by its bits: layers ahead of the cell's own.
             let power = u32::from(entry[lane] >> REACH_BITS);
             let layers = f32::from_bits((127 + power) << 23) - 1.0;
             // Last cell of the empty box, the plane behind it, and when the ray gets there.
@@ -105,7 +105,7 @@ fn march_lanes<const LANES: usize>(
             } else {
                 along_z
             };
-            // The coordinates then; a ray never turns back, whatever rounding says.
+            // The coordinates there; a ray never turns back, whatever the rounding.
             let next = |crosses: bool, origin: f32, slope: f32, from: f32, end: f32, ahead: f32| {
                 let at = whole(origin + slope * reached);
                 let (low, high) = if from < end { (from, end) } else { (end, from) };
@@ -135,7 +135,7 @@ fn march_lanes<const LANES: usize>(
 /// The integer part of a coordinate of the grid.
 #[inline(always)]
 fn whole(value: f32) -> f32 {
-    // Adding 2²³ leaves no bits for a fraction; what rounding added is taken back.
+    // Adding 2²³ leaves no bits for a fraction; what rounding added is subtracted.
     const LARGE: f32 = 8_388_608.0;
     let rounded = (value + LARGE) - LARGE;
     if rounded > value { rounded - 1.0 } else { rounded }

@@ -1,5 +1,5 @@
-//! What things are made of: patterns and colors per face, baked into small tiles with smaller and
-//! smaller averaged copies so that far surfaces do not flicker.
+//! Materials: patterns and colors per face, baked into small tiles with mipmaps, so that far
+//! surfaces do not flicker.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ impl MaterialId {
     pub const EMPTY: Self = Self(0);
 }
 
-/// How one face looks.
+/// Appearance of one face.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surface {
-    /// The drawing.
+    /// The pattern.
     pub pattern: Pattern,
-    /// Main, second and third color; a pattern's documentation says where each goes.
+    /// Main, second and third color; each pattern documents their use.
     pub colors: [Color; 3],
     /// Width of one tile in meters; 0 stretches one tile over a whole voxel or prop face, for
     /// windows, doors and pictures.
@@ -35,7 +35,7 @@ impl Surface {
         Self { pattern, colors: [Color::hex(a), Color::hex(b), Color::hex(c)], tile: 2.0 }
     }
 
-    /// The same surface repeating every `tile` meters (0: stretched over the whole face).
+    /// Sets the tile width in meters (0: stretched over the whole face).
     pub const fn with_tile(mut self, tile: f32) -> Self {
         self.tile = tile;
         self
@@ -47,13 +47,13 @@ impl Surface {
 pub struct Material {
     /// Vertical faces.
     pub side: Surface,
-    /// The face that looks up.
+    /// The upper face.
     pub top: Surface,
-    /// The face that looks down.
+    /// The lower face.
     pub bottom: Surface,
-    /// How much brightness differs from voxel to voxel, as a fraction (0 to about 0.1).
+    /// Relative variation of brightness between voxels (0 to about 0.1).
     pub variation: f32,
-    /// Light the material gives off by itself, as a share of its color (0 none; lamps about 1).
+    /// Emitted light as a fraction of the color (0 none; lamps about 1).
     pub glow: f32,
 }
 
@@ -72,26 +72,26 @@ impl Material {
         Self { side: surface, top: surface, bottom: surface, variation: 0.0, glow: 0.0 }
     }
 
-    /// The same material with another upper face.
+    /// Sets another surface for the upper face.
     pub const fn with_top(mut self, top: Surface) -> Self {
         self.top = top;
         self
     }
 
-    /// The same material with brightness that differs from voxel to voxel.
+    /// Sets the variation of brightness between voxels.
     pub const fn with_variation(mut self, variation: f32) -> Self {
         self.variation = variation;
         self
     }
 
-    /// The same material giving off light.
+    /// Sets the emitted light.
     pub const fn with_glow(mut self, glow: f32) -> Self {
         self.glow = glow;
         self
     }
 }
 
-/// A material ready to be looked up while rendering.
+/// A material prepared for rendering.
 #[derive(Clone, Debug)]
 pub(crate) struct BakedMaterial {
     /// Textures of side, top and bottom.
@@ -123,7 +123,7 @@ pub struct MaterialSet {
 }
 
 impl MaterialSet {
-    /// Most materials one set can hold.
+    /// Largest number of materials in one set.
     pub const CAPACITY: usize = 190;
 
     /// An empty set; `seed` varies the grain of every texture.
@@ -134,7 +134,7 @@ impl MaterialSet {
     /// Adds a material and bakes its textures.
     ///
     /// # Panics
-    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a mistake in the scene's code.
+    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a bug in the scene's code.
     pub fn add(&mut self, material: Material) -> MaterialId {
         assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
         let number = self.baked.len() as u32 + 1;
@@ -150,11 +150,11 @@ impl MaterialSet {
         MaterialId(number as u8)
     }
 
-    /// Another number for the same material, so that one house can be repainted
-    /// (see [`Scene::repaint`](crate::Scene)) and the next not. Textures are shared.
+    /// Another number for the same material, so that one house can be repainted (see
+    /// [`Scene::repaint`](crate::Scene)) without the others. Textures are shared.
     ///
     /// # Panics
-    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a mistake in the scene's code.
+    /// Beyond [`MaterialSet::CAPACITY`] materials, which is a bug in the scene's code.
     pub fn alias(&mut self, id: MaterialId) -> MaterialId {
         assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
         self.baked.push(self.baked(id).clone());

@@ -1,4 +1,4 @@
-//! Hash-based noise: the same number for the same place and seed, in any order of asking.
+//! Hash-based noise: the same number for the same place and seed, in any order of calls.
 
 /// A well-mixed 32-bit number for an integer place.
 #[inline]

@@ -1,11 +1,11 @@
-//! The drawings surfaces are covered with, 32 by 32 texels each, seamless at the edges.
+//! Surface patterns, 32 by 32 texels each, seamless at the edges.
 
 use crate::color::Color;
 use crate::noise::{fractal, hash, unit};
 
 const EDGE: i32 = 32;
 
-/// A procedural drawing. Colors are named `a`, `b`, `c` in the order of
+/// A procedural pattern. Colors are named `a`, `b`, `c` in the order of
 /// [`Surface::colors`](crate::Surface).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
@@ -19,7 +19,7 @@ pub enum Pattern {
     Blocks,
     /// Horizontal boards of `a` and `c` with gaps of `b`.
     Planks,
-    /// Upright boards of `a` and `c` with gaps of `b`.
+    /// Vertical boards of `a` and `c` with gaps of `b`.
     Boards,
     /// Blades of `a` and `b` with specks of `c`.
     Grass,
@@ -37,15 +37,15 @@ pub enum Pattern {
     Checker,
     /// Wood grain: `a` with lines of `b`.
     Wood,
-    /// Tree bark: `a` with upright furrows of `b`.
+    /// Tree bark: `a` with vertical furrows of `b`.
     Bark,
     /// Brushed metal: `a` with a sheen of `b`.
     Metal,
     /// Woven cloth of `a` and `b`.
     Fabric,
-    /// Upright stripes of `a` and `b`, four per tile.
+    /// Vertical stripes of `a` and `b`, four per tile.
     Stripes,
-    /// Level stripes of `a` and `b`, four per tile.
+    /// Horizontal stripes of `a` and `b`, four per tile.
     Bands,
     /// Loose ground: grains of `a`, `b` and `c`.
     Gravel,
@@ -225,7 +225,7 @@ fn roof_tiles(x: i32, y: i32, [a, b, c]: [Color; 3], seed: u32, grain: f32) -> C
     let row = y / 8;
     let shifted = (x + (row % 2) * 4).rem_euclid(EDGE);
     let (column, across, down) = (shifted / 8, shifted % 8, y % 8);
-    // The lower end of each tile is round; what shows between two tiles is shadow.
+    // The lower end of each tile is round; the gap between two tiles is in shadow.
     let bulge = (across - 4).abs() - 1 + down;
     if bulge > 8 || across == 0 {
         return b.shade(grain);

@@ -1,4 +1,4 @@
-//! A second agent: a simple person of boxes whose arms and legs swing as it walks.
+//! A second agent: a simple person made of boxes, with arms and legs that swing when walking.
 
 use crate::material::MaterialId;
 use crate::prop::{Axis, Placement, Shape, turn};
@@ -19,7 +19,7 @@ pub struct PersonLook {
     pub shoes: MaterialId,
 }
 
-/// A person who stands or walks.
+/// A standing or walking person.
 #[derive(Clone, Copy, Debug)]
 pub struct Person {
     /// Point between the feet, in the world.
@@ -34,7 +34,7 @@ pub struct Person {
     pub look: PersonLook,
     /// Number in object masks.
     pub object: u16,
-    /// Whether the person is there to be seen.
+    /// Whether the person is rendered.
     pub visible: bool,
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct Limb {
 pub(crate) const LIMBS: usize = 13;
 
 impl Person {
-    /// The person's solids as they are now, for rendering and tests.
+    /// The person's solids in the current pose.
     pub(crate) fn limbs(&self) -> [Limb; LIMBS] {
         let unit = self.height / 1.75;
         let swing = 0.55 * self.phase.sin();
         let bob = 0.02 * (2.0 * self.phase).sin().abs();
         let (sin, cos) = self.yaw.sin_cos();
-        // Own axes: X ahead, Y left, Z up.
+        // Own axes: X forward, Y left, Z up.
         let base = [[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]];
         let to_world = |own: Vector| {
             add(add(scale(base[0], own[0]), scale(base[1], own[1])), scale(base[2], own[2]))

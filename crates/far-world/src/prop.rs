@@ -1,16 +1,17 @@
-//! Things that are not voxels: boxes, balls and drums, turned about Z, that may swing or slide.
+//! Objects that are not voxels: boxes, ellipsoids and cylinders, rotated about Z, that may swing or
+//! slide.
 
 use crate::material::MaterialId;
 use crate::vector::{Vector, add, scale};
 
-/// The solid a prop is.
+/// Shape of a prop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A box.
     Block,
-    /// An ellipsoid that touches the sides of the box.
+    /// An ellipsoid inscribed in the box.
     Ball,
-    /// An upright elliptic cylinder that touches the sides of the box.
+    /// An upright elliptic cylinder inscribed in the box.
     Drum,
 }
 
@@ -25,10 +26,10 @@ pub enum Axis {
     Z,
 }
 
-/// What opening does to a prop.
+/// How a prop moves when it opens.
 #[derive(Clone, Copy, Debug)]
 pub enum Motion {
-    /// Nothing.
+    /// It does not move.
     Fixed,
     /// It swings about a line, as doors and lids do.
     Hinge {
@@ -43,16 +44,16 @@ pub enum Motion {
     Slide(Vector),
 }
 
-/// A thing in the scene.
+/// An object in the scene.
 #[derive(Clone, Copy, Debug)]
 pub struct Prop {
-    /// Its solid.
+    /// Its shape.
     pub shape: Shape,
     /// Center when closed, in the world.
     pub center: Vector,
     /// Full size along its own axes, in meters.
     pub size: Vector,
-    /// Turn about Z in radians, counter-clockwise.
+    /// Rotation about Z in radians, counter-clockwise.
     pub yaw: f32,
     /// How it opens.
     pub motion: Motion,
@@ -60,16 +61,16 @@ pub struct Prop {
     pub open: f32,
     /// Materials of its faces: −X, +X, −Y, +Y, −Z, +Z; balls and drums use −X around the side.
     pub materials: [MaterialId; 6],
-    /// Number in object masks; 0 belongs to no object.
+    /// Number in object masks; 0 for no object.
     pub object: u16,
-    /// Whether it is there to be seen.
+    /// Whether it is rendered.
     pub visible: bool,
-    /// Whether it darkens its surroundings when the stage is baked (for things that stay).
+    /// Whether it casts shadows when the stage is baked (for static props).
     pub shadow: bool,
 }
 
 impl Prop {
-    /// A fixed, visible box of one material, not turned.
+    /// A fixed, visible, axis-aligned box of one material.
     pub fn block(center: Vector, size: Vector, material: MaterialId) -> Self {
         Self {
             shape: Shape::Block,
@@ -85,48 +86,48 @@ impl Prop {
         }
     }
 
-    /// A box that stands on `foot` (the middle of its lower face).
+    /// A box that stands on `foot` (the center of its lower face).
     pub fn standing(foot: Vector, size: Vector, material: MaterialId) -> Self {
         Self::block([foot[0], foot[1], foot[2] + 0.5 * size[2]], size, material)
     }
 
-    /// The same prop with another solid.
+    /// Sets the shape.
     pub fn with_shape(mut self, shape: Shape) -> Self {
         self.shape = shape;
         self
     }
 
-    /// The same prop turned about Z, in radians.
+    /// Sets the rotation about Z, in radians.
     pub fn with_yaw(mut self, yaw: f32) -> Self {
         self.yaw = yaw;
         self
     }
 
-    /// The same prop that opens in a way.
+    /// Sets how it opens.
     pub fn with_motion(mut self, motion: Motion) -> Self {
         self.motion = motion;
         self
     }
 
-    /// The same prop with a number for object masks.
+    /// Sets the number in object masks.
     pub fn with_object(mut self, object: u16) -> Self {
         self.object = object;
         self
     }
 
-    /// The same prop with another material on one face (order as in [`Prop::materials`]).
+    /// Sets the material of one face (order as in [`Prop::materials`]).
     pub fn with_face(mut self, face: usize, material: MaterialId) -> Self {
         self.materials[face] = material;
         self
     }
 
-    /// The same prop darkening its surroundings when the stage is baked.
+    /// Makes it cast shadows when the stage is baked.
     pub fn with_shadow(mut self) -> Self {
         self.shadow = true;
         self
     }
 
-    /// Where the prop is now: center and its three own axes (unit vectors) in the world.
+    /// The current placement: center and the prop's three axes (unit vectors) in the world.
     pub fn placement(&self) -> Placement {
         let (sin, cos) = self.yaw.sin_cos();
         let base = [[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]];
@@ -140,7 +141,7 @@ impl Prop {
             }
             Motion::Hinge { pivot, axis, angle } => {
                 let axes = turn(axis, angle * self.open);
-                // The center seen from the pivot turns with the axes.
+                // The center relative to the pivot rotates with the axes.
                 let arm = scale(pivot, -1.0);
                 let turned = add(
                     add(scale(axes[0], arm[0]), scale(axes[1], arm[1])),
@@ -154,7 +155,7 @@ impl Prop {
         }
     }
 
-    /// Whether a world point lies inside the prop as it is now.
+    /// Whether a world point lies inside the prop at its current placement.
     pub fn contains(&self, point: Vector) -> bool {
         let own = self.placement().to_own(point);
         let [x, y, z] =
@@ -177,14 +178,14 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// A world point in own axes, from the center.
+    /// A world point relative to the center, in own axes.
     pub fn to_own(&self, point: Vector) -> Vector {
         let from = crate::vector::subtract(point, self.center);
         self.axes.map(|axis| crate::vector::dot(axis, from))
     }
 }
 
-/// Own axes after a counter-clockwise turn about one of them.
+/// Own axes after a counter-clockwise rotation about one of them.
 pub(crate) fn turn(axis: Axis, angle: f32) -> [Vector; 3] {
     let (sin, cos) = angle.sin_cos();
     match axis {

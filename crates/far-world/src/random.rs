@@ -1,9 +1,9 @@
-//! Random numbers addressed by what they are for, so that the order of asking does not matter.
+//! Random numbers addressed by purpose, so that the order of calls does not matter.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// The random numbers of one purpose and number under one seed.
+/// The random numbers of one purpose and index under one seed.
 ///
 /// ChaCha's 256-bit key is the address itself, so two addresses never share a stream.
 ///

@@ -1,4 +1,5 @@
-//! Records a dataset from a world: parallel, restartable, the same bytes for any number of threads.
+//! Records a dataset from a world: parallel, resumable, with the same bytes for any number of
+//! threads.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,37 +11,37 @@ use crate::error::{Result, WorldError};
 use crate::studio::Studio;
 use crate::world::{Recording, World, description};
 
-/// What a recording did.
+/// Result of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordReport {
     /// Episodes in the dataset now.
     pub episodes: usize,
-    /// Episodes that an earlier attempt had finished and that were left alone.
+    /// Episodes that an earlier attempt had finished and that were kept.
     pub kept: usize,
     /// Frames recorded by this call.
     pub frames: u64,
 }
 
-/// News from a running recording.
+/// Progress of a running recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Work begins: episodes wanted, of which so many are there already.
+    /// Recording starts.
     Start {
-        /// Episodes wanted in all.
+        /// Episodes to record in all.
         episodes: usize,
         /// Episodes found complete.
         kept: usize,
     },
-    /// Another frame was rendered.
+    /// A frame was rendered.
     Frame,
-    /// Another episode is complete on the disk.
+    /// An episode is complete on disk.
     Episode,
 }
 
 /// Records episodes `0..episodes` into `folder` with `threads` threads.
 ///
-/// A recording that was interrupted goes on with the episodes that are missing; a folder that holds
-/// another recording is refused. `progress` is called from all threads.
+/// An interrupted recording resumes with the missing episodes; a folder with another recording is
+/// rejected. `progress` is called from all threads.
 pub fn record(
     world: &dyn World,
     recording: &Recording,
@@ -56,7 +57,7 @@ pub fn record(
     let next = AtomicUsize::new(0);
     let frames = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
-    // The failure of the lowest episode is the one reported, whoever finds its own first.
+    // The error of the lowest episode is reported, whichever thread fails first.
     let failure: Mutex<Option<(u32, WorldError)>> = Mutex::new(None);
     let work = || {
         let mut studio = Studio::new(world.camera(), recording.size);

@@ -15,7 +15,7 @@ pub fn worlds() -> &'static [&'static dyn World] {
     WORLDS
 }
 
-/// The world of a name.
+/// The world with this name.
 ///
 /// ```
 /// assert_eq!(far_world::world("village").unwrap().name(), "village");

@@ -1,4 +1,4 @@
-//! From a scene and a pose to a picture: one ray per pixel, two more where an edge shows.
+//! Renders a scene from a pose: one ray per pixel, two more at visible edges.
 
 use far_memory::{Camera, Pose};
 
@@ -9,15 +9,15 @@ use crate::shade::{Ray, Shader, Surfel};
 use crate::solid::{Screen, Solid};
 use crate::vector::{Vector, add, scale};
 
-/// Pixels along one edge of a screen tile; each tile knows the solids that may cover it.
+/// Pixels along one edge of a screen tile; each tile lists the solids that may cover it.
 const TILE: usize = 8;
-/// Further rays of a pixel at an edge, in pixels from its center.
+/// Additional rays of a pixel at an edge, in pixels from its center.
 const EXTRA: [[f32; 2]; 2] = [[-0.25, -0.3], [0.25, 0.3]];
 
 /// Settings of a renderer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RendererConfig {
-    /// Smooth edges between surfaces with two further rays per pixel there. Default: true.
+    /// Whether to smooth edges between surfaces with two additional rays per pixel. Default: true.
     pub smooth_edges: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for RendererConfig {
     }
 }
 
-/// Renders scenes; keeps its working memory between frames, one per thread.
+/// Renders scenes; reuses its buffers between frames. Use one per thread.
 #[derive(Debug, Default)]
 pub struct Renderer {
     config: RendererConfig,
@@ -35,14 +35,14 @@ pub struct Renderer {
     tiles: Vec<Vec<u16>>,
     surfels: Vec<Surfel>,
     light: Vec<Vector>,
-    /// Pixels at edges that show.
+    /// Pixels at visible edges.
     edges: Vec<u32>,
 }
 
-/// The pinhole of one frame.
+/// The pinhole camera of one frame.
 #[derive(Clone, Copy, Debug)]
 struct Pinhole {
-    /// Direction of the image's upper left corner; its part along the viewing direction is 1.
+    /// Direction of the image's upper left corner; its component along the viewing direction is 1.
     corner: Vector,
     /// Change of direction per pixel rightward and downward.
     step: [Vector; 2],
@@ -55,7 +55,7 @@ impl Pinhole {
     }
 }
 
-/// Whether two lights differ enough that a jagged edge between them would show.
+/// Whether two lights differ enough that a jagged edge between them would be visible.
 fn contrast(a: Vector, b: Vector) -> bool {
     (0..3).any(|channel| (a[channel] - b[channel]).abs() > 0.2 * (a[channel] + b[channel]) + 0.004)
 }
@@ -66,8 +66,8 @@ impl Renderer {
         Self { config, ..Self::default() }
     }
 
-    /// Renders what a camera at `pose` sees into `frame`, with the channels the frame asks for.
-    /// The same scene, pose, camera and size give the same bytes.
+    /// Renders the view from `pose` into `frame`, with the channels that the frame has. The same
+    /// scene, pose, camera and size give the same bytes.
     pub fn render(
         &mut self,
         scene: &Scene,
@@ -154,7 +154,7 @@ impl Renderer {
         }
     }
 
-    /// Averages further rays into the pixels whose neighbors show another surface.
+    /// Averages additional rays into the pixels whose neighbors show another surface.
     fn smooth(&mut self, shader: &Shader, pinhole: &Pinhole, width: usize, height: usize) {
         self.edges.clear();
         for y in 0..height {
@@ -175,7 +175,7 @@ impl Renderer {
         }
         let columns = width.div_ceil(TILE);
         for group in self.edges.chunks(TILE / EXTRA.len()) {
-            // The last group may be short: it repeats its last pixel and drops what comes of it.
+            // The last group may be short: it repeats its last pixel and drops the results.
             let pixel = |lane: usize| {
                 let at = group[(lane / EXTRA.len()).min(group.len() - 1)] as usize;
                 [at % width, at / width]

@@ -1,4 +1,4 @@
-//! A scene: the baked static stage, shared and never changed, and the things that move in it.
+//! A scene: the baked static stage, shared and never changed, and its movable objects.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::person::Person;
 use crate::prop::Prop;
 use crate::sky::{Sky, SkyLook};
 
-/// Everything that goes into a stage.
+/// The inputs of a stage.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
     /// Walls, ground, roofs.
@@ -24,7 +24,7 @@ pub struct StagePlan {
     pub sky: SkyLook,
     /// Endless ground outside of the grid: its height in meters and its material.
     pub ground: Option<(f32, MaterialId)>,
-    /// Share of the horizon's color that distance mixes in per meter (0 for none).
+    /// Fraction of the horizon's color that is mixed in per meter of distance (0 for none).
     pub haze: f32,
 }
 
@@ -42,7 +42,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Bakes light and sky. Props that have `shadow` set darken their surroundings.
+    /// Bakes light and sky. Props with `shadow` set cast shadows.
     pub fn bake(plan: StagePlan, props: &[Prop]) -> Self {
         let StagePlan { grid, materials, light, sky, ground, haze } = plan;
         let field = Field::new(&grid, |_| false);
@@ -65,7 +65,7 @@ impl Stage {
         &self.grid
     }
 
-    /// The voxels prepared for rays, for line-of-sight questions.
+    /// The voxels prepared for rays, for line-of-sight tests.
     pub fn field(&self) -> &Field {
         &self.field
     }
@@ -99,7 +99,7 @@ fn covered(grid: &VoxelGrid, props: &[&Prop]) -> Vec<bool> {
     covered
 }
 
-/// A stage with its movable things as they are at one moment. Cloning shares the stage.
+/// A stage with its movable objects at one moment. Cloning shares the stage.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// The static part.
@@ -108,12 +108,12 @@ pub struct Scene {
     pub props: Vec<Prop>,
     /// Second agents.
     pub people: Vec<Person>,
-    /// Voxel materials that look like another one at this moment: (of the grid, shown instead).
+    /// Voxel materials that are rendered as another one: (of the grid, shown instead).
     pub repaint: Vec<(MaterialId, MaterialId)>,
 }
 
 impl Scene {
-    /// A scene with props and nobody in it.
+    /// A scene with props and no people.
     pub fn new(stage: Arc<Stage>, props: Vec<Prop>) -> Self {
         Self { stage, props, people: Vec::new(), repaint: Vec::new() }
     }

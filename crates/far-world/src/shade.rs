@@ -1,4 +1,4 @@
-//! What a ray meets first, and the light that comes back along it.
+//! The first surface that a ray hits, and its light.
 
 use crate::bake::illuminate;
 use crate::field::{FACE_NORMALS, VoxelHit};
@@ -8,7 +8,7 @@ use crate::scene::{Scene, Stage};
 use crate::solid::{Solid, SolidHit};
 use crate::vector::{Vector, add, dot, length, mix, product, scale};
 
-/// A ray's direction; its part along the viewing direction is 1, so distances are depths.
+/// A ray's direction; its component along the viewing direction is 1, so distances are depths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ray {
     pub direction: Vector,
@@ -22,7 +22,7 @@ impl Ray {
     }
 }
 
-/// What kind of surface a ray met.
+/// Kind of the surface that a ray hit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Kind {
     #[default]
@@ -40,12 +40,12 @@ pub(crate) enum Kind {
     },
 }
 
-/// The surface element a ray met.
+/// The surface element that a ray hit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Surfel {
     pub distance: f32,
     pub kind: Kind,
-    /// Equal for neighbors on the same flat surface of the same look.
+    /// Equal for neighbors on the same flat surface of the same appearance.
     pub edge: u32,
 }
 
@@ -59,7 +59,7 @@ impl Surfel {
     }
 }
 
-/// Everything a ray needs to know about one frame.
+/// Everything that rays need of one frame.
 pub(crate) struct Shader<'a> {
     stage: &'a Stage,
     eye: Vector,
@@ -90,8 +90,8 @@ impl<'a> Shader<'a> {
         self.stage.field.cast_lanes(self.eye_cells, &direction)
     }
 
-    /// The first surface along a ray that met `voxel` in the grid; `near` lists the solids that may
-    /// be met, nearest first, and `pixel` is the pixel the ray belongs to.
+    /// The first surface along a ray that hit `voxel` in the grid; `near` lists the solids that it
+    /// may hit, nearest first, and `pixel` is the ray's pixel.
     #[inline]
     pub fn look(
         &self,
@@ -144,7 +144,7 @@ impl<'a> Shader<'a> {
         Surfel { distance: f32::INFINITY, kind: Kind::Sky, edge: 0 }
     }
 
-    /// Linear light along a ray that met a surface.
+    /// Linear light along a ray that hit a surface.
     #[inline]
     pub fn light(&self, ray: &Ray, surfel: &Surfel, solids: &[Solid]) -> Vector {
         let lit = match surfel.kind {
@@ -159,8 +159,8 @@ impl<'a> Shader<'a> {
         mix(lit, self.stage.sky.horizon(), haze / (1.0 + haze))
     }
 
-    /// Width of the pixel on a surface seen at this angle, in meters; the root is a compromise
-    /// between its narrow and its wide direction.
+    /// Width of the pixel on a surface at this angle, in meters; the root is a compromise between
+    /// its narrow and its wide direction.
     #[inline]
     fn footprint(&self, ray: &Ray, distance: f32, normal: Vector) -> f32 {
         let cosine = (dot(ray.direction, normal).abs() / ray.length).max(0.05);

@@ -1,4 +1,4 @@
-//! Whether walls stand between two places of a recorded episode.
+//! Whether walls stand between two points of a recorded episode.
 
 use std::sync::Arc;
 
@@ -10,18 +10,19 @@ use crate::scene::Stage;
 use crate::vector::Vector;
 use crate::world::Recording;
 
-/// The walls of one episode's scene. Furniture, doors and people block no sight here.
+/// The walls of one episode's scene. Furniture, doors and people do not block the line of sight
+/// here.
 #[derive(Clone, Debug)]
 pub struct Sight {
     stage: Arc<Stage>,
 }
 
 impl Sight {
-    /// Builds the scene of an episode of a dataset again; `None` when no built-in world of this
-    /// version recorded it.
+    /// Rebuilds the scene of an episode of a dataset; `None` if no built-in world of this version
+    /// recorded it.
     ///
     /// # Errors
-    /// If the world refuses what the description says.
+    /// If the world rejects the dataset's description.
     pub fn of_episode(description: &DatasetDescription, episode: u32) -> Result<Option<Self>> {
         let generator = &description.generator;
         let known = worlds()
@@ -52,8 +53,8 @@ mod tests {
         Recording { variant: "v1", seed: 5, size: 64 }
     }
 
-    /// Looked at by the renderer: what stands in the middle of a picture toward the other place, with
-    /// all furniture carried out, is either beyond it or before it.
+    /// Compares with the renderer: the depth at the center of a frame toward the other point,
+    /// without furniture, is either beyond the point or before it.
     #[test]
     fn walls_are_those_that_the_renderer_sees() {
         let description = description(&Apartment, &recording());
@@ -73,7 +74,7 @@ mod tests {
                 let yaw = (to[1] - from[1]).atan2(to[0] - from[0]);
                 let pose = Pose::from_yaw_pitch(from, yaw, 0.0);
                 let mut frame = Frame::with_channels(Channels::ALL);
-                // An odd width has a pixel in the very middle.
+                // An odd width has a pixel at the exact center.
                 let camera = Camera::from_degrees(2.0, 2.0);
                 renderer.render(&scene, &pose, &camera, 3, 3, &mut frame);
                 let blocked = frame.depth[4] < distance;

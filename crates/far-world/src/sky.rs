@@ -1,4 +1,4 @@
-//! What lies behind everything: a gradient, clouds, a sun disk and hills, drawn once per scene.
+//! The sky: a gradient, clouds, a sun disk and hills, drawn once per scene.
 
 use crate::color::Color;
 use crate::noise::{fractal, smooth};
@@ -7,27 +7,27 @@ use crate::vector::{Vector, add, dot, mix, normalize, scale};
 /// Texels along one edge of the baked half sphere.
 const EDGE: usize = 256;
 
-/// The look of a sky.
+/// Appearance of a sky.
 #[derive(Clone, Copy, Debug)]
 pub struct SkyLook {
     /// Color overhead.
     pub zenith: Color,
-    /// Color near the horizon; far things fade into it.
+    /// Color near the horizon; distant surfaces fade into it.
     pub horizon: Color,
     /// Color of clouds.
     pub cloud: Color,
-    /// Share of the sky that clouds cover, 0 to 1.
+    /// Fraction of the sky that clouds cover, 0 to 1.
     pub cover: f32,
     /// Color of the hills along the horizon.
     pub hill: Color,
     /// Height of the hills as an elevation in radians; 0 for none.
     pub hill_height: f32,
-    /// Varies clouds and hills.
+    /// Seed of clouds and hills.
     pub seed: u32,
 }
 
 impl SkyLook {
-    /// A sky of one color, for scenes that are closed.
+    /// A sky of one color, for indoor scenes.
     pub const fn plain(color: Color) -> Self {
         let cover = 0.0;
         Self {
@@ -69,7 +69,7 @@ impl Sky {
         self.horizon
     }
 
-    /// Linear light from a direction of any length; below the horizon it is the horizon's.
+    /// Linear light from a direction of any length; below the horizon, that of the horizon.
     #[inline]
     pub fn sample(&self, direction: Vector) -> Vector {
         let [x, y, z] = direction;

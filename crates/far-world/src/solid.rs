@@ -1,11 +1,11 @@
-//! Props and people prepared for one frame: placed, bounded on the screen, ready to be hit by rays.
+//! Props and people prepared for the rays of one frame: placed, with bounds on the screen.
 
 use crate::material::MaterialId;
 use crate::person::Person;
 use crate::prop::{Placement, Prop, Shape};
 use crate::vector::{Vector, add, dot, length, scale, subtract};
 
-/// A placed solid as one frame's rays see it.
+/// A placed solid, prepared for one frame's rays.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solid {
     pub shape: Shape,
@@ -23,7 +23,7 @@ pub(crate) struct Solid {
     pub bounds: [i32; 4],
 }
 
-/// Where a ray met a solid.
+/// Where a ray hit a solid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SolidHit {
     pub distance: f32,
@@ -35,7 +35,7 @@ pub(crate) struct SolidHit {
     pub point: Vector,
 }
 
-/// The camera as solids are bounded by it.
+/// The camera, for bounding solids.
 pub(crate) struct Screen {
     pub eye: Vector,
     pub right: Vector,
@@ -48,13 +48,13 @@ pub(crate) struct Screen {
 
 /// Face numbers of props have this bit set.
 const PROP_BIT: u32 = 0x8000_0000;
-/// Face numbers of people have this bit set, too.
+/// Face numbers of people also have this bit set.
 const PERSON_BIT: u32 = 0x4000_0000;
-/// Nearer than this nothing is drawn, in meters.
+/// Nothing nearer than this is drawn, in meters.
 pub(crate) const NEAR: f32 = 0.02;
 
 impl Solid {
-    /// A prop's solid; `None` when it cannot be seen.
+    /// A prop's solid; `None` if it is not visible.
     pub fn of_prop(index: usize, prop: &Prop, screen: &Screen) -> Option<Self> {
         if !prop.visible {
             return None;
@@ -64,7 +64,7 @@ impl Solid {
             .map(|solid| Self { object: prop.object, number, ..solid })
     }
 
-    /// The solids of a person that can be seen, into `solids`.
+    /// Adds the visible solids of a person to `solids`.
     pub fn of_person(index: usize, person: &Person, screen: &Screen, solids: &mut Vec<Self>) {
         if !person.visible {
             return;
@@ -133,7 +133,7 @@ impl Solid {
             }
             far = far.min(exit);
         }
-        // Inside of the box there is no outer face to see.
+        // Inside the box there is no outer face.
         if near >= far || face == usize::MAX {
             return None;
         }
@@ -203,8 +203,8 @@ impl Solid {
 }
 
 impl Screen {
-    /// Pixels a box may cover, and its least distance. Edges that reach behind the eye are cut at
-    /// the nearest visible plane.
+    /// Pixels a box may cover, and its least distance. Edges that reach behind the eye are clipped
+    /// at the near plane.
     fn bound(&self, placement: &Placement, half: Vector) -> ([i32; 4], f32) {
         let (mut low, mut high, mut near) = ([f32::MAX; 2], [f32::MIN; 2], f32::MAX);
         let mut corners = [[0.0f32; 3]; 8];
@@ -241,7 +241,7 @@ impl Screen {
         if near == f32::MAX {
             return ([0; 4], near);
         }
-        // A pixel takes part when any of its area does; the small margin covers rounding.
+        // A pixel counts if any of its area is covered; the small margin allows for rounding.
         let pixel =
             |axis: usize, image: f32| (image.clamp(-2.0, 2.0) + 1.0) * 0.5 * self.size[axis] as f32;
         let bounds = [

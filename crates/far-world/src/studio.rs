@@ -1,4 +1,4 @@
-//! One thread's renderer with everything needed to turn a moment of a scene into a dataset row.
+//! One thread's renderer with everything needed to turn a scene into a dataset row.
 
 use far_data::{FrameImage, Phase, Picture};
 use far_memory::{Camera, Pose};
@@ -7,10 +7,10 @@ use crate::frame::{Channels, Frame};
 use crate::renderer::Renderer;
 use crate::scene::Scene;
 
-/// Pixels a face must cover to count as seen, as a share of the picture: 4 of 64 × 64.
+/// Fraction of the frame that a face must cover to be visible: 4 of 64 × 64 pixels.
 const SEEN_SHARE: f32 = 1.0 / 1024.0;
 
-/// A renderer, its frame, and the size it works at. One per thread; memory is kept between frames.
+/// A renderer, its frame, and its size. One per thread; buffers are reused between frames.
 #[derive(Debug)]
 pub struct Studio {
     size: usize,
@@ -41,8 +41,8 @@ impl Studio {
         &self.frame
     }
 
-    /// Renders a scene into a dataset row with its picture and the faces in view. The frame with
-    /// masks and depth is there afterward as [`Studio::frame`].
+    /// Renders a scene into a dataset row with its image and the visible faces. Masks and depth are
+    /// then in [`Studio::frame`].
     pub fn shoot(
         &mut self,
         scene: &Scene,

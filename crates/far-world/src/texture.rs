@@ -1,4 +1,4 @@
-//! A square tile of color with averaged copies at half, quarter, … size.
+//! A square tile of color with mipmaps at half, quarter, … size.
 
 use crate::material::Surface;
 use crate::vector::{Vector, add, scale};
@@ -55,7 +55,7 @@ impl Texture {
         let texels = (footprint * (EDGE as f32 * std::f32::consts::SQRT_2)).max(1.0);
         let level = ((texels.to_bits() >> 23) as usize - 127).min(LEVELS - 1);
         let edge = EDGE >> level;
-        // Floor without a call: coordinates of scenes are far above the offset's negative.
+        // Floor without a call: scene coordinates never reach the negative of the offset.
         const OFFSET_TILES: f32 = 1024.0;
         let x = ((u + OFFSET_TILES) * edge as f32) as usize;
         let y = ((v + OFFSET_TILES) * edge as f32) as usize;

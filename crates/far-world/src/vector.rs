@@ -1,6 +1,6 @@
 //! Three-component arithmetic on plain arrays.
 
-/// A point or direction: X east, Y north, Z up, in meters unless said otherwise.
+/// A point or direction: X east, Y north, Z up; default unit: meters.
 pub type Vector = [f32; 3];
 
 /// Sum of two vectors.

@@ -1,4 +1,4 @@
-//! A walker with a limited turning rate: from legs and looks to one pose per frame.
+//! A walker with a limited turning rate: turns path points and headings into one pose per frame.
 
 use std::f32::consts::FRAC_PI_2;
 
@@ -17,7 +17,7 @@ pub struct WalkConfig {
     pub pitch: f32,
 }
 
-/// Records a pose per frame while it is told where to go.
+/// Records one pose per frame while it moves.
 #[derive(Clone, Debug)]
 pub struct Walker {
     config: WalkConfig,
@@ -26,11 +26,11 @@ pub struct Walker {
     poses: Vec<Pose>,
 }
 
-/// The walker waits for its turn when it looks more than this many radians past its way.
+/// The walker waits for its turn when its heading is off by more than this many radians.
 const WAIT: f32 = 0.5;
 
 impl Walker {
-    /// A walker who stands at `position`, looks along `yaw`, and has one pose so far.
+    /// A walker at `position` with heading `yaw`, and one pose so far.
     pub fn new(config: WalkConfig, position: [f32; 2], yaw: f32) -> Self {
         let mut walker = Self { config, position, yaw, poses: Vec::new() };
         walker.record();
@@ -43,7 +43,7 @@ impl Walker {
         self.poses.push(Pose::from_yaw_pitch([x, y, eye], self.yaw, pitch));
     }
 
-    /// Where the walker is.
+    /// The current position.
     pub fn position(&self) -> [f32; 2] {
         self.position
     }
@@ -53,7 +53,7 @@ impl Walker {
         self.poses.len()
     }
 
-    /// Turns on the spot until it looks along `yaw`.
+    /// Turns on the spot until the heading is `yaw`.
     pub fn look(&mut self, yaw: f32) {
         loop {
             let error = wrap_angle(yaw - self.yaw);
@@ -80,7 +80,7 @@ impl Walker {
         }
     }
 
-    /// Walks along the points in straight lines, turning at most at the set rate.
+    /// Walks along the points in straight lines, turning at most at the given rate.
     pub fn follow(&mut self, points: &[[f32; 2]]) {
         for &target in points {
             loop {
@@ -110,7 +110,7 @@ impl Walker {
     }
 }
 
-/// The corners of a way: the first point, every point where the direction changes, the last.
+/// The corners of a path: the first point, every point where the direction changes, the last.
 pub fn corners(points: &[[f32; 2]]) -> Vec<[f32; 2]> {
     let mut kept: Vec<[f32; 2]> = Vec::new();
     for (index, &point) in points.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where one can walk, and the way from here to there.
+//! A walkable map, and shortest paths on it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use crate::grid::VoxelGrid;
 use crate::prop::Prop;
 
-/// Cost of one step; turns and unevenness are added in the same unit.
+/// Cost of one step; corners and tolls are added in the same unit.
 const STEP: u32 = 10;
 /// Cost of a corner: worth a detour of two cells, so that legs stay straight.
 const CORNER: u32 = 20;
@@ -16,7 +16,7 @@ const STEPS: [[i32; 2]; 4] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 /// A cell of a [`WalkMap`]: column and row.
 pub type Cell = [i32; 2];
 
-/// A flat map of square cells, each free to walk on or not.
+/// A flat map of square cells, each walkable or not.
 #[derive(Clone, Debug)]
 pub struct WalkMap {
     origin: [f32; 2],
@@ -63,8 +63,8 @@ impl WalkMap {
             let reach = 0.5 * prop.size[0].hypot(prop.size[1]);
             let [x, y, z] = prop.center;
             if z + 0.5 * prop.size[2] > low && z - 0.5 * prop.size[2] < high {
-                // Turned boxes block the square around them when they are small, and their own
-                // outline when they lie along the axes.
+                // Rotated boxes block the square around them if they are small, and their own
+                // outline if they are axis-aligned.
                 let (sin, cos) = prop.yaw.sin_cos();
                 let [w, d] = [0.5 * prop.size[0], 0.5 * prop.size[1]];
                 let half_x = (w * cos.abs() + d * sin.abs()).min(reach) + clearance;
@@ -98,7 +98,7 @@ impl WalkMap {
         inside.then(|| (row * self.count[0] + column) as usize)
     }
 
-    /// Whether one can stand in a cell.
+    /// Whether a cell is walkable.
     pub fn is_free(&self, cell: Cell) -> bool {
         self.index(cell).is_some_and(|index| self.free[index])
     }
@@ -119,17 +119,17 @@ impl WalkMap {
         cells.filter(|&cell| self.is_free(cell)).collect()
     }
 
-    /// The cheapest way between two cells over free cells, both included; `None` when there is none.
+    /// The cheapest path between two cells over free cells, both included; `None` if there is none.
     ///
     /// Steps go east, north, west or south. A step costs 10, a corner 20 more, and entering a cell
-    /// whatever `toll` says; the same tolls give the same way, ties going to the lower cell index.
+    /// its `toll`; the same tolls give the same path, ties going to the lower cell index.
     pub fn way(&self, from: Cell, to: Cell, toll: impl Fn(Cell) -> u32) -> Option<Vec<Cell>> {
         let (start, goal) = (self.index(from)?, self.index(to)?);
         if !self.free[start] || !self.free[goal] {
             return None;
         }
         let ahead = |cell: Cell| STEP * ((to[0] - cell[0]).abs() + (to[1] - cell[1]).abs()) as u32;
-        // A state is a cell and the heading one arrived with.
+        // A state is a cell and the heading of arrival.
         let mut cost = vec![u32::MAX; 4 * self.free.len()];
         let mut origin = vec![u32::MAX; 4 * self.free.len()];
         let mut queue = BinaryHeap::new();

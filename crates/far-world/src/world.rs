@@ -1,4 +1,4 @@
-//! What a world is: something that makes episodes from a seed, one by one, in any order.
+//! The interface of a world: it makes episodes from a seed, one by one, in any order.
 
 use far_data::{DatasetDescription, EpisodeFacts, Generator, Signal};
 use far_memory::{Camera, Pose};
@@ -7,7 +7,7 @@ use crate::error::{Result, WorldError};
 use crate::scene::Scene;
 use crate::studio::Studio;
 
-/// What is recorded: everything an episode depends on besides its number.
+/// The settings of a recording: everything an episode depends on besides its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// One of the world's variants.
@@ -53,8 +53,8 @@ pub trait World: Send + Sync {
     /// The camera of every frame.
     fn camera(&self) -> Camera;
 
-    /// Fills in what is particular to this world: signals, labels, splits, cues, sound.
-    /// Corpus, variant, rate, camera, size and generator are set already.
+    /// Fills in what is specific to this world: signals, labels, splits, cues, sound. Corpus,
+    /// variant, rate, camera, size and generator are already set.
     fn describe(&self, recording: &Recording, description: &mut DatasetDescription);
 
     /// Plans an episode and builds its scene.
@@ -79,7 +79,7 @@ pub fn description(world: &dyn World, recording: &Recording) -> DatasetDescripti
     description
 }
 
-/// One planned episode: a scene, a way through it, and what happens when.
+/// One planned episode: a scene, a path through it, and its events.
 pub trait Episode: Send {
     /// Scene, splits, route and so on, for the dataset's index.
     fn facts(&self) -> EpisodeFacts;
@@ -87,11 +87,11 @@ pub trait Episode: Send {
     /// Number of frames.
     fn frames(&self) -> usize;
 
-    /// Renders frame `index`, counted from 0, with everything the dataset says about it. Frames may
-    /// be asked for in any order.
+    /// Renders frame `index`, counted from 0, with all columns of the dataset. Frames may be
+    /// rendered in any order.
     fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<far_data::Frame>;
 
-    /// The scene as frame `index` finds it, for maps and benchmarks.
+    /// The scene at frame `index`, for maps and benchmarks.
     fn scene(&mut self, index: usize) -> &Scene;
 
     /// The camera's pose in frame `index`.

@@ -1,4 +1,4 @@
-//! What frames say about the world is true: pixels, depth, faces, masks.
+//! The ground truth of frames is correct: pixels, depth, faces, masks.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn scene(seed: u32) -> Scene {
     Scene::new(Arc::new(Stage::bake(plan, &[])), props)
 }
 
-/// Nearest voxel along a ray by asking every voxel of the grid: distance and face.
+/// Nearest voxel along a ray by testing every voxel of the grid: distance and face.
 fn slow_voxel(grid: &VoxelGrid, origin: [f32; 3], direction: [f32; 3]) -> Option<(f64, [i32; 3])> {
     let mut best: Option<(f64, [i32; 3])> = None;
     let [nx, ny, nz] = grid.count().map(|n| n as i32);
@@ -73,11 +73,12 @@ fn slow_voxel(grid: &VoxelGrid, origin: [f32; 3], direction: [f32; 3]) -> Option
     best
 }
 
-/// Nearer than this nothing is drawn, in meters of depth: an eye this close to a prop looks through it.
+/// Nothing nearer than this is drawn, in meters of depth: an eye this close to a prop sees through
+/// it.
 const NEAR: f64 = 0.02;
 
-/// Nearest prop by small steps along the ray, from the prop's own definition of its inside. Props that
-/// the ray is in at a depth of [`NEAR`] are not drawn; `ahead` is its depth per meter.
+/// Nearest prop by small steps along the ray, from the prop's own test of its inside. Props that
+/// contain the ray at a depth of [`NEAR`] are not drawn; `ahead` is its depth per meter.
 fn slow_prop(
     props: &[Prop],
     origin: [f32; 3],
@@ -103,8 +104,8 @@ fn slow_prop(
 const WIDTH: usize = 21;
 const HEIGHT: usize = 15;
 
-/// Pixels that the two casters see differently; `None` from inside of something, where nothing
-/// sensible is seen.
+/// Pixels that differ between the two ray casters; `None` from inside a solid, where the result is
+/// undefined.
 fn differing_pixels(seed: u32, yaw: f32, pitch: f32, [x, y]: [f32; 2]) -> Option<usize> {
     let scene = scene(seed);
     let grid = scene.stage.grid();
@@ -202,7 +203,7 @@ fn a_world_point_lands_on_its_pixel_in_a_recorded_village() {
             assert!(((x + 1.0) * 48.0 - column).abs() < 0.02, "frame {index}");
             assert!(((y + 1.0) * 48.0 - row).abs() < 0.02, "frame {index}");
             let depth = pose.to_camera(point)[2];
-            // A prop may stand before the voxel, never behind it.
+            // A prop may stand in front of the voxel, never behind it.
             assert!(frame.depth[pixel] <= depth + 0.01 + 1e-3 * depth);
             checked += usize::from((frame.depth[pixel] - depth).abs() < 0.01 + 1e-3 * depth);
         }

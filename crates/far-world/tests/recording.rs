@@ -1,4 +1,4 @@
-//! Recordings: the same bytes for any number of threads, and nothing done twice.
+//! Recordings: the same bytes for any number of threads, and no work is repeated.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn a_recording_goes_on_where_it_stopped() {
     }
     let whole = tempfile::tempdir().unwrap();
     run(whole.path(), "static", 4, 1);
-    assert!(files(whole.path()) == after, "a continued recording differs from one in one go");
+    assert!(files(whole.path()) == after, "a resumed recording differs from an uninterrupted one");
 }
 
 #[test]

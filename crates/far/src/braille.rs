@@ -1,16 +1,16 @@
-//! Curves in a terminal: two by four dots per letter, of the Braille block of Unicode.
+//! Curves in a terminal: two by four dots per character, from the Braille block of Unicode.
 
 use std::ops::RangeInclusive;
 
-/// The dots of a letter by column and row, as bits above U+2800.
+/// The dots of a character by column and row, as bits above U+2800.
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// Where curves are drawn: letters across and down, and what the edges mean.
+/// A drawing area: its size in characters, and the values at its edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Canvas {
-    /// Letters across.
+    /// Characters across.
     pub columns: usize,
-    /// Letters down.
+    /// Characters down.
     pub rows: usize,
     /// Values at the left and at the right edge.
     pub across: RangeInclusive<f64>,
@@ -19,8 +19,8 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// The curve through points that ascend in x, as one text per row. Where several points fall
-    /// on one column of dots, their mean is drawn; values beyond an edge lie on it.
+    /// The curve through points that ascend in x, as one text per row. If several points fall on
+    /// one column of dots, their mean is drawn; values beyond an edge are drawn on it.
     pub fn draw(&self, points: &[(f64, f64)]) -> Vec<String> {
         let (width, height) = (2 * self.columns, 4 * self.rows);
         let mut letters = vec![0x2800; self.columns * self.rows];
@@ -29,7 +29,7 @@ impl Canvas {
         };
         let mut last: Option<(usize, usize)> = None;
         for (x, y) in self.columns_of_dots(points, width, height) {
-            // A step between neighbors is drawn as a line, so that steep curves hold together.
+            // Neighbors are joined by a line, so that steep curves have no gaps.
             let from = last.map_or(y, |(_, before)| before);
             let middle = (from + y) / 2;
             let lines = [(last.map_or(x, |(x, _)| x), from, middle), (x, middle, y)];
@@ -42,7 +42,7 @@ impl Canvas {
         letters.chunks(self.columns.max(1)).map(row).collect()
     }
 
-    /// For each column of dots that is met, the row of the mean of its points.
+    /// For each column of dots that has points, the row of their mean.
     fn columns_of_dots(
         &self,
         points: &[(f64, f64)],

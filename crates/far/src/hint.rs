@@ -1,8 +1,8 @@
-//! How the program speaks of a failure: the cause, the chain behind it, then what to do next.
+//! How errors are printed: the error, its causes, then a hint.
 
 use std::fmt;
 
-/// An error message with the next thing to try, printed as a `hint:` line of its own.
+/// An error message with a suggestion, printed as a `hint:` line of its own.
 #[derive(Debug)]
 pub struct Hint {
     message: String,
@@ -10,7 +10,7 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// An error that says `message` and suggests `hint`.
+    /// An error with this message and hint.
     pub fn error(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self { message: message.into(), hint: hint.into() })
     }
@@ -24,7 +24,7 @@ impl fmt::Display for Hint {
 
 impl std::error::Error for Hint {}
 
-/// Prints an error, its causes and the hint somewhere in the chain, if there is one.
+/// Prints an error, its causes and the hint in the chain, if there is one.
 pub fn print(error: &anyhow::Error) {
     eprintln!("error: {error}");
     for cause in error.chain().skip(1) {

@@ -1,12 +1,12 @@
-//! Ctrl-C as a wish: the first asks the work to come to an end, the second ends it.
+//! Ctrl-C handling: the first asks the work to stop, the second ends the program.
 
 use std::sync::atomic::AtomicBool;
 
-/// Set by the first Ctrl-C, or by the system's request to end.
+/// Set by the first Ctrl-C or termination signal.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Begins to listen, and returns the flag that is set. Where signals are not those of Unix, Ctrl-C
-/// ends the program at once, and the run goes on from its last checkpoint.
+/// Installs the handler and returns the flag that it sets. On systems without Unix signals, Ctrl-C
+/// ends the program at once, and the run can be resumed from its last checkpoint.
 pub fn listen() -> &'static AtomicBool {
     #[cfg(unix)]
     for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -21,6 +21,6 @@ pub fn listen() -> &'static AtomicBool {
 #[cfg(unix)]
 extern "C" fn stop(signal: libc::c_int) {
     STOP.store(true, std::sync::atomic::Ordering::Relaxed);
-    // SAFETY: `signal` is safe to call in a handler; the next of the kind ends the program.
+    // SAFETY: `signal` is safe to call in a handler; the next signal of this kind ends the program.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }

@@ -1,7 +1,7 @@
 //! The `far` command: one file per verb under `commands/`.
 //!
-//! Results go to stdout, progress and messages to stderr. Exit status: 0 success, 1 the work
-//! failed, 2 the command line was not understood.
+//! Results go to stdout, progress and messages to stderr. Exit status: 0 success, 1 failure, 2
+//! invalid command line.
 
 mod allocation;
 mod braille;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lets `far … | head` end like any other program instead of with a panic about a closed pipe.
+/// Lets `far … | head` end quietly instead of with a panic about a closed pipe.
 fn die_quietly_with_the_reader() {
     #[cfg(unix)]
     // SAFETY: called before any thread starts; it only restores the system's default.

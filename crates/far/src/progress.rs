@@ -1,8 +1,8 @@
-//! Progress of long work, on stderr, with rate and time left.
+//! Progress of long work on stderr, with rate and time left.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar over `length` things called `unit`. It stays invisible when stderr is not a terminal.
+/// A bar over `length` items called `unit`. Hidden if stderr is not a terminal.
 pub fn bar(length: u64, unit: &'static str) -> ProgressBar {
     let template =
         format!("{{bar:32}} {{pos}}/{{len}} {unit}, {{per_sec:.1}}, {{eta}} left  {{msg}}");

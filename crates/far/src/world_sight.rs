@@ -1,15 +1,15 @@
-//! Where walls stand in recordings of the built-in worlds.
+//! Line-of-sight tests in recordings of the built-in worlds.
 
 use far_data::DatasetDescription;
 use far_eval::Sight;
 
-/// Builds the scenes of a dataset again and looks.
+/// Rebuilds the scenes of a dataset and tests lines of sight in them.
 pub struct WorldSight {
     description: DatasetDescription,
 }
 
 impl WorldSight {
-    /// The sight of a dataset; scenes of foreign recordings are unknown to it.
+    /// Tests for a dataset. Recordings of other worlds have no known scenes.
     pub fn new(description: DatasetDescription) -> Self {
         Self { description }
     }
@@ -17,7 +17,7 @@ impl WorldSight {
 
 impl Sight for WorldSight {
     fn blocked(&self, episode: u32, lines: &[[[f32; 3]; 2]]) -> Option<Vec<bool>> {
-        // A scene that cannot be built again is one that nobody knows.
+        // A scene that cannot be rebuilt is unknown.
         let sight = far_world::Sight::of_episode(&self.description, episode).ok()??;
         Some(lines.iter().map(|[from, to]| sight.is_blocked(*from, *to)).collect())
     }

@@ -1,4 +1,4 @@
-//! `far bench recall` as a program: what it prints and how it refuses. Times are not looked at.
+//! `far bench recall` as a program: output and errors. Times are not checked.
 
 use std::process::{Command, Output};
 

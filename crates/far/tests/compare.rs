@@ -1,4 +1,4 @@
-//! `far compare` as a user runs it, in the smallest: stopped, continued, judged, told in a table.
+//! `far compare` as a user runs it, on tiny runs: stopped, resumed, evaluated, shown as a table.
 
 use serde_json::Value;
 use std::path::Path;
@@ -72,7 +72,10 @@ fn a_comparison_that_was_stopped_goes_on_and_finds_the_same() {
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
     let output = child.wait_with_output().expect("a child");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "stopped; the same command goes on\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "stopped; run the same command again to resume\n"
+    );
     assert!(!stopped.join("results.json").exists());
 
     let found = results(compare(&data, &stopped, &[]));

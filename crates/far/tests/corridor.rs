@@ -1,4 +1,4 @@
-//! The corridor preset in the smallest: recorded, compared, probed at both ends.
+//! The preset `corridor` on a tiny run: recorded, compared, probed at both ends.
 
 use serde_json::Value;
 use std::path::Path;
@@ -60,12 +60,12 @@ fn the_corridor_is_trained_and_probed_at_both_ends() {
     share("none", "both_ends");
     // The latest memories never show a crossing: the agent has gone by then.
     assert_eq!(share("temporal", "crossing_recalled"), 0.0);
-    // True frames are right as far as the detector is.
+    // True frames are right as often as the detector is.
     let right = share("tokenizer", "both_ends");
     let recall = share("tokenizer", "detector_recall");
     assert!(right <= recall + 1e-9);
     assert!(share("tokenizer", "detector_false_positive") <= 1.0 - right + 1e-9);
-    // What was generated at both ends is kept, and shown with what the detector says.
+    // The frames generated at both ends are kept, and shown with the detector's result.
     let kept = std::fs::read_dir(out.join("probes")).expect("probes").next().expect("one");
     let kept = std::fs::read_to_string(kept.expect("an entry").path()).expect("a probe");
     let kept: Value = serde_json::from_str(&kept).expect("JSON");
@@ -82,7 +82,7 @@ fn the_corridor_is_trained_and_probed_at_both_ends() {
         assert!(read.iter().all(|bytes| *bytes == read[0]), "{name} is made once for all");
     }
 
-    // With an agent cue that begins with another one's weights.
+    // With an agent cue initialized with another one's weights.
     let from = out.join("judge/encoder-agent.safetensors");
     let begun = format!("encoder.pretraining.from={:?}", from.to_str().expect("a plain path"));
     let found = compare(&data, &both, &["--set", &begun]);

@@ -1,4 +1,4 @@
-//! `far data` as a person meets it: output, exit status, hints.
+//! `far data` as a user runs it: output, exit status, hints.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! The preset `kitchen` in the smallest: told of interactions, weighted by what changed, and probed.
+//! The preset `kitchen` on a tiny run: conditioned on interactions, weighted by change, and probed.
 
 use serde_json::Value;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn a_small_kitchen_is_learned_and_probed() {
     .concat()));
     succeeded(&train(text(&data), text(&run), &[]));
 
-    // The same run is not the same when the world model is told something else.
+    // A run with other conditioning is another run.
     let sets = ["told.interactions=false", "arm.also=[]"];
     let refused = train(text(&data), text(&run), &sets);
     let message = String::from_utf8_lossy(&refused.stderr);
@@ -72,14 +72,14 @@ fn a_small_kitchen_is_learned_and_probed() {
             assert!((0.0..=1.0).contains(&share), "{metric} of {arm}: {share}");
         }
     }
-    // The gate weighs three cues, of which one is what was done.
+    // The gate weighs three cues, one of them interactions.
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
     let mut weighed = metrics.lines().filter_map(|line| {
         let line: Value = serde_json::from_str(line).expect("JSON");
         line["weights"].as_object().map(|weights| weights.keys().cloned().collect::<Vec<_>>())
     });
     assert_eq!(weighed.next_back().expect("updates"), ["interaction", "meta", "vision"]);
-    // Who has no memory cannot tell two histories apart; the truth can.
+    // An arm without memory cannot distinguish two histories; the true frames can.
     assert_eq!(mean("none", "counterfactual_mse"), Some(0.0));
     assert_eq!(mean("tokenizer", "counterfactual_mse"), Some(1.0));
     let pairs = std::fs::read_dir(out.join("probes")).expect("pairs are kept").count();

@@ -1,6 +1,6 @@
-//! A person's own data: tables that an Arrow library wrote with the columns that must be there and no
-//! other, as `examples/write_dataset.py` does, are trained on as they are; one more column of numbers
-//! is a cue by one setting.
+//! A user's own data: tables written by an Arrow library with only the required columns, as by
+//! `examples/write_dataset.py`, can be trained on as they are; an additional column of numbers
+//! becomes a cue by one setting.
 
 use arrow_array::{
     ArrayRef, BinaryArray, FixedSizeListArray, Float32Array, Float64Array, RecordBatch,
@@ -21,7 +21,7 @@ fn far(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_far")).args(arguments).output().expect("far runs")
 }
 
-/// Writes a table the way pyarrow does: every column may hold nulls, and says nothing else.
+/// Writes a table as pyarrow does: every column is nullable and has no metadata.
 fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
     let columns = columns.into_iter().map(|(name, column)| (name, column, true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length");
@@ -38,8 +38,8 @@ fn rows(size: i32, numbers: impl IntoIterator<Item = f32>) -> ArrayRef {
     Arc::new(FixedSizeListArray::new(item, size, numbers, None))
 }
 
-/// Three walks east and back, looking east; a picture has one color. `touch` gives the numbers of a
-/// column `touch` for each episode and frame, if there is to be one.
+/// Three walks east and back, facing east; each frame has one color. `touch` gives the values of a
+/// column `touch` for each episode and frame, if there is one.
 fn write_dataset(folder: &Path, touch: Option<fn(u32, u32) -> Vec<f32>>) {
     std::fs::create_dir_all(folder.join("episodes")).expect("a folder");
     let description = json!({

@@ -38,7 +38,7 @@ fn an_encoder_is_written_once_and_is_the_same_for_the_same_seed() {
 
     let again = pretrain(&data, &first, &[]);
     let message = String::from_utf8_lossy(&again.stderr);
-    assert!(!again.status.success() && message.contains("already there"), "{message}");
+    assert!(!again.status.success() && message.contains("already exists"), "{message}");
     assert!(pretrain(&data, &first, &["--fresh", "--seed", "3"]).status.success());
     assert_ne!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
 }

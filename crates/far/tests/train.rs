@@ -1,4 +1,4 @@
-//! `far train`: killed and started again it ends in the same bytes; mistakes have a cause and a hint.
+//! `far train`: a killed and resumed run ends in the same bytes; errors have a cause and a hint.
 
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
@@ -65,7 +65,7 @@ fn a_killed_run_goes_on_and_ends_in_the_same_bytes() {
     while !first.exists() && child.try_wait().expect("a child").is_none() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    // Kills at once, whatever it is doing; if it was already done there was nothing to interrupt.
+    // Kills at once, whatever it is doing; if it had already finished, nothing was interrupted.
     child.kill().expect("a child");
     child.wait().expect("a child");
     let output = command(&data, &killed, &[]).output().expect("far runs");

@@ -1,4 +1,4 @@
-//! `far world record` as a user runs it, interrupted and continued.
+//! `far world record` as a user runs it, interrupted and resumed.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

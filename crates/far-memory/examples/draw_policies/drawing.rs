@@ -1,4 +1,4 @@
-//! A picture from above: the walk, the views, the question and what was recalled.
+//! A map from above: the walk, the views, the query and the recalled memories.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -54,7 +54,7 @@ pub fn draw(scene: &Scene, id: &str, caption: &str, recall: &Recall) -> String {
     polyline(text, scene.poses.iter(), "#aab4c2", 1.2);
     polyline(text, std::iter::once(&scene.query.pose).chain(horizon), "#12805c", 2.2);
 
-    // A memory that was recalled several times carries all of its ranks.
+    // A memory that is recalled several times shows all of its ranks.
     let mut ranks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for memory in recall.iter() {
         ranks.entry(memory.id.index()).or_default().push(memory.rank + 1);
@@ -76,13 +76,13 @@ pub fn draw(scene: &Scene, id: &str, caption: &str, recall: &Recall) -> String {
     svg
 }
 
-/// Puts the ranks beside their memories, moved apart where they would cover each other.
+/// Puts the ranks beside their memories, moved apart where they would overlap.
 fn labels(text: &mut String, scene: &Scene, ranks: &BTreeMap<usize, Vec<usize>>) {
     let mut placed: Vec<[f32; 2]> = Vec::new();
     for (&index, ranks) in ranks {
         let pose = &scene.poses[index];
         let [x, y] = at([pose.position[0], pose.position[1]]);
-        // Free places are looked for on growing circles, behind the view first.
+        // Free places are searched on growing circles, behind the view first.
         let back = std::f32::consts::PI - pose.yaw();
         let spots = (0..60).map(|step| {
             let (ring, turn) = (step / 12, step % 12);
@@ -120,7 +120,7 @@ fn labels(text: &mut String, scene: &Scene, ranks: &BTreeMap<usize, Vec<usize>>)
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    writeln!(text, "{arguments}").expect("a string takes all text");
+    writeln!(text, "{arguments}").expect("writing to a string cannot fail");
 }
 
 /// A place on the map in pixels; north is up.
@@ -128,7 +128,7 @@ fn at([x, y]: [f32; 2]) -> [f32; 2] {
     [x * SCALE, HEADER + (AREA[1] - y) * SCALE]
 }
 
-/// A small triangle that opens where the pose looks.
+/// A small triangle that opens in the viewing direction.
 fn wedge(text: &mut String, pose: &Pose, class: &str, opacity: f32, size: f32) {
     let [x, y] = at([pose.position[0], pose.position[1]]);
     let turn = -pose.yaw().to_degrees();

@@ -1,4 +1,4 @@
-//! Draws what every recall policy selects in one and the same scene.
+//! Draws what every recall policy selects in the same scene.
 //!
 //! ```text
 //! cargo run --release -p far-memory --example draw_policies -- docs/pictures/policies
@@ -41,7 +41,7 @@ fn policy(id: &str, scene: &Scene) -> Result<Box<dyn RecallPolicy>, far_memory::
     config.build()
 }
 
-/// FAR's pipeline before any training: the vision cue alone, compared as it is.
+/// FAR's pipeline before training: the vision cue alone, without an adapter.
 fn untrained() -> Result<Retriever, far_memory::Error> {
     let mut config = RetrieverConfig::meta_and_vision(scene::DIMENSION);
     config.cues.retain(|cue| cue.name == "vision");

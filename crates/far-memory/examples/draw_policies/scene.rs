@@ -1,4 +1,4 @@
-//! One seeded scene for all pictures: a walk around a building that comes back to its beginning.
+//! One seeded scene for all pictures: a walk around a building that returns to its start.
 
 use far_memory::{Camera, Cue, Error, Memory, Observation, Pose, RecallQuery, Schema, Snapshot};
 
@@ -41,12 +41,12 @@ const WAYPOINTS: [[f32; 2]; 13] = [
 /// Where the walk is about to go.
 const AHEAD: [[f32; 2]; 4] = [[2.2, 4.4], [3.2, 3.2], [5.6, 2.7], [8.4, 2.9]];
 
-/// The memory, the question and what the pictures show of it.
+/// The memory, the query and what the pictures show of them.
 pub struct Scene {
     pub snapshot: Snapshot,
     pub query: RecallQuery,
     pub poses: Vec<Pose>,
-    /// For each memory, the share of the coming view that it shows, walls considered.
+    /// For each memory, the fraction of the goal's view that it shows, with occlusion by walls.
     pub utilities: Vec<f32>,
 }
 
@@ -60,7 +60,7 @@ pub fn build() -> Result<Scene, Error> {
     let mut poses = Vec::new();
     for index in 0..MEMORIES {
         let along = index as f32 / MEMORIES as f32;
-        // The walker looks around while it goes.
+        // The camera looks around during the walk.
         let glance = 0.75 * (along * 47.0).sin();
         let pose = pose_on(&WAYPOINTS, along, glance);
         let time = PERIOD * index as f64;
@@ -81,7 +81,7 @@ pub fn build() -> Result<Scene, Error> {
     Ok(Scene { snapshot: memory.snapshot(), query, poses, utilities })
 }
 
-/// The pose at a share of a smooth way (Catmull–Rom) through the points, turned by `glance`.
+/// The pose at a fraction of a smooth path (Catmull–Rom) through the points, turned by `glance`.
 fn pose_on(points: &[[f32; 2]], share: f32, glance: f32) -> Pose {
     let segments = points.len() - 1;
     let place = share * segments as f32;
@@ -100,7 +100,7 @@ fn pose_on(points: &[[f32; 2]], share: f32, glance: f32) -> Pose {
     Pose::from_yaw_pitch([x, y, HEIGHT], dy.atan2(dx) + glance, 0.0)
 }
 
-/// What the view shows: where its rays meet walls, as smooth functions of the place.
+/// Key of a view: where its rays hit walls, as smooth functions of the position.
 fn key(pose: &Pose) -> [f32; DIMENSION] {
     let mut key = [0.0; DIMENSION];
     for ray in 0..RAYS {
@@ -128,7 +128,7 @@ fn is_wall([x, y]: [f32; 2]) -> bool {
         })
 }
 
-/// Whether a pose sees a place on the ground: inside its field of view and reach, no wall between.
+/// Whether a pose sees a point on the ground: in its field of view and reach, no wall between.
 fn shows(pose: &Pose, place: [f32; 2]) -> bool {
     let [x, y] = [place[0] - pose.position[0], place[1] - pose.position[1]];
     let distance = x.hypot(y);

@@ -1,4 +1,5 @@
-//! Context-as-Memory: frames whose field of view crosses the coming one, never two neighbors.
+//! Context-as-Memory: frames whose field of view intersects that of the target, never two
+//! neighbors.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -19,10 +20,10 @@ use crate::{Camera, Error, Pose, wrap_angle};
 /// Scores are tiers: 3 for the most recent, 2 + u for the one of a run, 1 + u for other memories
 /// that share the view, 0 for distant ones, with u the random number in [0, 1).
 ///
-/// The paper leaves open the limits, the field of view and two degenerate cases, which grid worlds
-/// meet all the time. Settled here: cameras at the same place share the view if their headings
-/// differ by less than the field of view; cameras with the same heading share it if their distance
-/// is at most `far`.
+/// The paper leaves open the limits, the field of view and two degenerate cases, which are common
+/// in grid worlds. Here, cameras at the same place share the view if their headings differ by less
+/// than the field of view; cameras with the same heading share it if their distance is at most
+/// `far`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextAsMemoryConfig {
@@ -77,7 +78,7 @@ impl ContextAsMemory {
         Ok(Self { config })
     }
 
-    /// Sets field of view and far limit from the corpus.
+    /// Sets field of view and far limit from the dataset's camera.
     pub(crate) fn set_camera(config: &mut ContextAsMemoryConfig, camera: &Camera, reach: f32) {
         config.horizontal_degrees = camera.horizontal_field_of_view.to_degrees();
         config.far = reach;
@@ -124,7 +125,7 @@ impl Rule for ContextAsMemory {
         let half_angle = 0.5 * self.config.horizontal_degrees.to_radians();
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(scene.query.seed);
         work.scores.clear();
-        // The best of the run that is going on; it is raised to the upper tier when the run ends.
+        // The best of the current run; it is raised to the upper tier when the run ends.
         let mut best: Option<Ranked> = None;
         for (position, candidate) in scene.candidates.iter().enumerate() {
             let number = generator.random::<f32>();

@@ -1,4 +1,4 @@
-//! Coverage of the space a query will see: which of its sample points each memory also saw.
+//! Coverage of the space that the targets see: which of its sample points each memory also sees.
 
 use pulp::{Simd, WithSimd};
 
@@ -93,7 +93,7 @@ impl Coverage {
         point_set::count(&self.target_rows[target * words..(target + 1) * words])
     }
 
-    /// Makes every point of U uncovered and every candidate free again.
+    /// Marks every point of U as uncovered and every candidate as free.
     fn reset(&mut self) {
         let words = self.points.words();
         self.remaining.clear();
@@ -105,9 +105,9 @@ impl Coverage {
         self.taken.resize(self.sights.len(), false);
     }
 
-    /// Residual greedy selection: each round takes the free candidate with the greatest
-    /// |remaining ∩ V_i| / |remaining| − `penalty[i]` and then removes the points it sees. Where
-    /// nothing remains the ratio is 0. `admitted` bars candidates; ties go to the more recent.
+    /// Residual greedy selection: each round takes the free candidate with the greatest |remaining
+    /// ∩ V_i| / |remaining| − `penalty[i]` and then removes the points it sees. If nothing remains,
+    /// the ratio is 0. Only `admitted` candidates take part; ties go to the more recent.
     pub(crate) fn greedy(
         &mut self,
         penalty: &[f32],

@@ -1,4 +1,4 @@
-//! Field-of-view overlap without the greedy step: what the residual of WorldMem is worth.
+//! Field-of-view overlap without the greedy step: an ablation of WorldMem's residual.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::selection::Ranked;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FovTopKConfig {
-    /// Field of view and sample points: settings of the corpus.
+    /// Field of view and sample points; set them for the dataset.
     pub view: ViewConfig,
     /// Take at most one memory of each run of this many; plain Top-K if absent.
     pub chunk_size: Option<usize>,

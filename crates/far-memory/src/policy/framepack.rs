@@ -1,4 +1,4 @@
-//! FramePack: an order of importance, which decides how strongly a frame is compressed.
+//! FramePack: an order of importance, which decides how strongly each frame is compressed.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::view::check_weight;
 use crate::Error;
 use crate::selection::Ranked;
 
-/// By what FramePack orders the past.
+/// How FramePack orders the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FramePackOrder {
@@ -25,8 +25,8 @@ pub enum FramePackOrder {
 /// are revisited.
 ///
 /// In the paper the cosine is summed over the pixels of an estimate of the next section; here it is
-/// the cosine of the query embedding with the key, 0 for a memory without a key. What rank means
-/// for the generator is [`FramePackConfig::kernel`].
+/// the cosine of the query embedding and the key, 0 for a memory without a key.
+/// [`FramePackConfig::kernel`] gives the compression at each rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FramePackConfig {
@@ -79,7 +79,7 @@ impl FramePack {
         Ok(Self { config })
     }
 
-    /// λ; 0 where recency does not count.
+    /// λ; 0 if recency does not count.
     fn time_weight(&self) -> f32 {
         match self.config.order {
             FramePackOrder::Hybrid => self.config.time_weight,
@@ -100,7 +100,7 @@ impl Rule for FramePack {
         let positions = 0..scene.candidates.len();
         work.scores.clear();
         if self.config.order == FramePackOrder::Time {
-            // exp(−Δt²) is the same order, but underflows to equal scores after ten seconds.
+            // The order of exp(−Δt²), which itself underflows to equal scores after ten seconds.
             work.scores.extend(positions.map(|position| -age(position).abs() as f32));
         } else {
             let cue = scene.key_cue(self.config.cue.as_deref())?;

@@ -1,4 +1,4 @@
-//! I3DM: greedy facility location over a map of confidence.
+//! I3DM: greedy facility location over confidence maps.
 
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::{Error, Pose};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct I3dmConfig {
-    /// Field of view, depths and cells of a target view: settings of the corpus.
+    /// Field of view, depths and cells of a target view; set them for the dataset.
     pub frustum: FrustumConfig,
     /// Most target views, evenly spaced over the horizon (I3DM: 20).
     pub target_views: usize,
@@ -110,8 +110,8 @@ impl Confidence {
         self.best.iter().sum()
     }
 
-    /// The free memory with the greatest gain and that gain; a stale bound that cannot win is never
-    /// made exact again, which is right because gains only shrink as B grows.
+    /// The free memory with the greatest gain, and that gain. A stale bound that cannot win is not
+    /// recomputed, which is exact because gains only shrink as B grows.
     fn next(&mut self, sights: &[FrustumSight], taken: &[bool], round: usize) -> Option<usize> {
         loop {
             let free = (0..sights.len()).filter(|&index| !taken[index]);

@@ -10,8 +10,8 @@ use crate::selection::Ranked;
 /// because the generator's window still holds them. Source: LongLive-RAG (Hu et al., 2026),
 /// 6 slots.
 ///
-/// In the source the query is the key of the last finished frame, not of the goal; which one it is
-/// here the caller decides with the query embedding. A memory without a key is never recalled.
+/// In the source the query is the key of the last finished frame, not of the goal; here the caller
+/// chooses by the query embedding. A memory without a key is never recalled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LongLiveRagConfig {

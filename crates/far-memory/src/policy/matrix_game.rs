@@ -22,7 +22,7 @@ use crate::selection::Ranked;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixGameConfig {
-    /// Field of view, depths and cells: settings of the corpus.
+    /// Field of view, depths and cells; set them for the dataset.
     pub frustum: FrustumConfig,
     /// Frames between two query frames (Matrix-Game: 8).
     pub query_spacing: usize,

@@ -1,4 +1,4 @@
-//! Mixture of Contexts, from outside: chunks by their mean key.
+//! Mixture of Contexts as an external rule: chunks by their mean key.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Recall rules behind one trait, one file each.
 //!
-//! [`PolicyConfig`] makes a policy from its id and settings. The picture of what each rule selects
-//! is in `docs/recall-policies.md`.
+//! [`PolicyConfig`] makes a policy from its id and settings. `docs/recall-policies.md` has a
+//! picture of what each rule selects.
 
 mod assignment;
 mod car_closest;
@@ -60,13 +60,13 @@ pub use worldmem_paper::WorldMemPaperConfig;
 
 use crate::{Error, Recall, RecallQuery, Scratch, Snapshot};
 
-/// A rule that chooses which memories to recall.
+/// A rule that selects memories to recall.
 ///
-/// All rules see the same snapshot, pool and seed, are deterministic, and neither read nor return
-/// a record outside the pool. Fewer than `slots` memories come back when the pool or the rule has
-/// no more to give.
+/// All rules see the same snapshot, pool and seed, are deterministic, and neither read nor return a
+/// record outside the pool. They return fewer than `slots` memories if the pool or the rule has no
+/// more.
 pub trait RecallPolicy: Send + Sync {
-    /// The name of the rule, as written on the command line.
+    /// The id of the rule, as on the command line.
     fn id(&self) -> &str;
 
     /// Fills `recall` with up to `slots` memories. Allocates nothing once `scratch` and `recall`

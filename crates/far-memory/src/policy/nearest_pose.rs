@@ -1,4 +1,4 @@
-//! The memories taken closest to the goal, looking most alike: a plain geometric control.
+//! The memories closest to the goal in position and viewing direction: a geometric control.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,8 @@ use crate::{Error, Pose};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NearestPoseConfig {
-    /// Meters that one radian of turning counts for. At 2 a view turned by 90° is as far as one
-    /// taken 3 meters away.
+    /// Meters that one radian of rotation counts for. At 2, a view rotated by 90° is as far as one
+    /// 3 meters away.
     pub meters_per_radian: f32,
 }
 

@@ -1,4 +1,4 @@
-//! No memory at all: the lower control of every comparison.
+//! No memory: the lower control of every comparison.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::rule::{Rule, Scene, Work};
 use crate::Error;
 use crate::selection::Ranked;
 
-/// Recalls nothing, whatever the memory holds. It has no settings.
+/// Recalls nothing. It has no settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoneConfig {}

@@ -1,24 +1,24 @@
-//! The novelty gate: write a view only if it shows enough that no kept view has shown.
+//! The novelty gate: keeps a view only if it shows enough that no kept view shows.
 
 use super::point_set::{self, PointSet};
 use super::sight::{FrustumSight, Sight};
 use super::view::FrustumConfig;
 use crate::{Error, Pose};
 
-/// Decides view after view which ones are worth keeping.
+/// Decides for one view after the other whether to keep it.
 ///
-/// A view is admitted when the share of its frustum's cells that no admitted view sees exceeds the
-/// threshold. It serves a writer that wants a sparse memory; the `spmem` policy runs it over the
-/// pool in order of time.
+/// A view is admitted if the fraction of its frustum's cells that no admitted view sees exceeds the
+/// threshold. A writer can use it for a sparse memory; the `spmem` policy runs it over the pool in
+/// order of time.
 ///
 /// ```
 /// use far_memory::Pose;
 /// use far_memory::policy::{FrustumConfig, NoveltyGate};
 /// let mut gate = NoveltyGate::new(FrustumConfig::default(), 0.3)?;
-/// let look = |yaw: f32| Pose::from_yaw_pitch([0.0; 3], yaw, 0.0);
-/// assert!(gate.admit(&look(0.0)));
-/// assert!(!gate.admit(&look(0.1)));
-/// assert!(gate.admit(&look(3.0)));
+/// let view = |yaw: f32| Pose::from_yaw_pitch([0.0; 3], yaw, 0.0);
+/// assert!(gate.admit(&view(0.0)));
+/// assert!(!gate.admit(&view(0.1)));
+/// assert!(gate.admit(&view(3.0)));
 /// # Ok::<(), far_memory::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub struct NoveltyGate {
 }
 
 impl NoveltyGate {
-    /// A gate that has admitted nothing yet. `threshold` is a share in [0, 1).
+    /// A gate that has admitted nothing yet. `threshold` is a fraction in [0, 1).
     ///
     /// # Errors
     /// [`Error::PolicyOption`] for settings that describe no frustum.
@@ -41,17 +41,17 @@ impl NoveltyGate {
         Ok(Self { frustum, threshold, ..Default::default() })
     }
 
-    /// Forgets everything admitted and takes other settings, keeping the storage.
+    /// Forgets all admitted views and takes other settings; keeps the storage.
     pub(crate) fn reset(&mut self, frustum: &FrustumConfig, threshold: f32) {
         self.frustum.clone_from(frustum);
         self.threshold = threshold;
         self.bank.clear();
     }
 
-    /// Whether the view is new enough; if so it is remembered as admitted.
+    /// Whether the view is new enough; if so, it is admitted.
     pub fn admit(&mut self, pose: &Pose) -> bool {
         let (camera, depths) = (self.frustum.camera(), self.frustum.depths());
-        // Cells relative to the own eye would lose the shared frame; relative to the world's
+        // Cells relative to each view's own eye could not be compared; relative to the world's
         // origin, single precision is exact to millimeters within ten kilometers.
         self.points.clear();
         self.points.push_frustum(pose, &camera, depths, self.frustum.cells, [0.0; 3]);
@@ -63,7 +63,7 @@ impl NoveltyGate {
         self.seen.clear();
         self.seen.resize(words, 0);
         let total = self.points.len() as f32;
-        // The latest views overlap most, so a view that is not new is found out soon.
+        // The latest views overlap most, so a view that is not new is found early.
         for sight in self.bank.iter().rev() {
             self.points.mark(std::slice::from_ref(sight), &mut self.seen);
             point_set::subtract(&mut self.unseen, &self.seen);
@@ -76,7 +76,7 @@ impl NoveltyGate {
     }
 }
 
-/// Sees every point there is, but not the padding.
+/// Sees every point but not the padding.
 #[derive(Clone, Copy)]
 struct Everything;
 

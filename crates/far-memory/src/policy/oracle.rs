@@ -1,4 +1,4 @@
-//! The oracle: memories by a utility that the caller measured. The upper control.
+//! The oracle: recalls by utilities that the caller measured. The upper control.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use super::view::check_count;
 use crate::Error;
 use crate::selection::Ranked;
 
-/// Score = the utility handed in for the memory, for instance minus the world model's loss with
-/// that memory as context; chunked Top-K over it. A memory without a utility, or with one that is
-/// not a number, is never recalled.
+/// Score = the given utility of the memory, for example minus the world model's loss with that
+/// memory as context; chunked Top-K over it. A memory without a utility, or with a NaN, is never
+/// recalled.
 ///
-/// Utilities come from the future, which a query cannot hold; so they are part of the policy, and
+/// Utilities need the future, which a query cannot hold. They are therefore part of the policy, and
 /// an evaluation makes a new one for every query.
 ///
 /// ```

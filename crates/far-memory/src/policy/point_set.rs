@@ -1,8 +1,8 @@
-//! Sample points that stand for the space around a query, and bit sets over them.
+//! Sample points that represent the space around a query, and bit sets over them.
 //!
-//! Coordinates lie in one array per axis, padded with NaN (which nobody sees) to whole blocks of
-//! 512 points. Within a block, bit `k` of word `l` belongs to point `16 k + l`: sixteen
-//! neighboring points are then tested by the same instruction, each into its own word.
+//! Coordinates lie in one array per axis, padded with NaN (never in view) to whole blocks of 512
+//! points. Within a block, bit `k` of word `l` belongs to point `16 k + l`: sixteen neighboring
+//! points are then tested by the same instruction, each into its own word.
 
 use pulp::{Simd, WithSimd};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -78,7 +78,7 @@ impl PointSet {
         }
     }
 
-    /// Fills the last block with points nobody sees.
+    /// Pads the last block with points that are never in view.
     pub(crate) fn pad(&mut self) {
         let padded = self.length.next_multiple_of(BLOCK);
         self.axes.iter_mut().for_each(|axis| axis.resize(padded, f32::NAN));
@@ -94,7 +94,7 @@ impl PointSet {
         self.length.next_multiple_of(BLOCK) / BITS
     }
 
-    /// The point of that index.
+    /// The point with this index.
     pub(crate) fn point(&self, index: usize) -> [f32; 3] {
         std::array::from_fn(|axis| self.axes[axis][index])
     }
@@ -135,7 +135,7 @@ pub(crate) fn count(bits: &[u32]) -> u32 {
     count_shared(bits, bits)
 }
 
-/// Takes the points of `other` out of `bits`.
+/// Removes the points of `other` from `bits`.
 pub(crate) fn subtract(bits: &mut [u32], other: &[u32]) {
     bits.iter_mut().zip(other).for_each(|(bits, other)| *bits &= !other);
 }

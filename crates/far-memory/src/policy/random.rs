@@ -1,4 +1,4 @@
-//! Memories drawn at random: what chance recalls.
+//! Memories drawn at random: the chance level.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};

@@ -1,4 +1,4 @@
-//! Every rule by its id, with its settings as a value that reads and writes as text.
+//! Every rule by its id, with settings that can be read and written as text.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ use crate::{Camera, Error, Retriever};
 /// A policy with all its settings.
 ///
 /// As text it is one flat table: `id`, the settings of that rule and, for every rule, `pool_cap`.
-/// Settings left out have the published values; a name that the rule does not know is an error.
+/// Settings left out have the published values; an unknown name is an error.
 ///
 /// ```
 /// use far_memory::policy::PolicyConfig;
@@ -73,8 +73,8 @@ impl PolicyConfig {
         self
     }
 
-    /// Takes the field of view from a corpus's camera and how far it sees, in meters, wherever the
-    /// rule has such settings; other rules stay as they are.
+    /// Takes the field of view and the viewing range in meters of a dataset's camera, if the rule
+    /// has such settings; other rules stay unchanged.
     pub fn with_camera(mut self, camera: &Camera, reach: f32) -> Self {
         match &mut self.rule {
             RuleConfig::WorldMem(config) => config.view.set_camera(camera, reach),
@@ -99,8 +99,8 @@ impl PolicyConfig {
     /// Makes the policy.
     ///
     /// # Errors
-    /// [`Error::PolicyOption`] for a setting out of range; for `far` also what
-    /// [`Retriever::load`] says.
+    /// [`Error::PolicyOption`] for a setting out of range; for `far` also those of
+    /// [`Retriever::load`].
     pub fn build(self) -> Result<Box<dyn RecallPolicy>, Error> {
         if self.pool_cap == Some(0) {
             super::view::check_count("pool_cap", 0)?;
@@ -109,7 +109,7 @@ impl PolicyConfig {
     }
 }
 
-/// The learned rule of Future-Aware Recall: a retriever that was trained and saved.
+/// The learned rule of Future-Aware Recall: a trained retriever, loaded from its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FarConfig {
@@ -141,7 +141,7 @@ impl FarConfig {
 /// One line per rule: its id, its settings, the number of slots in its source, its type.
 macro_rules! rules {
     ($($id:tt $variant:ident($config:ty) slots $slots:expr, $rule:ty;)*) => {
-        /// The settings of one rule, told apart by its id.
+        /// The settings of one rule, tagged by its id.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "id")]
         pub enum RuleConfig {
@@ -182,7 +182,7 @@ macro_rules! rules {
                 }
             }
 
-            /// How many memories the rule's source recalls, where it says so.
+            /// How many memories the rule's source recalls, if it states a number.
             pub fn published_slots(&self) -> Option<usize> {
                 match self {
                     Self::Far(_) => Some(11),
@@ -242,7 +242,7 @@ mod tests {
             assert_eq!(bare.with_pool_cap(200), config);
             match config.build() {
                 Ok(policy) => assert_eq!(policy.id(), *id),
-                // Nothing was trained, so there is no file to name.
+                // Nothing was trained, so there is no file to load.
                 Err(error) => assert!(*id == "far" && error.to_string().contains("retriever")),
             }
             let wrong = format!(r#"{{ "id": {id:?}, "no_such_setting": 1 }}"#);

@@ -1,8 +1,8 @@
-//! What all published rules have in common: they see the searched part of the memory and the
-//! query, and fill the slots.
+//! What all published rules share: they see the query and the searched part of the memory, and fill
+//! the slots.
 //!
 //! A rule reads the memory only through a [`Scene`], which holds the records of the pool and
-//! nothing else; so no rule can reach outside of it.
+//! nothing else; so no rule can reach outside the pool.
 
 use std::sync::Arc;
 
@@ -58,13 +58,13 @@ pub(crate) trait Rule: Send + Sync {
     }
 }
 
-/// Buffers that rules reuse; each uses a few.
+/// Buffers that rules reuse; each uses some of them.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) scores: Vec<f32>,
     pub(crate) cosines: Vec<f32>,
     pub(crate) query_key: Vec<f32>,
-    /// Room for half-precision keys while they are compared.
+    /// Buffer for half-precision keys during comparison.
     pub(crate) widened: Vec<f32>,
     pub(crate) order: Vec<usize>,
     pub(crate) flags: Vec<bool>,
@@ -102,7 +102,7 @@ impl Work {
         picks.extend_from_slice(self.chunk_top.finish());
     }
 
-    /// Counts scores that were not a number outside of [`Work::top`].
+    /// Counts NaN scores found outside of [`Work::top`].
     pub(crate) fn add_not_a_number(&mut self, count: usize) {
         self.not_a_number += count;
     }
@@ -137,8 +137,8 @@ impl Scene<'_> {
         self.query.horizon()
     }
 
-    /// How long ago a candidate was seen, as a share of the time since the oldest candidate: 0 is
-    /// now, 1 is the oldest. All are 0 when no time has passed.
+    /// Age of a candidate as a fraction of the time since the oldest candidate: 0 is now, 1 is the
+    /// oldest. All are 0 if no time has passed.
     pub(crate) fn age(&self, candidate: &Candidate) -> f32 {
         let span = self.query.time - self.candidates[0].time;
         if span > 0.0 { ((self.query.time - candidate.time) / span) as f32 } else { 0.0 }
@@ -197,12 +197,12 @@ impl WithSimd for Compare<'_> {
     }
 }
 
-/// A rule as a policy: reads the pool, asks the rule and writes down what it chose.
+/// A rule as a policy: reads the pool, runs the rule and records its picks.
 pub(crate) struct RulePolicy<R> {
     id: &'static str,
     rule: R,
     pool_cap: Option<usize>,
-    /// Names of the terms of a score, which explain it as cues do.
+    /// Names of the terms of a score, in the place of cues.
     cues: Arc<[String]>,
     weights: Vec<f32>,
 }
@@ -257,7 +257,7 @@ impl<R: Rule> RecallPolicy for RulePolicy<R> {
         }
         for (rank, pick) in picks.iter().enumerate() {
             let chunk = self.rule.chunk_size().map(|size| (pick.position / size) as u32);
-            // These rules take their terms as they are: nothing is standardized.
+            // Terms are used as they are: nothing is standardized.
             let terms = &work.terms[rank * self.weights.len()..(rank + 1) * self.weights.len()];
             recall.push(candidates[pick.position].id, pick.score, chunk, terms, terms);
         }

@@ -14,12 +14,12 @@ use crate::selection::Ranked;
 /// distance in meters. Source: Seoul World Model (2026), 5 slots (1 in its fast model, without
 /// lookahead).
 ///
-/// The source measures what a memory shows by reprojecting its depth; here it is the share of the
-/// sample points in the targets' view, and hidden points count. The bound is not published.
+/// The source measures visibility by reprojecting a memory's depth; here it is the fraction of the
+/// sample points in the targets' view, occluded points included. The bound is not published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SeoulConfig {
-    /// Field of view and sample points: settings of the corpus.
+    /// Field of view and sample points; set them for the dataset.
     pub view: ViewConfig,
     /// Least share of the targets' view that a memory must see (not published).
     pub coverage: f32,

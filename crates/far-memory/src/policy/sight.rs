@@ -1,10 +1,9 @@
 //! Visibility tests: whether a pose sees a point.
 //!
-//! Two tests are in use among the published rules. [`AngularSight`] compares azimuth and elevation
-//! (WorldMem), [`FrustumSight`] projects into a pinhole image between two depths (Matrix-Game,
-//! I3DM, SPMem). Neither knows walls. Both are written without branches and without fused
-//! multiply-adds, so a loop over points becomes SIMD code that gives the same bits on every
-//! processor.
+//! The published rules use two tests. [`AngularSight`] compares azimuth and elevation (WorldMem),
+//! [`FrustumSight`] projects into a pinhole image between two depths (Matrix-Game, I3DM, SPMem).
+//! Both ignore occlusion. They are written without branches and without fused multiply-adds, so a
+//! loop over points becomes SIMD code that gives the same bits on every processor.
 
 use crate::{Camera, Pose};
 

@@ -1,4 +1,4 @@
-//! Spatia: each coming view is given a memory of its own, so that the shared view is greatest.
+//! Spatia: each target view is assigned a memory of its own, with the greatest total overlap.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,19 @@ use super::view::{ViewConfig, check_weight};
 use crate::Error;
 use crate::selection::Ranked;
 
-/// The number of sample points that target and memory both see is the worth of pairing them; the
-/// pairing, one memory to each target, has the greatest total worth (Hungarian method). The
-/// memories are returned in the order of their targets; the score is the share of the target's
+/// The weight of a pair is the number of sample points that target and memory both see; the
+/// assignment, one memory to each target, has the greatest total weight (Hungarian method). The
+/// memories are returned in the order of their targets; the score is the fraction of the target's
 /// view. Source: the released code of Spatia (2025), 7 slots.
 ///
-/// Differences: sample points in a ball stand for its point cloud, so hidden points count;
-/// as many targets as slots are paired, evenly spaced over the horizon (released: all, of which
-/// the first 7 are kept); where the horizon has fewer poses each is paired several times; a pair
-/// that shares nothing is dropped; ties go to the more recent.
+/// Differences: sample points in a ball replace its point cloud, so occluded points count; as many
+/// targets as slots are assigned, evenly spaced over the horizon (released: all, of which the first
+/// 7 are kept); if the horizon has fewer poses, each is assigned several times; a pair without
+/// overlap is dropped; ties go to the more recent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpatiaConfig {
-    /// Field of view and sample points: settings of the corpus.
+    /// Field of view and sample points; set them for the dataset.
     pub view: ViewConfig,
     /// Memories per second that are searched (Spatia: 6); 0 searches all.
     pub history_rate: f32,
@@ -69,7 +69,7 @@ impl Rule for Spatia {
         let mut earliest = f64::INFINITY;
         let rate = f64::from(self.config.history_rate);
         for (position, candidate) in scene.candidates.iter().enumerate().rev() {
-            // A hundredth of a frame is allowed for times that were rounded.
+            // A hundredth of a frame of tolerance for rounded times.
             if rate == 0.0 || candidate.time <= earliest - 0.99 / rate {
                 work.order.push(position);
                 earliest = candidate.time;
@@ -123,9 +123,9 @@ mod tests {
             .unwrap_or(0)
     }
 
-    /// The greatest total that picks can stand for. Each is of a later row than the one before, and of
-    /// one whose score it has; rows that share nothing with their memory left none, so that more
-    /// than one row may fit a pick.
+    /// The greatest total that the picks can have. Each pick belongs to a later row than the one
+    /// before, and to one whose score it has; rows without overlap are dropped, so that several
+    /// rows may fit a pick.
     fn picked_total(weights: &[Vec<u64>], own: &[usize], picks: &[Ranked]) -> Option<u64> {
         let Some((pick, later)) = picks.split_first() else { return Some(0) };
         let rows = weights.iter().zip(own).enumerate();

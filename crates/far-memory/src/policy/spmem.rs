@@ -24,9 +24,9 @@ pub struct SpMemConfig {
     pub novelty: f32,
     /// Slots for the latest memories, at most half of all (SPMem: 5).
     pub working: usize,
-    /// Field of view, depths and cells by which novelty is counted: settings of the corpus.
+    /// Field of view, depths and cells by which novelty is counted; set them for the dataset.
     pub frustum: FrustumConfig,
-    /// Field of view and sample points by which coverage is read: settings of the corpus.
+    /// Field of view and sample points by which coverage is read; set them for the dataset.
     pub view: ViewConfig,
 }
 

@@ -1,5 +1,5 @@
-//! What a rule assumes about cameras and about how far they see: settings of the corpus, not of
-//! the rule. Record them with every result.
+//! What a rule assumes about the camera and its range. It depends on the dataset, not on the rule:
+//! record it with every result.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use crate::{Camera, Error};
 
 /// Sample points in a ball around the query, seen through an angular field of view.
 ///
-/// The defaults are WorldMem's, made for Minecraft blocks. Indoors a radius of a few times the
-/// room serves better: of a 30 m ball almost every point lies behind walls.
+/// The defaults are WorldMem's, made for Minecraft blocks. Indoors, use a radius of a few room
+/// sizes: in a 30 m ball almost every point lies behind walls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ViewConfig {
@@ -21,7 +21,7 @@ pub struct ViewConfig {
     pub radius: f32,
     /// Number of sample points (WorldMem: 10,000).
     pub points: usize,
-    /// Seed of the sample points. They are drawn once: WorldMem draws anew at every call, which
+    /// Seed of the sample points. They are drawn once; WorldMem redraws them at every call, which
     /// makes its choice random within the sampling error.
     pub point_seed: u64,
 }
@@ -108,7 +108,7 @@ impl FrustumConfig {
         self.near = self.near.min(0.1 * reach);
     }
 
-    /// Refuses settings that describe no frustum.
+    /// Rejects settings that describe no frustum.
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_angle("frustum.horizontal_degrees", self.horizontal_degrees)?;
         check_angle("frustum.vertical_degrees", self.vertical_degrees)?;
@@ -122,25 +122,25 @@ fn degrees(camera: &Camera) -> [f32; 2] {
     [camera.horizontal_field_of_view, camera.vertical_field_of_view].map(f32::to_degrees)
 }
 
-/// Refuses an opening angle that is not inside (0°, 180°).
+/// Rejects an opening angle outside (0°, 180°).
 pub(crate) fn check_angle(option: &str, degrees: f32) -> Result<(), Error> {
     let inside = degrees > 0.0 && degrees < 180.0;
     inside.then_some(()).ok_or_else(|| refuse(option, degrees, "an angle inside (0, 180) degrees"))
 }
 
-/// Refuses a number that is not above zero and finite.
+/// Rejects a number that is not finite and above zero.
 pub(crate) fn check_positive(option: &str, value: f32) -> Result<(), Error> {
     let positive = value > 0.0 && value.is_finite();
     positive.then_some(()).ok_or_else(|| refuse(option, value, "a number above 0"))
 }
 
-/// Refuses a weight that is negative or not finite.
+/// Rejects a weight that is negative or not finite.
 pub(crate) fn check_weight(option: &str, value: f32) -> Result<(), Error> {
     let valid = value >= 0.0 && value.is_finite();
     valid.then_some(()).ok_or_else(|| refuse(option, value, "a number of at least 0"))
 }
 
-/// Refuses a count of zero.
+/// Rejects a count of zero.
 pub(crate) fn check_count(option: &str, value: usize) -> Result<(), Error> {
     (value > 0).then_some(()).ok_or_else(|| refuse(option, value, "at least 1"))
 }
@@ -153,7 +153,7 @@ fn refuse(option: &str, value: impl std::fmt::Display, wanted: &str) -> Error {
     }
 }
 
-/// The angular visibility test of one point, by itself: what the references of the rules use.
+/// The angular visibility test of a single point, for the references of the rules.
 #[cfg(test)]
 pub(crate) fn sees_reference(
     view: &ViewConfig,

@@ -1,4 +1,4 @@
-//! VRAG's history buffer: a few frames from each of ever longer stretches of the past.
+//! VRAG's history buffer: a few frames from each of several segments of growing length.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use super::view::check_count;
 use crate::Error;
 use crate::selection::Ranked;
 
-/// Going back from now, the past is cut into stretches of 4, 8, 16, 32 and 64 memories; from each,
-/// evenly spaced memories are taken, beginning with its latest. Slots are dealt to the stretches in
-/// turn, the nearest first. The score is minus the number of memories in between. Source: the
-/// "history buffer" baseline of VRAG (Chen et al., 2025): 124 frames, 2 of each stretch, 10 slots.
+/// Going back from now, the past is cut into segments of 4, 8, 16, 32 and 64 memories; each gives
+/// evenly spaced memories, beginning with its latest. Slots are dealt to the segments in turn, the
+/// nearest first. The score is minus the number of memories in between. Source: the "history
+/// buffer" baseline of VRAG (Chen et al., 2025): 124 frames, 2 of each segment, 10 slots.
 ///
-/// The source does not say which two frames of a stretch it takes. With more than 10 slots each
-/// stretch gives more.
+/// The source does not say which two frames of a segment it takes. With more than 10 slots each
+/// segment gives more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VragSegmentsConfig {
-    /// Memories in the nearest stretch (VRAG: 4).
+    /// Memories in the nearest segment (VRAG: 4).
     pub first_length: usize,
-    /// How much longer each stretch is than the one before (VRAG: 2).
+    /// Ratio of the lengths of consecutive segments (VRAG: 2).
     pub ratio: usize,
-    /// Number of stretches (VRAG: 5).
+    /// Number of segments (VRAG: 5).
     pub segments: usize,
 }
 
@@ -54,7 +54,7 @@ impl Rule for VragSegments {
         picks: &mut Vec<Ranked>,
     ) -> Result<(), Error> {
         let count = scene.candidates.len();
-        // Where each stretch begins, counted back from the newest; the last entry ends the last.
+        // Where each segment begins, counted back from the newest; the last entry ends the last.
         work.order.clear();
         let (mut begin, mut length) = (0usize, self.config.first_length);
         work.order.push(0);
@@ -100,7 +100,7 @@ mod tests {
         fn every_stretch_has_its_share(records in 1usize..140, slots in 1usize..14) {
             let rule = VragSegments::new(VragSegmentsConfig::default()).expect("valid");
             let chosen = Episode::walk(records).chosen(&rule, slots);
-            // Count, by plain loops, how many each stretch gave.
+            // Count, by plain loops, how many each segment gave.
             let (mut begin, mut shares) = (0, Vec::new());
             for length in [4, 8, 16, 32, 64] {
                 let inside = |position: &&usize| {

@@ -19,7 +19,7 @@ use crate::selection::Ranked;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorldMemConfig {
-    /// Field of view and sample points: settings of the corpus.
+    /// Field of view and sample points; set them for the dataset.
     pub view: ViewConfig,
     /// Weight of age (WorldMem: 0.2). It is relative to the pool's time span, so the same age counts
     /// less in longer episodes.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule with one list of points and one list of candidates, and nothing shared.
+    /// The rule in plain loops, with nothing shared between candidates.
     fn reference(rule: &WorldMem, episode: &Episode, slots: usize) -> Vec<Ranked> {
         let view = &rule.config.view;
         let origin = episode.horizon()[0].position;

@@ -19,7 +19,7 @@ use crate::selection::Ranked;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorldMemPaperConfig {
-    /// Field of view and sample points: settings of the corpus.
+    /// Field of view and sample points; set them for the dataset.
     pub view: ViewConfig,
     /// Weight of overlap (WorldMem: 1).
     pub overlap_weight: f32,

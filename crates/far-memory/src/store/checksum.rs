@@ -1,8 +1,9 @@
-//! How a sealed file proves that it is unchanged: one hash to be sure, many checksums to say where.
+//! Checksums of a sealed file: one hash of the whole file, and one crc32c per chunk to locate
+//! damage.
 //!
-//! BLAKE3 is the identity of the whole file (`b3sum` prints the same); a crc32c for every
-//! [`CHUNK`] bytes finds the first damaged place, and lets opening a store check the chunks that
-//! hold the structure of the file without reading all of it.
+//! BLAKE3 identifies the whole file (`b3sum` prints the same). A crc32c for every [`CHUNK`] bytes
+//! locates the first damage, and lets opening a store check the chunks that describe the file's
+//! layout without reading all of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ impl FileChecksum {
         checksum.finish()
     }
 
-    /// Whether there are as many chunk checksums as the length asks for.
+    /// Whether the number of chunk checksums fits the length.
     pub fn is_consistent(&self) -> bool {
         let chunks = self.bytes.div_ceil(CHUNK as u64);
         chunks.checked_mul(8) == Some(self.crc32c.len() as u64)
@@ -47,7 +48,7 @@ impl FileChecksum {
         })
     }
 
-    /// The offset of the first difference in the whole file, checked by every means, or `None`.
+    /// The offset of the first difference in the whole file, by all checksums, or `None`.
     pub fn any_damage(&self, contents: &[u8]) -> Option<usize> {
         if contents.len() as u64 != self.bytes {
             return Some(contents.len().min(usize::try_from(self.bytes).unwrap_or(usize::MAX)));
@@ -57,7 +58,7 @@ impl FileChecksum {
     }
 }
 
-/// The checksum of a file that is being written from its start to its end.
+/// The checksum of a file that is being written in order.
 #[derive(Default)]
 pub(crate) struct RunningChecksum {
     bytes: u64,
@@ -67,7 +68,7 @@ pub(crate) struct RunningChecksum {
 }
 
 impl RunningChecksum {
-    /// Takes in the next bytes of the file.
+    /// Adds the next bytes of the file.
     pub fn update(&mut self, mut next: &[u8]) {
         self.hash.update(next);
         while !next.is_empty() {
@@ -82,12 +83,12 @@ impl RunningChecksum {
         }
     }
 
-    /// Bytes taken in so far.
+    /// Bytes added so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The checksum of all bytes taken in.
+    /// The checksum of all added bytes.
     pub fn finish(mut self) -> FileChecksum {
         if !self.bytes.is_multiple_of(CHUNK as u64) {
             self.crc32c += &hexadecimal(self.chunk);

@@ -1,16 +1,16 @@
-//! The few things a store asks of a disk, so that tests can stand in for one that fails.
+//! The disk operations that a store uses, as a trait, so that tests can simulate failures.
 //!
-//! A [`Disk`] is one flat folder of named files. Three promises of POSIX are kept apart, because
-//! losing a record usually means having mixed them up: bytes are durable after [`DiskFile::sync`],
-//! names (created, renamed, removed) after [`Disk::sync_directory`], and a rename replaces its
-//! target in one step. Nothing else is assumed: un-synced writes may be lost, torn or reordered.
+//! A [`Disk`] is one flat folder of named files. It separates three POSIX guarantees, because
+//! records are usually lost by confusing them: bytes are durable after [`DiskFile::sync`], names
+//! (created, renamed, removed) after [`Disk::sync_directory`], and a rename replaces its target
+//! atomically. Nothing else is assumed: un-synced writes may be lost, torn or reordered.
 
 use bytes::Bytes;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// One folder of files, as a store sees it.
+/// One folder of files.
 pub trait Disk: Send + Sync {
     /// A short name of the folder for messages, usually its path.
     fn describe(&self) -> String;
@@ -18,19 +18,19 @@ pub trait Disk: Send + Sync {
     /// The names of all files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// All bytes of a file at this moment, as a copy.
+    /// All bytes of a file now, as a copy.
     fn read(&self, name: &str) -> io::Result<Bytes>;
 
     /// All bytes of a file that will never change again, without a copy where possible.
     fn map(&self, name: &str) -> io::Result<Bytes>;
 
-    /// Makes an empty file, replacing one of the same name, and opens it for writing.
+    /// Creates an empty file, replacing one of the same name, and opens it for writing.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
 
     /// Opens an existing file for writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Gives a file another name, replacing the file that had it, in one step.
+    /// Renames a file and replaces an existing one of that name, atomically.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
@@ -40,7 +40,7 @@ pub trait Disk: Send + Sync {
     fn sync_directory(&self) -> io::Result<()>;
 
     /// Takes the exclusive lock `name`, held until the guard is dropped or the process ends in any
-    /// way. Fails with [`io::ErrorKind::WouldBlock`] when somebody holds it.
+    /// way. Fails with [`io::ErrorKind::WouldBlock`] if another holds it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
 }
 
@@ -52,12 +52,12 @@ pub trait DiskFile: Send + Sync {
     /// Cuts the file to a length, or extends it with zeros.
     fn set_length(&mut self, length: u64) -> io::Result<()>;
 
-    /// Makes all bytes written so far durable. After a failure nothing is known about them, and
-    /// calling again proves nothing: operating systems may drop what they could not write.
+    /// Makes all bytes written so far durable. After a failure their state is unknown, and a second
+    /// call proves nothing: operating systems may drop what they could not write.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// How a file of a disk is called in messages.
+/// The path of a file for messages.
 pub(crate) fn path_of(disk: &dyn Disk, name: &str) -> String {
     Path::new(&disk.describe()).join(name).display().to_string()
 }
@@ -79,13 +79,13 @@ impl LocalDisk {
         }
     }
 
-    /// The folder at `path`, made with its parents if it is not there, durably: a store that is
-    /// safe in a folder that a power cut takes away would be lost.
+    /// The folder at `path`, created durably with its parents if missing: a power cut must not
+    /// remove the folder of a durable store.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let missing = path.ancestors().take_while(|folder| !folder.is_dir()).count();
         std::fs::create_dir_all(&path)?;
-        // The folder itself may have been made by a program that was killed before it came to this.
+        // The folder may have been made by a program that was killed before it synced the parents.
         for parent in path.ancestors().skip(1).take(missing.max(1)) {
             sync_folder(parent)?;
         }
@@ -106,7 +106,7 @@ impl Disk for LocalDisk {
         let names = std::fs::read_dir(&self.folder)?
             .map(|entry| Ok(entry?.file_name().into_string().ok()))
             .collect::<io::Result<Vec<_>>>()?;
-        // A name that is not UTF-8 cannot be one of ours.
+        // A name that is not UTF-8 does not belong to a store.
         Ok(names.into_iter().flatten().collect())
     }
 
@@ -127,14 +127,14 @@ impl Disk for LocalDisk {
             return Ok(Bytes::new());
         }
         // SAFETY: a store never changes or shortens a file once it is sealed, and removing its name
-        // keeps the mapped bytes alive. Somebody else truncating a sealed file under a running
-        // program breaks this, as it does for every program that maps files; `docs/memory.md` says so.
+        // keeps the mapped bytes alive. Another program that truncates a sealed file breaks this,
+        // as it does for every program that maps files; `docs/memory.md` documents it.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         Ok(Bytes::from_owner(map))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        // A name may still be mapped by a reader: a fresh file takes it over, the old one lives on.
+        // A reader may still map the old file: a new one takes its name, the old one lives on.
         match std::fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -165,7 +165,7 @@ impl Disk for LocalDisk {
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
             Ok(()) => {
-                // Who holds it is only a courtesy to the one refused: the lock is the system's.
+                // The holder is written only for the error message; the lock is the system's.
                 file.set_len(0)?;
                 write!(file, "{}", std::process::id())?;
                 Ok(Box::new(HeldLock(file)))
@@ -179,8 +179,8 @@ impl Disk for LocalDisk {
     }
 }
 
-/// Releases its lock by name and not only by closing the file: a child process that this program
-/// is starting at the same moment shares the open file until it has replaced itself.
+/// Unlocks explicitly and not only by closing the file: a child process that is being started at
+/// the same moment shares the open file until it calls `exec`.
 struct HeldLock(File);
 
 impl Drop for HeldLock {
@@ -190,7 +190,7 @@ impl Drop for HeldLock {
     }
 }
 
-/// Flushes a folder's entries; Windows has no such call and journals names by itself.
+/// Syncs a folder's entries; Windows has no such call and journals names itself.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(folder)?.sync_all() }
 }

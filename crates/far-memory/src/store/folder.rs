@@ -1,4 +1,4 @@
-//! The folder of a store: finding it, locking it, making it, and clearing what no longer counts.
+//! The folder of a store: opening, locking, creating and cleaning it up.
 
 use super::disk::{Disk, LocalDisk, path_of};
 use super::frame::{Damage, LOG_HEADER};
@@ -31,18 +31,18 @@ pub(crate) fn lock(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>, Error> {
     })
 }
 
-/// Makes an empty store where there is none.
+/// Creates an empty store if there is none.
 pub(crate) fn create(disk: &dyn Disk, schema: &Schema) -> Result<Manifest, Error> {
     let list = |source| Error::disk("list", disk.describe(), source);
     for name in disk.list().map_err(list)? {
-        // A creation that was interrupted leaves a log without records. Anything more was a store
-        // whose manifest is gone, and making a new one would throw its records away.
+        // An interrupted creation leaves a log without records. Anything more was a store whose
+        // manifest is lost, and creating a new one would discard its records.
         let is_data = name.ends_with(".arrow")
             || disk.read(&name).is_ok_and(|bytes| bytes.len() > LOG_HEADER);
         if is_ours(&name) && name != MANIFEST_DRAFT && is_data {
             return Err(Error::corrupt(
                 path_of(disk, MANIFEST),
-                Damage { offset: 0, reason: format!("missing, but {name} is there") },
+                Damage { offset: 0, reason: format!("missing, but {name} exists") },
             ));
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn create(disk: &dyn Disk, schema: &Schema) -> Result<Manifest, Error
     Ok(manifest)
 }
 
-/// Removes files of this store that the manifest does not name: an interrupted seal left them.
+/// Removes files of this store that the manifest does not list: an interrupted seal left them.
 pub(crate) fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<String>, Error> {
     let mut kept: BTreeSet<String> =
         manifest.sealed.iter().map(|entry| sealed_name(entry.first)).collect();

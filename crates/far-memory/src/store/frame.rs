@@ -10,9 +10,10 @@
 //!                                 28  crc32c of log number, file offset, bytes 0..28   u32
 //!                                 32  the batch: one Arrow IPC record batch message
 //! ```
-//! All numbers are little-endian. `durable` tells a torn tail from damage: when a later frame says
-//! that bytes here had been synced before it was written, a bad frame cannot be an unfinished write.
-//! A frame without records is the mark of an orderly close and exists only for that statement.
+//! All numbers are little-endian. `durable` distinguishes a torn tail from damage: if a later frame
+//! records that these bytes had been synced before it was written, a bad frame here cannot be an
+//! unfinished write. A frame without records marks an orderly close and exists only for this
+//! record.
 
 use crate::Error;
 use std::io;
@@ -39,7 +40,7 @@ pub(crate) struct Damage {
 }
 
 impl Error {
-    /// The disk refused `operation` on `file`.
+    /// `operation` failed on `file`.
     pub(crate) fn disk(operation: &'static str, file: String, source: io::Error) -> Self {
         Self::Disk { operation, file, source }
     }
@@ -68,7 +69,7 @@ pub(crate) struct Scan {
     pub frames: Vec<Frame>,
     /// Bytes up to the end of the last whole frame; what follows is a torn tail.
     pub end: usize,
-    /// Bytes that some frame says were synced.
+    /// Bytes that some frame records as synced.
     pub durable: usize,
     /// Id after the last record.
     pub next: u64,
@@ -110,7 +111,7 @@ pub(crate) fn frame_header(
     bytes
 }
 
-/// Covers the place of the frame too, so that a copy of a frame inside a payload is not one.
+/// Includes the frame's position, so that a copy of a frame inside a payload is not taken for one.
 fn header_checksum(number: u64, offset: usize, header: &[u8]) -> u32 {
     let seed = crc32c::crc32c(&number.to_le_bytes());
     let seed = crc32c::crc32c_append(seed, &(offset as u64).to_le_bytes());
@@ -134,8 +135,8 @@ fn header_at(bytes: &[u8], number: u64, offset: usize) -> Option<&[u8]> {
 /// Finds all whole frames of log `number`, whose first record must be `first`.
 ///
 /// # Errors
-/// [`Damage`] where the file cannot be what this store wrote: a wrong file header, a bad frame in a
-/// part that was synced, or a gap between records. An unfinished tail is no damage.
+/// [`Damage`] if the file cannot be what this store wrote: a wrong file header, a bad frame in a
+/// synced part, or a gap between records. An unfinished tail is no damage.
 pub(crate) fn scan(bytes: &[u8], number: u64, first: u64) -> Result<Scan, Damage> {
     let damage = |offset, reason: String| Err(Damage { offset, reason });
     if bytes.get(..LOG_HEADER) != Some(&log_header(number, first)) {
@@ -158,7 +159,7 @@ pub(crate) fn scan(bytes: &[u8], number: u64, first: u64) -> Result<Scan, Damage
         let Some(next) = scan.next.checked_add(records as u64) else {
             return damage(scan.end, format!("{records} records after {frame_first} overflow"));
         };
-        // A claim beyond the frame's own start is nonsense that only a crafted file can hold.
+        // A claim beyond the frame's own start can only be in a crafted file.
         scan.durable = scan.durable.max((u64_at(header, 8) as usize).min(scan.end));
         scan.frames.push(Frame { first: frame_first, records, batch: start..start + length });
         (scan.end, scan.next) = (start + length, next);
@@ -166,13 +167,13 @@ pub(crate) fn scan(bytes: &[u8], number: u64, first: u64) -> Result<Scan, Damage
     match proof_of_damage(bytes, number, scan.end) {
         Some(witness) => damage(
             scan.end,
-            format!("a frame is damaged; the one at {witness} says it had been synced"),
+            format!("a frame is damaged that the frame at {witness} records as synced"),
         ),
         None => Ok(scan),
     }
 }
 
-/// The first later frame header which says that bytes beyond `end` had been synced.
+/// The first later frame header which records that bytes beyond `end` had been synced.
 fn proof_of_damage(bytes: &[u8], number: u64, end: usize) -> Option<usize> {
     let first = end.next_multiple_of(FRAME_ALIGNMENT);
     (first..bytes.len()).step_by(FRAME_ALIGNMENT).skip(1).find(|&offset| {

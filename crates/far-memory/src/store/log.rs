@@ -1,4 +1,4 @@
-//! The active log: where appended records go first.
+//! The active log, to which records are appended first.
 
 use super::disk::{Disk, DiskFile, path_of};
 use super::frame::{self, Frame, LOG_HEADER, Scan};
@@ -90,10 +90,10 @@ impl ActiveLog {
         Ok(Self { path, number, file, end: LOG_HEADER, durable: LOG_HEADER })
     }
 
-    /// Opens a log that was read, cuts its torn tail and makes all its whole frames durable.
+    /// Opens a log that was read, cuts its torn tail and makes all whole frames durable.
     ///
-    /// Frames that nobody has vouched for are written again, in place and with the same bytes:
-    /// if an earlier sync failed, the system may show them while it no longer intends to write them.
+    /// Frames not recorded as synced are written again, in place and with the same bytes: after a
+    /// failed sync, the system may still show them without ever writing them.
     pub fn recover(disk: &dyn Disk, number: u64, contents: &LogContents) -> Result<Self, Error> {
         let name = log_name(number);
         let path = path_of(disk, &name);

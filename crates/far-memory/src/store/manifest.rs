@@ -1,9 +1,9 @@
-//! `manifest.json`: which files make up a store, replaced in one step whenever that changes.
+//! `manifest.json`: which files make up a store, replaced atomically at every change.
 //!
-//! It is JSON for people and tools, but only the exact bytes that this program would write are
-//! accepted: the last field is a hash of the rest, and reading renders the parsed manifest again and
-//! compares. So any changed byte is noticed, also one that JSON would forgive. File names are
-//! never taken from the manifest but derived from numbers, so that it cannot point elsewhere.
+//! It is JSON for people and tools, but only the exact bytes that this program writes are accepted:
+//! the last field is a hash of the rest, and reading renders the parsed manifest again and
+//! compares. So every changed byte is detected, even one that JSON ignores. File names are not read
+//! from the manifest but derived from numbers, so that it cannot point elsewhere.
 
 use super::checksum::FileChecksum;
 use super::disk::{Disk, path_of};
@@ -31,7 +31,7 @@ const FORMAT: &str = "far-memory";
 pub(crate) struct Manifest {
     format: String,
     version: u32,
-    /// How often the manifest was replaced, for readers that look twice.
+    /// Number of replacements so far, by which readers detect a new one.
     pub generation: u64,
     cues: Vec<CueEntry>,
     /// The sealed files, oldest first, without gaps.
@@ -77,7 +77,7 @@ pub(crate) fn log_name(number: u64) -> String {
     format!("log-{number:06}.far")
 }
 
-/// Whether a file of this name was made by a store, whatever a manifest says of it.
+/// Whether a file name has the form of a store's files, listed in a manifest or not.
 pub(crate) fn is_ours(name: &str) -> bool {
     let numbered = |prefix, suffix| {
         name.strip_prefix(prefix)
@@ -168,10 +168,10 @@ impl Manifest {
         Self::parse(&bytes).map(Some).map_err(|damage| Error::corrupt(path, damage))
     }
 
-    /// Makes this the manifest of the store, durably and in one step.
+    /// Makes this the manifest of the store, durably and atomically.
     ///
-    /// Every file it names must be synced already. Names are synced twice: before, so that no
-    /// manifest is found after a power cut without its files; after, so that it is found itself.
+    /// Every file it lists must be synced already. Names are synced twice: before, so that after a
+    /// power cut no manifest exists without its files; after, so that the manifest itself exists.
     pub fn commit(&mut self, disk: &dyn Disk) -> Result<(), Error> {
         self.generation += 1;
         let step =
@@ -185,7 +185,7 @@ impl Manifest {
     }
 }
 
-/// The version a file claims when it says it is a manifest at all, in any version's layout.
+/// The version stated by a file that identifies itself as a manifest, in any version's layout.
 fn version_of(bytes: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
     struct Claim {
@@ -196,7 +196,7 @@ fn version_of(bytes: &[u8]) -> Option<u32> {
     (claim.format == FORMAT).then_some(claim.version)
 }
 
-/// A list of cues in words, for messages.
+/// A list of cues as text for messages.
 pub(crate) fn describe(schema: &Schema) -> String {
     let cue = |cue: &Cue| match cue.kind {
         CueKind::Metadata => format!("{} (time and pose)", cue.name),

@@ -1,17 +1,17 @@
-//! The memory on disk: what [`Store::sync`] acknowledged survives a kill and a power cut.
+//! The memory on disk: records acknowledged by [`Store::sync`] survive a kill and a power cut.
 //!
 //! A store is a folder. Records go into the active log; when it is full it is sealed into a plain
-//! Arrow IPC file, and the manifest, replaced in one step, says which files count. One [`Store`] writes;
-//! any number of [`StoreReader`]s, in this and other processes, take snapshots beside it.
+//! Arrow IPC file, and the manifest, replaced atomically, lists the valid files. One [`Store`]
+//! writes; any number of [`StoreReader`]s, in this and other processes, take snapshots meanwhile.
 //!
 //! | file of this module | holds |
 //! |---|---|
-//! | `disk.rs` | the few things asked of a disk, and the real one |
+//! | `disk.rs` | the disk operations in use, and the real disk |
 //! | `frame.rs`, `log.rs` | the bytes of the log; reading, recovering and appending it |
 //! | `record_batch.rs`, `segment.rs` | records as Arrow columns; from columns to blocks of a memory |
 //! | `checksum.rs`, `sealed.rs` | hash and checksums of a file; writing and mapping sealed files |
-//! | `manifest.rs`, `folder.rs` | which files count; finding, locking, making and clearing the folder |
-//! | `writer.rs`, `reader.rs`, `verification.rs` | what callers use |
+//! | `manifest.rs`, `folder.rs` | the list of valid files; opening, locking, creating and cleaning the folder |
+//! | `writer.rs`, `reader.rs`, `verification.rs` | the public interface |
 //!
 //! ```
 //! use far_memory::store::{Store, StoreReader};
@@ -21,7 +21,7 @@
 //! let schema = Schema::new(vec![Cue::metadata("meta"), Cue::key("vision", 2)])?;
 //! let mut store = Store::open_or_create(&path, &schema)?;
 //! store.append(&Observation::new(0.0, Pose::identity()).with_key("vision", &[0.6, 0.8]))?;
-//! assert_eq!(store.sync()?, 1); // one record is safe now
+//! assert_eq!(store.sync()?, 1); // one record is durable now
 //! drop(store);
 //!
 //! let snapshot = StoreReader::open(&path)?.snapshot()?;

@@ -1,4 +1,4 @@
-//! Readers of a store: consistent snapshots beside a running writer, also in other processes.
+//! Readers of a store: consistent snapshots during writing, also from other processes.
 
 use super::disk::Disk;
 use super::folder::local;
@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How often a reader starts over when the writer replaces files under it.
+/// How often a reader retries when the writer replaces files under it.
 const ATTEMPTS: usize = 16;
 
 /// A store opened for reading. It takes no lock and changes nothing.
@@ -37,7 +37,7 @@ pub struct StoreStatus {
     pub log_records: u64,
     /// Bytes of the active log up to the end of its last whole frame.
     pub log_bytes: u64,
-    /// Bytes after it: an unfinished write, by a writer at work or one that was interrupted.
+    /// Bytes after it: an unfinished write of a running or an interrupted writer.
     pub torn_bytes: u64,
 }
 
@@ -63,8 +63,7 @@ impl StoreReader {
         &self.schema
     }
 
-    /// The records that are in the files now. Records that the writer has written but not yet
-    /// synced are among them.
+    /// The records that are in the files now, including written ones that are not synced yet.
     ///
     /// # Errors
     /// [`Error::Corrupt`] or [`Error::Disk`].
@@ -72,7 +71,7 @@ impl StoreReader {
         Ok(self.look()?.0)
     }
 
-    /// The records that are in the files now, and what the store consists of.
+    /// The records that are in the files now, and the status of the store.
     ///
     /// # Errors
     /// As for [`Self::snapshot`].
@@ -83,7 +82,7 @@ impl StoreReader {
             if looked.is_ok() {
                 return looked;
             }
-            // The writer may have sealed and removed the log between our reads.
+            // The writer may have sealed and removed the log between the reads.
             let now = load_manifest(&*self.disk)?;
             if now.generation == manifest.generation {
                 return looked;

@@ -2,11 +2,11 @@
 //!
 //! | column | type | holds |
 //! |---|---|---|
-//! | `id` | `uint64` | place in the order of appending |
+//! | `id` | `uint64` | position in append order |
 //! | `time` | `float64` | seconds |
 //! | `position` | `fixed_size_list<float32>[3]` | meters |
 //! | `rotation` | `fixed_size_list<float32>[4]` | unit quaternion w, x, y, z |
-//! | `key_NAME` | the same of `float32` or `float16`, `[dimension]` | unit-length key of cue NAME, null if missing |
+//! | `key_NAME` | `fixed_size_list<float32 or float16>[dimension]` | unit-length key of cue NAME, null if missing |
 //! | `payload` | `large_binary` | the caller's bytes, null if none |
 //! | `reference` | `large_string` | where the caller's bytes are, null if none |
 
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-// Buffers are read in place, so the machine must agree with the little-endian files.
+// Buffers are read in place, so the machine must be little-endian like the files.
 #[cfg(target_endian = "big")]
 compile_error!(
     "far-memory's store maps little-endian files and does not run on big-endian machines"
@@ -134,8 +134,8 @@ pub(crate) fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 
 /// Reads one Arrow IPC message with a batch of these columns, in place where alignment allows.
 ///
-/// Everything the message says about itself is checked against the columns and the bytes that are
-/// there before Arrow's decoder sees it, because that one trusts lengths and offsets.
+/// The message's own lengths and offsets are checked against the columns and the available bytes
+/// before Arrow's decoder sees it, because the decoder trusts them.
 ///
 /// # Errors
 /// What is wrong with the message.
@@ -222,7 +222,7 @@ fn layout(field: &Field, rows: usize) -> Vec<Node> {
 }
 
 impl From<ArrowError> for Error {
-    /// A failure while writing our own columns: the target's, or columns that do not fit.
+    /// An error while writing our own columns: of the target, or of columns that do not fit.
     fn from(error: ArrowError) -> Self {
         match error {
             ArrowError::IoError(_, source) => {

@@ -17,17 +17,17 @@ use arrow_schema::SchemaRef;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
-/// How much of a sealed file is read before it is used.
+/// How much of a sealed file is checked before use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// Its length and the parts that say where everything is.
+    /// Its length and the parts that describe its layout.
     Structure,
     /// Every byte.
     Everything,
 }
 
 /// Writes a batch as the sealed file of the records `first..`, durable when this returns (its name
-/// is not yet), and says what the manifest must know of it.
+/// is not yet), and returns its manifest entry.
 pub(crate) fn write(
     disk: &dyn Disk,
     first: u64,
@@ -66,8 +66,8 @@ pub(crate) fn write_arrow(
 /// Maps the sealed file of a manifest entry.
 ///
 /// # Errors
-/// [`Error::Disk`] if it cannot be read; [`Error::Corrupt`] with the place if it is not the file
-/// that was written, as far as `check` looks.
+/// [`Error::Disk`] if it cannot be read; [`Error::Corrupt`] with the offset if `check` finds that
+/// it is not the file that was written.
 pub(crate) fn read(
     disk: &dyn Disk,
     columns: &SchemaRef,
@@ -146,7 +146,8 @@ fn batch_range(columns: &SchemaRef, contents: &[u8]) -> Result<Range<usize>, Dam
     range().ok_or_else(|| damage("the batch lies outside the file".into()))
 }
 
-/// Passes bytes on to a file and sums them up, keeping the error that Arrow would turn to text.
+/// Forwards bytes to a file and checksums them; keeps the I/O error that Arrow would turn into
+/// text.
 struct ChecksumWriter {
     file: Box<dyn DiskFile>,
     checksum: RunningChecksum,

@@ -1,8 +1,8 @@
 //! A run of records as read from disk, and how runs become the blocks of a memory.
 //!
-//! A sealed file with a whole block lends its keys and payloads to that block: nothing is copied
-//! but times and poses. Shorter runs (a block that was sealed in parts, the frames of the log) share
-//! a block: their keys are copied together, their payloads still lent.
+//! A block borrows the keys and payloads of a sealed file that holds all of it: only times and
+//! poses are copied. Shorter runs (a block that was sealed in parts, the frames of the log) share a
+//! block: their keys are copied together, their payloads still borrowed.
 
 use super::record_batch::FIRST_KEY;
 use crate::block::{Block, BlockParts, check};
@@ -168,7 +168,8 @@ fn numbers<'a, T: ArrowPrimitiveType>(
     lists.iter().map(|list| list.values().as_primitive::<T>().values()).collect()
 }
 
-/// The numbers of all parts in one column: lent when there is one part, copied together else.
+/// The numbers of all parts in one column: borrowed if there is one part, otherwise copied
+/// together.
 fn gather<T: Pod + ArrowNativeType>(parts: &[&ScalarBuffer<T>]) -> Result<Column<T>, Error> {
     match parts {
         [only] => Column::lent(Arc::new(BufferBytes(only.inner().clone())), 0, only.len()),

@@ -1,4 +1,4 @@
-//! Reading every byte of a store and saying what is wrong, file by file.
+//! Checks every byte of a store and reports damage file by file.
 
 use super::disk::Disk;
 use super::folder::local;
@@ -26,7 +26,7 @@ pub struct FileCheck {
 /// What was found in a store.
 #[derive(Debug)]
 pub struct Verification {
-    /// Every file that counts, in the order of records, the active log last.
+    /// Every valid file, in the order of records, the active log last.
     pub files: Vec<FileCheck>,
     /// Bytes of an unfinished write at the end of the log. No damage: opening for writing cuts them.
     pub torn_bytes: u64,
@@ -44,11 +44,11 @@ impl Verification {
     }
 }
 
-/// Checks every byte of the store in the folder `path`, calling `progress` with the bytes checked
-/// so far and in all.
+/// Checks every byte of the store in the folder `path`, calling `progress` with the number of bytes
+/// checked so far and the total.
 ///
 /// # Errors
-/// [`Error::NoStore`], or what is wrong with the manifest: without it nothing else can be judged.
+/// [`Error::NoStore`], or an error of the manifest, without which nothing else can be checked.
 /// Damage in other files is part of the result.
 pub fn verify(
     path: impl AsRef<Path>,

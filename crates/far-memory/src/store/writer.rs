@@ -1,4 +1,4 @@
-//! The one writer of a store.
+//! The writer of a store.
 
 use super::disk::{Disk, LocalDisk, path_of};
 use super::folder::{create, local, lock, remove_leftovers};
@@ -15,21 +15,22 @@ use arrow_schema::SchemaRef;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The longest payload of one record, in bytes. Larger things are kept elsewhere, by reference.
+/// The longest payload of one record, in bytes. Store larger ones elsewhere, by reference.
 pub const MAX_PAYLOAD: usize = 256 << 20;
 
-/// How a store writes. The defaults serve; smaller numbers bound the work of opening after a crash.
+/// How a store writes. The defaults suit most uses; smaller numbers bound the work of opening after
+/// a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
     /// Records in the log before it is sealed, at most a block (65,536, the default).
     pub seal_records: usize,
     /// Bytes in the log before it is sealed; 256 MiB, so that large payloads do not pile up.
     pub seal_bytes: usize,
-    /// Bytes of appended records held back until they are written together; 4 MiB.
-    /// [`Store::sync`] writes them at once.
+    /// Bytes of appended records buffered before they are written together; 4 MiB. [`Store::sync`]
+    /// writes them at once.
     pub frame_bytes: usize,
-    /// Whether opening reads and checks every byte of every sealed file instead of those that
-    /// say where everything is. Off by default: it costs a read of the whole store.
+    /// Whether opening checks every byte of every sealed file instead of only its layout. Default:
+    /// false, because it reads the whole store.
     pub check_everything: bool,
 }
 
@@ -47,20 +48,20 @@ impl Default for StoreOptions {
 /// What opening a store found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Records that are there, all of them durable.
+    /// Records found, all of them durable.
     pub records: u64,
     /// Bytes of an unfinished write at the end of the log that were cut.
     pub torn_bytes: u64,
-    /// Files that no longer counted and were removed.
+    /// Files no longer in use that were removed.
     pub removed: Vec<String>,
 }
 
-/// A memory on disk, opened for writing; there is one such writer at a time.
+/// A memory on disk, opened for writing. There can be one writer at a time.
 ///
-/// Records are readable through [`Self::snapshot`] at once and safe after [`Self::sync`]. After a
-/// failed write or sync nothing is known about the last bytes, so the store stops
+/// Records are readable through [`Self::snapshot`] at once and durable after [`Self::sync`]. After
+/// a failed write or sync the state of the last bytes is unknown, so the store stops
 /// ([`Error::Stopped`]); opening it again recovers everything that was synced. Dropping a store
-/// syncs it, but cannot say whether that worked: [`Self::close`] can.
+/// syncs it but cannot report a failure: [`Self::close`] can.
 pub struct Store {
     disk: Arc<dyn Disk>,
     options: StoreOptions,
@@ -70,9 +71,9 @@ pub struct Store {
     memory: Memory,
     /// Records in sealed files and in the log.
     written: usize,
-    /// Records that are safe.
+    /// Durable records.
     durable: usize,
-    /// About how many bytes the appended records that are not written yet will take.
+    /// Approximate size in bytes of the appended records that are not written yet.
     pending_bytes: usize,
     stopped: Option<String>,
     recovery: Recovery,
@@ -80,7 +81,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in the folder `path`, or makes one with these cues if there is none.
+    /// Opens the store in the folder `path`, or creates one with these cues if there is none.
     ///
     /// # Errors
     /// [`Error::StoreSchema`] if the store has other cues; otherwise as for [`Self::open`].
@@ -96,12 +97,12 @@ impl Store {
     /// # Errors
     /// [`Error::NoStore`] if there is none, [`Error::Locked`] if it is open for writing elsewhere,
     /// [`Error::Corrupt`] for damage, [`Error::StoreVersion`] if another version wrote it,
-    /// [`Error::Disk`] if the system refuses.
+    /// [`Error::Disk`] if a disk operation fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_on(Arc::new(local(path.as_ref())?), StoreOptions::default())
     }
 
-    /// As [`Self::open_or_create`], on any disk and with other than the usual options.
+    /// As [`Self::open_or_create`], on any disk and with these options.
     pub fn open_or_create_on(
         disk: Arc<dyn Disk>,
         schema: &Schema,
@@ -123,7 +124,7 @@ impl Store {
         Self::recover(disk, lock, manifest, options)
     }
 
-    /// As [`Self::open`], on any disk and with other than the usual options.
+    /// As [`Self::open`], on any disk and with these options.
     pub fn open_on(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, Error> {
         let lock = lock(&*disk)?;
         let manifest = Manifest::load(&*disk)?;
@@ -148,8 +149,8 @@ impl Store {
         let blocks = segment::blocks(&schema, &segments)?;
         let memory = Memory::from_blocks(schema, blocks)?;
         let log = ActiveLog::recover(&*disk, manifest.log, &contents)?;
-        // The manifest that is read may be one whose rename a power cut could still undo, and
-        // with it the files it replaced would count again: settle it before removing any.
+        // A power cut could still undo the rename of the manifest that was just read, and the files
+        // it replaced would be valid again: make it durable before removing any.
         disk.sync_directory().map_err(|source| {
             Error::disk("sync the folder of", path_of(&*disk, MANIFEST), source)
         })?;
@@ -183,7 +184,7 @@ impl Store {
         self.memory.schema()
     }
 
-    /// How many records there are, safe or not.
+    /// How many records there are, durable or not.
     pub fn len(&self) -> usize {
         self.memory.len()
     }
@@ -193,7 +194,7 @@ impl Store {
         self.memory.is_empty()
     }
 
-    /// How many records are safe: all with a smaller id survive a kill and a power cut.
+    /// How many records are durable: all with a smaller id survive a kill and a power cut.
     pub fn durable(&self) -> usize {
         self.durable
     }
@@ -208,7 +209,7 @@ impl Store {
         self.memory.reader()
     }
 
-    /// Appends one observation. It is readable at once and safe after [`Self::sync`].
+    /// Appends one observation. It is readable at once and durable after [`Self::sync`].
     ///
     /// When the log is full, this call seals it, which writes the log's records once more and takes
     /// as long as writing and syncing that many bytes does.
@@ -246,11 +247,11 @@ impl Store {
         Ok(id)
     }
 
-    /// Makes every record appended so far safe, and says how many there are.
+    /// Makes every record appended so far durable and returns how many there are.
     ///
     /// # Errors
-    /// [`Error::Disk`] when the disk fails. Then the store stops, because a second try could
-    /// succeed without having written anything: open it again to continue from what is safe.
+    /// [`Error::Disk`] if the disk fails. The store then stops, because a second try could succeed
+    /// without having written anything: open it again to continue after the durable records.
     pub fn sync(&mut self) -> Result<usize, Error> {
         self.check_running()?;
         if self.durable < self.memory.len() {
@@ -264,8 +265,8 @@ impl Store {
         Ok(self.durable)
     }
 
-    /// Syncs and closes the store, leaving a mark by which later damage to the log's end can be
-    /// told from an unfinished write.
+    /// Syncs and closes the store, leaving a mark that distinguishes later damage to the log's end
+    /// from an unfinished write.
     ///
     /// # Errors
     /// As for [`Self::sync`].
@@ -312,9 +313,9 @@ impl Store {
         self.lend()
     }
 
-    /// Lets the records that were just sealed live in their mapped files instead of in RAM: all of
-    /// a block that is complete, else only its payloads, and only when there are many bytes of
-    /// them, because the rest of the block is copied for it.
+    /// Moves the records that were just sealed from RAM to their mapped files: all of a complete
+    /// block; otherwise only payloads, and only if they are large, because the rest of the block is
+    /// copied for it.
     fn lend(&mut self) -> Result<(), Error> {
         let sealed = self.memory.len();
         let number = (sealed - 1) / BLOCK_RECORDS;
@@ -358,7 +359,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // Whoever must know whether this works calls `close` or `sync`.
+        // A caller that needs the result calls `close` or `sync`.
         let _ = self.sync();
     }
 }

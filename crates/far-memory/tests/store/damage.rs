@@ -1,4 +1,4 @@
-//! A flipped bit anywhere in a store is found and named.
+//! A flipped bit anywhere in a store is detected and located.
 
 use crate::numbered_record;
 use crate::simulated_disk::SimulatedDisk;

@@ -1,4 +1,5 @@
-//! A full disk at every size: the last synced state stays readable, and more room heals the store.
+//! A full disk at every size: the last synced state stays readable, and the store recovers with
+//! more room.
 
 use crate::numbered_record;
 use crate::simulated_disk::{Faults, SimulatedDisk};
@@ -49,7 +50,7 @@ fn the_last_synced_state_stays_readable_at_every_size_of_disk() {
         }
         disk.arm(Faults::default(), 0);
         let (all, outcome) = fill(&disk);
-        assert!(outcome.is_ok() && all == 18, "with room again, the work goes on");
+        assert!(outcome.is_ok() && all == 18, "with room again, the work continues");
         numbered_record::check(&open(&disk).expect("whole").snapshot());
     }
     assert!(full > 10 && stored > 10, "{full} disks were full, with up to {stored} records");

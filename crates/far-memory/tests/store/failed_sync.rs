@@ -1,4 +1,4 @@
-//! A sync that fails is not tried again: the store stops, and opening it recovers what was safe.
+//! A failed sync is not retried: the store stops, and opening it recovers the durable records.
 
 use crate::numbered_record;
 use crate::simulated_disk::{Faults, SimulatedDisk};
@@ -51,8 +51,8 @@ fn every_failing_sync_stops_the_store_and_loses_nothing_that_was_safe() {
         }
         drop(store);
 
-        // The program starts again on the running system, which may show bytes it has given up
-        // on. What opening then calls safe must survive a power cut.
+        // The program restarts on the running system, which may show bytes that it will never
+        // write. What opening then reports as durable must survive a power cut.
         let again = open(&disk).expect("recovered");
         let recovered = again.recovery().records as usize;
         assert!((safe..=20).contains(&recovered));
@@ -60,7 +60,7 @@ fn every_failing_sync_stops_the_store_and_loses_nothing_that_was_safe() {
         drop(again);
         let mut last = open(&disk.after_power_cut(failing)).expect("recovered");
         assert_eq!(last.len(), recovered);
-        assert!(work(&mut last).1.is_ok(), "and the work goes on");
+        assert!(work(&mut last).1.is_ok(), "the work continues");
         numbered_record::check(&last.snapshot());
     }
     assert!(failures >= 20, "only {failures} syncs were there to fail");

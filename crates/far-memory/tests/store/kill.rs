@@ -22,7 +22,7 @@ fn open(path: &Path) -> Store {
 fn child_that_appends_until_it_is_killed() {
     let Some(path) = std::env::var_os(FOLDER) else { return };
     let mut store = open(Path::new(&path));
-    // Straight to the pipe: what was said survives the kill.
+    // Written directly to the pipe, so that the output survives the kill.
     let say = |what: &str, number: usize| {
         let line = format!("{what} {number}\n");
         std::io::stdout()
@@ -42,7 +42,7 @@ fn child_that_appends_until_it_is_killed() {
     }
 }
 
-/// The last number that was said about `what`.
+/// The last number printed for `what`.
 fn last_said(output: &str, what: &str) -> Option<usize> {
     let whole_lines = output.rsplit_once('\n')?.0.lines();
     whole_lines.filter_map(|line| line.strip_prefix(what)?.trim().parse().ok()).next_back()

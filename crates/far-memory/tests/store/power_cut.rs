@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// What the caller knows about its store.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ledger {
-    /// Records that a sync, or opening, called safe.
+    /// Records that a sync, or opening, reported as durable.
     safe: usize,
-    /// Records that were handed to `append`.
+    /// Records passed to `append`.
     handed_over: usize,
 }
 
@@ -67,7 +67,7 @@ fn life_of_a_store(seed: u64) -> usize {
         disk.arm(faults, random.u64(..));
         let interrupted = work(&disk, random, &mut ledger).is_err();
         if interrupted && random.bool() && disk.operations() <= faults.cut_at.expect("set") {
-            // It was a sync that failed: the program starts again before the power goes off.
+            // A sync failed: the program restarts before the power goes off.
             disk.arm(Faults::default(), 0);
             let mut again = open(&disk, random).expect("a failed sync damages nothing");
             assert!((ledger.safe..=ledger.handed_over).contains(&again.len()), "{ledger:?}");

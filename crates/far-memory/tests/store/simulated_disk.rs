@@ -1,9 +1,10 @@
-//! A disk that keeps only what it promised: un-synced bytes and names may vanish, tear or reorder.
+//! A disk with only the guarantees of `Disk`: un-synced bytes and names may vanish, tear or
+//! reorder.
 //!
 //! It is harsher than real file systems. Each un-synced write survives or not by itself, sector by
 //! sector, with garbage where a sector was allocated but not written; each un-synced change of a
 //! name survives or not by itself; a failed sync forgets what it should have written while reads
-//! still show it. A store that is safe here leans on nothing but the three promises of `Disk`.
+//! still show it. A store that is safe here relies only on the three guarantees of `Disk`.
 
 use bytes::Bytes;
 use far_memory::store::{Disk, DiskFile};
@@ -71,7 +72,7 @@ impl SimulatedDisk {
         Self::default()
     }
 
-    /// Starts counting operations and syncs anew, with these faults ahead.
+    /// Restarts the count of operations and syncs, with these faults.
     pub fn arm(&self, faults: Faults, seed: u64) {
         let mut state = self.state();
         (state.faults, state.operations, state.syncs, state.seed) = (faults, 0, 0, seed);
@@ -82,7 +83,7 @@ impl SimulatedDisk {
         self.state().operations
     }
 
-    /// The disk as found after the power came back: a new one, with nobody holding its lock.
+    /// The disk after the power came back: a new one, whose lock is free.
     pub fn after_power_cut(&self, seed: u64) -> Self {
         let random = &mut Rng::with_seed(seed);
         let state = self.state();
@@ -336,7 +337,7 @@ impl DiskFile for SimulatedFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.disk.state();
         if state.begin()? {
-            // What a sync was writing when the power went off is in the hands of the power cut.
+            // The power cut decides what remains of a sync in progress.
             return Err(power_is_off());
         }
         let fails = state.begin_sync();

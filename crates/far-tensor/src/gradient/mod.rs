@@ -1,4 +1,4 @@
-//! Where gradients are gathered while a tape runs backward.
+//! Gradients accumulated while a tape runs backward.
 
 mod store;
 
@@ -19,7 +19,7 @@ pub struct Gradients {
     /// Which parameters have received a gradient since the last update: the first one overwrites,
     /// so that nothing needs to be zeroed.
     pub(crate) written: Vec<bool>,
-    /// The GPU that gathered them last.
+    /// The GPU that holds them.
     cuda: Option<Arc<Cuda>>,
 }
 
@@ -29,7 +29,7 @@ impl Gradients {
         Self { arena, values: Buffer::zeroed(length).into(), ranges, written, cuda: None }
     }
 
-    /// Forgets what was gathered.
+    /// Discards the accumulated gradients.
     pub fn clear(&mut self) {
         self.written.fill(false);
     }
@@ -47,12 +47,12 @@ impl Gradients {
         values
     }
 
-    /// The GPU that they are on.
+    /// The GPU that holds them.
     pub(crate) fn gpu(&self) -> Option<Arc<Cuda>> {
         self.cuda.clone()
     }
 
-    /// The same on a GPU: the address of the whole.
+    /// The whole flat buffer on a GPU, with zeros where no gradient arrived; returns its address.
     pub(crate) fn completed_on(&mut self, cuda: &Cuda) -> Result<u64> {
         let [pointer, _] = self.values.on_mut(cuda, false)?;
         for (range, written) in self.ranges.iter().zip(&mut self.written) {

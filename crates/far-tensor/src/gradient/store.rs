@@ -1,4 +1,4 @@
-//! The gradients of one run backward, lent to each operation's backward in turn.
+//! The gradients of one backward pass, lent to each operation's backward in turn.
 
 use super::{Gradients, ParameterSlot, SlotPlace};
 use crate::buffer::Buffer;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 enum Place<'a> {
     Node(Buffer),
     Parameter(&'a mut [f32]),
-    /// A copy of what belongs to a parameter on a GPU.
+    /// A copy of a parameter's gradient on a GPU.
     Staged(Buffer),
 }
 
-/// The gradient of one input, on loan to a backward on the host.
+/// The gradient of one input, borrowed by a backward on the host.
 pub(crate) struct GradientBuffer<'a> {
     place: Place<'a>,
-    /// Whether to add to what is there; otherwise every element must be written.
+    /// Whether to add to the existing values; otherwise every element must be written.
     pub accumulate: bool,
 }
 
@@ -45,16 +45,16 @@ impl DerefMut for GradientBuffer<'_> {
 enum CudaPlace {
     Node(CudaBuffer),
     Parameter,
-    /// Of another element type than the gradient itself, which it is added to in the end.
+    /// Of another element type than the gradient itself, to which it is added in the end.
     Temporary(CudaBuffer),
 }
 
-/// The gradient of one input, on loan to a backward on a GPU.
+/// The gradient of one input, borrowed by a backward on a GPU.
 pub(crate) struct CudaGradient {
     place: CudaPlace,
-    /// Where it is.
+    /// Its address.
     pub pointer: u64,
-    /// Whether to add to what is there; otherwise every element must be written.
+    /// Whether to add to the existing values; otherwise every element must be written.
     pub accumulate: bool,
 }
 
@@ -64,7 +64,7 @@ enum NodeGradient {
     Cuda(CudaBuffer),
 }
 
-/// All gradients of one run backward.
+/// All gradients of one backward pass.
 pub(crate) struct GradientStore<'a> {
     device: Device,
     tape: u64,
@@ -153,8 +153,8 @@ impl<'a> GradientStore<'a> {
         (nodes.collect(), self.culprit)
     }
 
-    /// Borrows the gradient of `input` to write or add to; `None` when nobody wants it. Give it
-    /// back with [`GradientStore::give`].
+    /// Borrows the gradient of `input` to write or add to; `None` if it is not needed. Return it
+    /// with [`GradientStore::give`].
     pub(crate) fn take(&mut self, input: &Tensor) -> Option<GradientBuffer<'a>> {
         match input.origin() {
             Origin::Constant => None,
@@ -214,7 +214,7 @@ impl<'a> GradientStore<'a> {
         }
     }
 
-    /// Notes the operation at hand as the culprit unless its gradient is finite.
+    /// Records the current operation as the culprit unless its gradient is finite.
     fn examine(&mut self, is_finite: impl FnOnce() -> bool) {
         if self.checking && self.culprit.is_none() && !is_finite() {
             let (operation, index) = self.current;
@@ -222,7 +222,7 @@ impl<'a> GradientStore<'a> {
         }
     }
 
-    /// [`GradientStore::take`] for a backward on a GPU, as numbers of type `element`. Give it back
+    /// [`GradientStore::take`] for a backward on a GPU, with elements of type `element`. Return it
     /// with [`GradientStore::give_cuda`].
     pub(crate) fn take_cuda(
         &mut self,
@@ -289,7 +289,7 @@ impl<'a> GradientStore<'a> {
         Ok(())
     }
 
-    /// Lends the gradient of `input` on a GPU to `work(address, accumulate)`, if anybody wants it.
+    /// Lends the gradient of `input` on a GPU to `work(address, accumulate)`, if it is needed.
     pub(crate) fn with_cuda(
         &mut self,
         input: &Tensor,
@@ -303,7 +303,7 @@ impl<'a> GradientStore<'a> {
         Ok(())
     }
 
-    /// Adds a whole gradient; where it is the first one, the buffer itself moves in.
+    /// Adds a whole gradient; if it is the first one, the buffer itself is moved in.
     pub(crate) fn add_whole_cuda(&mut self, input: &Tensor, whole: CudaBuffer) -> Result<()> {
         match input.origin() {
             Origin::Node { index, .. }
@@ -316,7 +316,7 @@ impl<'a> GradientStore<'a> {
         }
     }
 
-    /// Adds a gradient that was gathered elsewhere on the GPU.
+    /// Adds a gradient that was computed elsewhere on the GPU.
     pub(crate) fn add_cuda(&mut self, input: &Tensor, gathered: &CudaBuffer) -> Result<()> {
         let cuda = self.cuda().clone();
         let own = match input.origin() {
@@ -329,7 +329,7 @@ impl<'a> GradientStore<'a> {
         })
     }
 
-    /// Lends the gradient of `input` to `work`, if anybody wants it.
+    /// Lends the gradient of `input` to `work`, if it is needed.
     pub(crate) fn with(&mut self, input: &Tensor, work: impl FnOnce(&mut [f32], bool)) {
         if let Some(mut gradient) = self.take(input) {
             let accumulate = gradient.accumulate;
@@ -338,7 +338,7 @@ impl<'a> GradientStore<'a> {
         }
     }
 
-    /// Adds a whole gradient; where it is the first one, the buffer itself moves in.
+    /// Adds a whole gradient; if it is the first one, the buffer itself is moved in.
     pub(crate) fn add_whole(&mut self, input: &Tensor, whole: Buffer) {
         match input.origin() {
             Origin::Node { index, .. } if self.nodes[index].is_none() => {
@@ -349,7 +349,7 @@ impl<'a> GradientStore<'a> {
         }
     }
 
-    /// Adds a gradient that was gathered elsewhere.
+    /// Adds a gradient that was computed elsewhere.
     pub(crate) fn add(&mut self, input: &Tensor, gathered: &[f32]) {
         self.with(input, |gradient, accumulate| {
             if accumulate {

@@ -36,7 +36,7 @@ pub enum Activation {
     Log,
 }
 
-/// Value and derivative of an activation, as the vectorized loops need them.
+/// Value and derivative of an activation, for the vectorized loops.
 pub(super) trait Scalar {
     /// y(x).
     fn value<const FUSED: bool>(x: f32) -> f32;
@@ -91,7 +91,7 @@ scalar!(Sigmoid, |x| logistic::<FUSED>(x), |_x, y| y * (1.0 - y));
 scalar!(Exp, |x| exponential::<FUSED>(x), |_x, y| y);
 scalar!(Log, |x| x.ln(), |x, _y| 1.0 / x);
 
-/// Φ(x): libm's error function, since the standard library has none.
+/// Φ(x): libm's error function, because the standard library has none.
 fn normal_cdf(x: f32) -> f32 {
     0.5 * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2))
 }
@@ -185,7 +185,7 @@ impl Tape {
     /// Applies an activation to every element.
     ///
     /// # Errors
-    /// None today; a result keeps the signature of its siblings.
+    /// None at present; the result type matches the other operations.
     pub fn activate(&mut self, x: &Tensor, activation: Activation) -> Result<Tensor> {
         if let Some(cuda) = self.cuda() {
             return self.activate_cuda(&cuda, x, activation);

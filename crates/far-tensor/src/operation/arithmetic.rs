@@ -1,4 +1,4 @@
-//! Element by element: add, subtract, multiply, scale and shift.
+//! Element-wise operations: add, subtract, multiply, scale and shift.
 
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
@@ -72,7 +72,7 @@ impl Tape {
     /// factor · x + offset.
     ///
     /// # Errors
-    /// None today; a result keeps the signature of its siblings.
+    /// None at present; the result type matches the other operations.
     pub fn affine(&mut self, x: &Tensor, factor: f32, offset: f32) -> Result<Tensor> {
         if let Some(cuda) = self.cuda() {
             return self.affine_cuda(&cuda, x, factor, offset);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn gradients_match_differences() {
-        // Two whole runs of eight and a rest.
+        // Two whole runs of eight and a remainder.
         let inputs = [normal([3, 7], 1), normal([3, 7], 2)];
         check_gradients(&inputs, |tape, x| tape.add(&x[0], &x[1]));
         check_gradients(&inputs, |tape, x| tape.subtract(&x[0], &x[1]));

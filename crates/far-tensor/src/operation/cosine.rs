@@ -1,4 +1,4 @@
-//! Directions: rows of length one, and the cosine of a query with each of its keys.
+//! Normalized rows, and the cosine of a query with each of its keys.
 //!
 //! | operation | y | shapes |
 //! |---|---|---|
@@ -87,10 +87,10 @@ fn misfit(query: &Tensor, keys: &Tensor) -> Error {
     }
 }
 
-/// max(‖x‖, ε), and 1 where that is ‖x‖, else 0.
+/// max(‖x‖, ε), and 1 if that is ‖x‖, else 0.
 fn length(x: &[f32], epsilon: f32) -> (f32, f32) {
     let norm = dot(x, x).sqrt();
-    // A NaN stays one: it must show, not turn into ε.
+    // NaN must stay visible and not become ε.
     if norm <= epsilon { (epsilon, 0.0) } else { (norm, 1.0) }
 }
 

@@ -15,8 +15,8 @@
 //!   width 1/255 and open at the ends of [−1, 1], with the tanh form of the normal distribution.
 //! * loss = error + bound weight · bound, per sample.
 //!
-//! In the bound p̂ counts as data, so that only v learns from it: dp̂ = 2w(p̂ − p)/E, and
-//! dv = (r/2)·½(1 − e^(−f·r)(1 + m²(p̂ − p)²e^(−low)))/(E·ln 2) times the bound weight.
+//! In the bound p̂ is detached, so that only v learns from it: dp̂ = 2w(p̂ − p)/E, and dv =
+//! (r/2)·½(1 − e^(−f·r)(1 + m²(p̂ − p)²e^(−low)))/(E·ln 2) times the bound weight.
 //!
 //! Shapes: output [B, 2C, S…] (channels of p̂ first), target, clean data x_0 and weights
 //! [B, C, S…], losses [B].
@@ -32,10 +32,10 @@ use crate::{Error, Result, Shape, Tape, Tensor};
 use std::f64::consts::{FRAC_2_PI, LN_2};
 use std::sync::Arc;
 
-/// What the network should have predicted.
+/// Targets of the network's output.
 #[derive(Clone, Copy)]
 pub struct DiffusionTarget<'a> {
-    /// What was to be predicted, noise or velocity: [B, C, S…].
+    /// The prediction target, noise or velocity: [B, C, S…].
     pub target: &'a Tensor,
     /// The data without noise, x_0: [B, C, S…].
     pub clean: &'a Tensor,
@@ -47,9 +47,9 @@ pub struct DiffusionTarget<'a> {
 pub struct DiffusionLoss {
     /// error + bound weight · bound: `[B]`. Gradients flow from here.
     pub loss: Tensor,
-    /// The mean weighted squared error: `[B]`, data.
+    /// The mean weighted squared error: `[B]`, detached.
     pub error: Tensor,
-    /// The variational bound in bits per element: `[B]`, data.
+    /// The variational bound in bits per element: `[B]`, detached.
     pub bound: Tensor,
 }
 
@@ -57,7 +57,7 @@ impl Tape {
     /// Weighted squared error plus variational bound, by sample: output [B, 2C, S…] against a
     /// target [B, C, S…], with the coefficients of each sample's timestep.
     ///
-    /// The targets are data: no gradient flows to them.
+    /// No gradient flows to the targets.
     ///
     /// # Errors
     /// If the shapes do not fit or there are not as many coefficients as samples.
@@ -141,7 +141,7 @@ struct Samples {
     bound_weight: f32,
 }
 
-/// The coefficients of one sample as the kernels use them.
+/// The coefficients of one sample, for the kernels.
 #[derive(Clone, Copy)]
 struct Spread {
     /// r = high − low.

@@ -1,11 +1,11 @@
-//! The fused loss against the formulas as the papers print them, in double precision.
+//! The fused loss against the formulas of the papers, in double precision.
 
 use super::*;
 use crate::testing::{assert_close, check_gradients, evaluate, normal};
 use crate::{NoiseSchedule, Prediction};
 use proptest::prelude::*;
 
-/// A batch whose noise is drawn and whose velocity follows.
+/// A batch with drawn noise and the velocity that follows from it.
 struct Batch {
     schedule: NoiseSchedule,
     timesteps: Vec<usize>,

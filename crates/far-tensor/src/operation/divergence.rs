@@ -1,8 +1,8 @@
 //! Kullback–Leibler divergence of softmax scores from a fixed target.
 //!
-//! With p = softmax(s) over the valid elements of a row and a target distribution q, taken as
-//! data: KL(q‖p) = Σ q(ln q − ln p), where 0·ln 0 = 0. The gradient of the scores is
-//! d(p·Σq − q), which is d(p − q) for a target that sums to one.
+//! With p = softmax(s) over the valid elements of a row and a constant target distribution q:
+//! KL(q‖p) = Σ q(ln q − ln p), where 0·ln 0 = 0. The gradient of the scores is d(p·Σq − q), which
+//! is d(p − q) for a target that sums to one.
 //!
 //! Shapes: q, s and the optional 0/1 mask [rows…, N]. Elements that are masked out count neither
 //! in q nor in p and get no gradient; a row without a valid element has divergence 0 and is left
@@ -33,7 +33,7 @@ impl Tape {
         let by_row = self.row_divergence(target, scores, mask)?;
         let rows = by_row.shape().elements();
         let width = scores.shape().last();
-        // A row has a valid element where the largest of its mask is 1.
+        // A row has a valid element if the maximum of its mask is 1.
         let valid = mask.map(|mask| {
             let mask = mask.detach().reshape([rows, width])?;
             self.statistic(&mask, None, 1, Statistic::Maximum)
@@ -144,7 +144,7 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    /// KL of one row in double precision; `None` where nothing is valid.
+    /// KL of one row in double precision; `None` if nothing is valid.
     fn reference(target: &[f32], scores: &[f32], mask: &[f32]) -> Option<f64> {
         let valid: Vec<usize> = (0..scores.len()).filter(|index| mask[*index] != 0.0).collect();
         let sum: f64 = valid.iter().map(|index| f64::from(scores[*index]).exp()).sum();

@@ -1,12 +1,12 @@
-//! Rows by number: gather them from a table (an embedding lookup), scatter them into one.
+//! Rows by index: gather them from a table (an embedding lookup), scatter them into one.
 //!
 //! | operation | formula | shapes |
 //! |---|---|---|
 //! | gather | yᵢ = table[indexᵢ] | table [R, D…], n indices → [n, D…] |
 //! | scatter | y[indexᵢ] += xᵢ, from zeros | x [n, D…], n indices below R → [R, D…] |
 //!
-//! Each is the other's backward. Rows scattered to the same place add up in the order given; each
-//! range of the table is filled by one thread that walks all indices, so the order never changes.
+//! Each is the other's backward. Rows scattered to the same index add up in the given order; each
+//! range of the table is filled by one thread that scans all indices, so the order never changes.
 
 use super::row::{for_rows, row_of};
 use crate::buffer::Buffer;
@@ -17,11 +17,11 @@ use crate::vectorize::add_assign;
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::sync::Arc;
 
-/// Into how many ranges of rows a table is cut at most: each costs a walk over all indices.
+/// Largest number of row ranges of a table: each costs a scan over all indices.
 const MOST_RANGES: usize = 8;
 
 impl Tape {
-    /// Rows of a table by number: table [R, D…], n indices → [n, D…].
+    /// Rows of a table by index: table [R, D…], n indices → [n, D…].
     ///
     /// ```
     /// use far_tensor::{Device, Tape, Tensor};
@@ -54,8 +54,8 @@ impl Tape {
         }))
     }
 
-    /// A table of `rows` rows, zero but for what is added to the rows named:
-    /// x [n, D…], n indices → [rows, D…]. Rows with the same index add up.
+    /// A table of `rows` rows, zero except for the added rows: x [n, D…], n indices → [rows, D…].
+    /// Rows with the same index add up.
     ///
     /// # Errors
     /// If there is not one index per row of `x`, or one is not below `rows`.

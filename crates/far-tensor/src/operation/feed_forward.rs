@@ -1,8 +1,8 @@
 //! y = GELU(x·W₁ + b₁)·W₂ + b₂, the MLP of a transformer block, with GELU in its tanh form.
 //!
 //! Shapes: x [rows…, I], W₁ [I, H], b₁ [H], W₂ [H, O], b₂ [O], y [rows…, O]. It is one operation so
-//! that a device may keep the hidden rows to itself; the CPU gains nothing by that and composes the
-//! two linear maps, whose backwards are in [`super::linear`].
+//! that a device can keep the hidden rows internal; the CPU gains nothing from that and composes
+//! the two linear layers, whose backwards are in [`super::linear`].
 
 use super::linear::sizes;
 use crate::{Result, Tape, Tensor};
@@ -46,7 +46,7 @@ mod tests {
     use crate::testing::{assert_close, check_gradients, evaluate, normal};
     use proptest::prelude::*;
 
-    /// One linear map by plain loops in f64.
+    /// One linear layer by plain loops in f64.
     fn mapped(row: &[f64], weight: &Tensor, bias: &Tensor) -> Vec<f64> {
         let width = weight.shape().last();
         let mut sums: Vec<f64> = bias.values().iter().map(|bias| f64::from(*bias)).collect();

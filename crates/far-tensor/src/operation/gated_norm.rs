@@ -1,6 +1,6 @@
-//! s = x + gate·f and y = Norm(s)·(1 + scale) + shift: where one half of an adaLN-Zero block ends and
-//! the next begins. One pass on a GPU where no gradient is wanted; otherwise one after the other, see
-//! `gated_residual.rs` and `modulated_norm.rs`.
+//! s = x + gate·f and y = Norm(s)·(1 + scale) + shift: the end of one half of an adaLN-Zero block
+//! and the start of the next. One pass on a GPU if no gradient is needed; otherwise two operations,
+//! see `gated_residual.rs` and `modulated_norm.rs`.
 
 use super::modulated_norm::{Affine, Modulation, check_modulation};
 use crate::{Result, Tape, Tensor};
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
-        /// Both results are those of the two operations, to the bit, on every device.
+        /// Both results equal those of the two operations, to the bit, on every device.
         #[test]
         fn one_pass_gives_what_two_give(
             groups in 1usize..5, group_rows in 1usize..40, eighths in 1usize..20, odd in 0usize..2,

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn gradients_match_differences() {
-        // The wider rows are whole vectors of a GPU, and more than one block has threads for.
+        // The wider rows are whole vectors of a GPU, and exceed the threads of one block.
         for (each, width) in [(3, 5), (9, 24), (2, 2056)] {
             let inputs = [1, 2].map(|seed| normal([2, each, width], seed));
             let inputs = [&inputs[..], &[normal([2, 3, width], 3)]].concat();

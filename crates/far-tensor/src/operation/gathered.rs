@@ -1,4 +1,4 @@
-//! Rows that lie apart on the host, brought together where they are computed with.
+//! Joins separate rows of the host into one tensor on the device.
 
 use crate::storage::Storage;
 use crate::tensor::Origin;
@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 impl Tape {
-    /// A constant of this shape out of equally long rows, one behind another.
+    /// A constant of this shape from equally long rows, one after the other.
     ///
-    /// Each row is copied once, to the device: for a tensor of many large rows that is most of the
-    /// work of making it.
+    /// Each row is copied once, directly to the device: for many large rows that is most of the
+    /// cost.
     ///
     /// # Errors
-    /// If the rows are not equally long or have not as many numbers as the shape.
+    /// If the rows differ in length or do not match the shape.
     pub fn gathered(&self, rows: &[&[f32]], shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
         let width = rows.first().map_or(0, |row| row.len());

@@ -22,7 +22,7 @@ impl Tape {
     /// β `[C]`.
     ///
     /// # Errors
-    /// If the groups do not divide the channels, or γ or β has not one element per channel.
+    /// If the groups do not divide the channels, or γ or β does not have one element per channel.
     pub fn group_norm(
         &mut self,
         x: &Tensor,
@@ -218,7 +218,7 @@ mod tests {
             seed in 0u64..99,
         ) {
             let channels = groups * members;
-            // One element per group is all noise: its deviation is below epsilon.
+            // One element per group is only noise: its deviation is below epsilon.
             prop_assume!(members * space > 2);
             let x = normal([batch, channels, space], seed);
             let (scale, shift) = (normal([channels], seed + 1), normal([channels], seed + 2));

@@ -15,8 +15,8 @@ use crate::{Result, Tape, Tensor};
 use std::sync::Arc;
 
 impl Tape {
-    /// [`Tape::head_norm`] of a tensor that is given up: where nobody else has it and no gradient is
-    /// wanted, a GPU overwrites it and copies nothing.
+    /// [`Tape::head_norm`] of a tensor passed by value: if it is not shared and no gradient is
+    /// needed, a GPU overwrites it without a copy.
     ///
     /// # Errors
     /// As [`Tape::head_norm`].
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// What is overwritten holds the same bits; what somebody else has is left alone.
+    /// An overwritten input gives the same bits; a shared one is left unchanged.
     #[test]
     fn giving_up_the_input_changes_no_bit() {
         for (rows, channels) in [(5, 8), (70, 64), (3, 5)] {

@@ -65,8 +65,8 @@ impl Tape {
         }))
     }
 
-    /// The elements `range` of an axis: [P…, E, Q…] → [P…, n, Q…]. Where they lie in one piece and no
-    /// gradient is wanted, nothing is copied.
+    /// The elements `range` of an axis: [P…, E, Q…] → [P…, n, Q…]. If they are contiguous and no
+    /// gradient is needed, nothing is copied.
     ///
     /// # Errors
     /// If there is no such axis or it does not reach that far.
@@ -97,8 +97,8 @@ impl Tape {
         }))
     }
 
-    /// Repeats along a new axis placed at `axis`: [P…, Q…] → [P…, times, Q…], as when one
-    /// vector per sample [B, D] is given to all its tokens [B, T, D].
+    /// Repeats along a new axis at `axis`: [P…, Q…] → [P…, times, Q…], for example to broadcast one
+    /// vector per sample [B, D] to all its tokens [B, T, D].
     ///
     /// # Errors
     /// If `axis` is beyond the rank or the result would have too many axes.

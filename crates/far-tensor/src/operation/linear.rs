@@ -1,10 +1,10 @@
-//! y = x·W + b, with tanh-GELU fused behind it where a network wants that.
+//! y = x·W + b, optionally fused with tanh-GELU.
 //!
-//! Shapes: x [rows…, I], W [I, O], b [O], y [rows…, O]. The weight lies as [I, O], so that the
-//! forward product reads it plainly; checkpoints store it as [O, I], the custom elsewhere.
+//! Shapes: x [rows…, I], W [I, O], b [O], y [rows…, O]. The weight is [I, O] in memory, so that the
+//! forward product reads it row by row; checkpoints store it as [O, I], as PyTorch does.
 //!
-//! Backward, with d = dL/dy (times the slope of GELU where fused): dW = xᵀ·d, db = Σ rows of d,
-//! dx = d·Wᵀ.
+//! Backward, with d = dL/dy (times the slope of GELU if fused): dW = xᵀ·d, db = Σ rows of d, dx =
+//! d·Wᵀ.
 
 use super::activation::{GeluTanh, apply, apply_in_place, multiply_slope};
 use crate::buffer::Buffer;
@@ -107,7 +107,7 @@ fn forward(
 ) {
     let [_, input, width] = sizes;
     let (left, right) = (Matrix::plain(x.values(), input), Matrix::plain(weight.values(), width));
-    // The bias is laid down first and the product added to it: one pass less over the result.
+    // The bias is written first and the product added to it: one pass less over the result.
     let lay_bias = |_, part: &mut [f32]| {
         if let Some(bias) = bias {
             part.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(bias.values()));
@@ -121,7 +121,7 @@ struct LinearBackward {
     x: Tensor,
     weight: Tensor,
     bias: Option<Tensor>,
-    /// x·W + b where GELU followed.
+    /// x·W + b if GELU follows.
     before: Option<Arc<Buffer>>,
 }
 

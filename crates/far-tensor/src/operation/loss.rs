@@ -8,9 +8,9 @@
 //! | smooth L1 | e²/(2β) where \|e\| < β, else \|e\| − β/2, with e = x − t | e/β, else sign e |
 //! | binary cross-entropy | max(x, 0) − x·t + ln(1 + e^−\|x\|) | σ(x) − t |
 //!
-//! The sum is divided by n and not by Σ w, as is the custom elsewhere; weights whose mean is one
-//! leave the scale alone, and a weight of p where t = 1 is what others call a positive weight.
-//! Targets and weights are data: no gradient flows to them.
+//! The sum is divided by n and not by Σ w, as in other frameworks; weights whose mean is one leave
+//! the scale unchanged, and a weight of p where t = 1 is the usual positive weight. No gradient
+//! flows to targets and weights.
 
 use super::row::put;
 use crate::buffer::Buffer;
@@ -20,7 +20,7 @@ use crate::tape::Backward;
 use crate::vectorize::{lane_sum, logistic, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
-/// Which loss.
+/// Kind of loss.
 #[derive(Clone, Copy)]
 pub(crate) enum Loss {
     /// (x − t)².
@@ -53,7 +53,7 @@ impl Tape {
         self.mean_loss("squared_error", x, target, weights, Loss::Squared)
     }
 
-    /// The mean of the smooth L1 loss with its border at β > 0, a scalar; shapes are equal.
+    /// The mean of the smooth L1 loss with threshold β > 0, a scalar; shapes are equal.
     ///
     /// # Errors
     /// If the shapes differ, there is no element, or β is not positive.
@@ -97,7 +97,7 @@ impl Tape {
         if let Some(cuda) = self.cuda() {
             return self.mean_loss_cuda(&cuda, operation, x, target, weights, loss);
         }
-        // One partial sum per piece, added up in their order.
+        // One partial sum per piece, added in order.
         let mut partials = self.device().buffer(elements.div_ceil(GRAIN));
         let shared = Disjoint::new(&mut partials);
         for_ranges(elements, GRAIN, |range| {
@@ -124,7 +124,7 @@ impl Tape {
     }
 }
 
-/// ℓ and dℓ/dx of one element, as the vectorized loops need them.
+/// ℓ and dℓ/dx of one element, for the vectorized loops.
 pub(super) trait Term {
     fn value<const FUSED: bool>(x: f32, target: f32, beta: f32) -> f32;
     fn slope<const FUSED: bool>(x: f32, target: f32, beta: f32) -> f32;
@@ -296,7 +296,7 @@ mod tests {
             rows in 1usize..40, width in 1usize..900, weighted in any::<bool>(), seed in 0u64..99,
         ) {
             let x = evaluate(|tape| tape.affine(&normal([rows, width], seed), 2.0, 0.0));
-            // Zeros and ones are targets of any of the losses.
+            // Zeros and ones are valid targets of every loss.
             let target = mask([rows, width], seed + 1);
             let weights = normal([rows, width], seed + 2);
             let given = weighted.then_some(&weights);

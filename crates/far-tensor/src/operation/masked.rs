@@ -22,7 +22,7 @@ use crate::tape::Backward;
 use crate::vectorize::{lane_sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
-/// Keeps the deviation's slope finite where all values are equal.
+/// Keeps the deviation's slope finite if all values are equal.
 const VARIANCE_FLOOR: f32 = 1e-12;
 /// Added to the deviation that standardization divides by.
 const DEVIATION_OFFSET: f32 = 1e-4;
@@ -41,8 +41,8 @@ pub enum Statistic {
 }
 
 impl Tape {
-    /// A statistic of the valid elements along an axis, which disappears: x and mask
-    /// [P…, E, Q…] → [P…, Q…]; 0 where nothing is valid.
+    /// A statistic of the valid elements along an axis, which is removed: x and mask [P…, E, Q…] →
+    /// [P…, Q…]; 0 if nothing is valid.
     ///
     /// ```
     /// use far_tensor::{Device, Statistic, Tape, Tensor};
@@ -86,8 +86,8 @@ impl Tape {
         }))
     }
 
-    /// (x − μ) / (σ + 10⁻⁴) over the valid elements along an axis, 0 elsewhere: x and mask
-    /// [P…, E, Q…] → the same shape. This is how scores of different cues become comparable.
+    /// (x − μ) / (σ + 10⁻⁴) over the valid elements along an axis, 0 elsewhere: x and mask [P…, E,
+    /// Q…] → the same shape. It makes scores of different cues comparable.
     ///
     /// # Errors
     /// If there is no such axis or the mask has another shape.
@@ -143,7 +143,7 @@ impl<'a> Groups<'a> {
         Self { x: x.values(), mask, extent, inner, block: extent * inner }
     }
 
-    /// The elements and the mask of one group, from its first element on.
+    /// The elements and the mask of one group, from its first element.
     fn group(&self, block: usize, column: usize) -> (&'a [f32], Option<&'a [f32]>) {
         let from = |values: &'a [f32]| values.get(block * self.block + column..).unwrap_or(&[]);
         (from(self.x), self.mask.map(from))
@@ -185,7 +185,7 @@ fn valid_sum(
 }
 
 vectorized! {
-    /// Count, mean and variance of the valid elements; zeros where there are none.
+    /// Count, mean and variance of the valid elements; zeros if there are none.
     fn moments(x: &[f32], mask: Option<&[f32]>, extent: usize, stride: usize) -> [f32; 3] {
         let count = valid_sum(mask, extent, stride, |_| 1.0);
         if count == 0.0 {
@@ -197,7 +197,7 @@ vectorized! {
     }
 }
 
-/// Where the first of the largest valid elements stands; NaN counts as largest.
+/// Index of the first of the largest valid elements; NaN counts as largest.
 fn first_largest(x: &[f32], mask: Option<&[f32]>, extent: usize, stride: usize) -> Option<usize> {
     let mut best: Option<usize> = None;
     for position in (0..extent).filter(|position| valid(mask, position * stride)) {
@@ -384,7 +384,7 @@ mod tests {
                 for e in 0..extent {
                     let x = f64::from(x.values()[index(e)]);
                     let expected = if valid(&e) { (x - mean) / (deviation + 1e-4) } else { 0.0 };
-                    // A lone value has deviation 1e-6: rounding of the mean is magnified.
+                    // A single value has deviation 1e-6, which magnifies rounding of the mean.
                     let tolerance = if values.len() < 3 { 2e-3 } else { 2e-5 };
                     assert_close(&standardized.values()[index(e)..=index(e)], &[expected as f32], tolerance);
                 }
@@ -447,7 +447,7 @@ mod tests {
     fn gpus_agree_on_long_groups_and_on_many_side_by_side() {
         for shape in [[2, 1500, 1], [2, 9, 70]] {
             let (x, chosen) = ([normal(shape, 1)], mask(shape, 2));
-            // Whole numbers are the same in any precision, so that the largest is the same one.
+            // Integers are exact in any precision, so that the largest is the same one.
             let whole = (0..Shape::from(shape).elements()).map(|n| (n * 37 % 251) as f32);
             let whole = [Tensor::from_slice(&whole.collect::<Vec<_>>(), shape).unwrap()];
             for statistic in ALL {

@@ -1,4 +1,4 @@
-//! The operations, one file each: formula and shapes on top, the kernel, its backward, then a
+//! The operations, one file each: formula and shapes first, then the kernel, its backward, a
 //! plain-loop reference and the tests that compare the two.
 
 mod activation;

@@ -152,7 +152,7 @@ pub(super) fn check_modulation(
     }
 }
 
-/// The small vectors that a row meets.
+/// The small vectors of a row.
 struct Parts<'a> {
     affine: Option<[&'a [f32]; 2]>,
     vectors: Option<(&'a [f32], usize, usize)>,
@@ -370,7 +370,7 @@ mod tests {
         fn modulation(x: &[Tensor]) -> Modulation<'_> {
             Modulation { vectors: &x[3], shift: 0, scale: 2 }
         }
-        // The wider rows are more than a warp of a GPU holds.
+        // The wider rows exceed what a warp of a GPU holds.
         for (each, width) in [(3, 18), (5, 264)] {
             let vector = |seed| normal([width], seed);
             let inputs =

@@ -1,4 +1,4 @@
-//! How much noise each diffusion step adds, and what follows from it.
+//! The noise schedule of diffusion, and what follows from it.
 //!
 //! Given β_t: ᾱ_t = Π (1 − β), x_t = √ᾱ_t·x_0 + √(1−ᾱ_t)·ε, and the posterior q(x_{t−1} | x_t, x_0)
 //! has variance β̃_t = β_t(1 − ᾱ_{t−1}) / (1 − ᾱ_t) with ᾱ_{−1} = 1, and a mean whose dependence on
@@ -6,7 +6,7 @@
 
 use crate::{Error, Result, Shape};
 
-/// What a diffusion network predicts.
+/// The prediction target of a diffusion network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prediction {
     /// The noise ε, so that x_0 = x_t/√ᾱ_t − √(1/ᾱ_t − 1)·ε.
@@ -17,15 +17,15 @@ pub enum Prediction {
     Clean,
 }
 
-/// What the variational bound of a network with learned variance needs to know of a timestep.
+/// Coefficients of one timestep for the variational bound of a network with learned variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoundCoefficients {
     /// ln β̃_t, the smallest log-variance; at t = 0, where β̃ is zero, that of t = 1.
     pub log_variance_low: f64,
     /// ln β_t, the largest log-variance.
     pub log_variance_high: f64,
-    /// By how much the posterior mean falls short per unit that the prediction exceeds its target:
-    /// x_0's part in the posterior mean times the prediction's part in x_0, with the sign turned.
+    /// Change of the posterior mean per unit of prediction error, with opposite sign: the
+    /// coefficient of x_0 in the posterior mean times that of the prediction in x_0.
     pub mean_scale: f64,
     /// Whether this is t = 0, where the bound is the likelihood of the data itself.
     pub first: bool,
@@ -54,7 +54,7 @@ impl NoiseSchedule {
         Self::from_beta((0..steps).map(|step| first + gap * step as f64).collect())
     }
 
-    /// A schedule of any β.
+    /// A schedule of arbitrary β.
     ///
     /// # Errors
     /// If there are fewer than two steps or a β is not between 0 and 1.
@@ -80,7 +80,7 @@ impl NoiseSchedule {
         self.beta.len()
     }
 
-    /// ᾱ_t: the share of x_0 in the power of x_t.
+    /// ᾱ_t: the fraction of x_0 in the power of x_t.
     ///
     /// # Errors
     /// If there is no such step.
@@ -93,7 +93,7 @@ impl NoiseSchedule {
         })
     }
 
-    /// What [`crate::Tape::diffusion_loss`] needs to know of a timestep.
+    /// The coefficients of a timestep for [`crate::Tape::diffusion_loss`].
     ///
     /// # Errors
     /// If there is no such step.
@@ -109,7 +109,7 @@ impl NoiseSchedule {
         let prediction_part = match prediction {
             Prediction::Noise => (1.0 / kept - 1.0).sqrt(),
             Prediction::Velocity => (1.0 - kept).sqrt(),
-            // The only one that x_0 rises with.
+            // The only target with which x_0 increases.
             Prediction::Clean => -1.0,
         };
         Ok(BoundCoefficients {
@@ -155,7 +155,7 @@ mod tests {
         let of = |timestep| schedule.coefficients(timestep, Prediction::Noise).unwrap();
         assert_eq!(of(0).log_variance_low, of(1).log_variance_low);
         assert!(of(0).first && !of(1).first);
-        // The mean error weighs β/(√α·√(1−ᾱ)) for noise, in closed form.
+        // For noise, the weight of the mean error is β/(√α·√(1−ᾱ)) in closed form.
         let beta: f64 = 1e-4 + (2e-2 - 1e-4) * 300.0 / 999.0;
         let kept = schedule.signal_power(300).unwrap();
         let expected = beta / ((1.0 - beta).sqrt() * (1.0 - kept).sqrt());

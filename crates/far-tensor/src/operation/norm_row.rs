@@ -1,5 +1,5 @@
-//! LayerNorm of one row, forward and backward: what the modulated norm and the norm of heads share.
-//! The formulas stand in `modulated_norm.rs`.
+//! LayerNorm of one row, forward and backward, shared by the modulated norm and the norm of heads.
+//! The formulas are in `modulated_norm.rs`.
 
 use crate::buffer::LANE;
 use crate::vectorize::{add_assign, fold, fused, lane_sum, vectorized};
@@ -39,7 +39,7 @@ vectorized! {
 pub(super) type Pair<'a> = ([&'a [f32]; 2], [&'a mut [f32]; 2]);
 
 vectorized! {
-    /// One row backward: writes or adds dx, adds to the sums of the small vectors it is given.
+    /// One row backward: writes or adds dx, and adds to the sums of the given small vectors.
     pub(super) fn backward_row(
         gradient: &mut [f32],
         accumulate: bool,

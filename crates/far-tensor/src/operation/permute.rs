@@ -1,7 +1,7 @@
 //! Reordering axes into a contiguous result.
 //!
 //! y[i₀, i₁, …] has the axes of x in the order `axes`: extent n of y is extent `axes[n]` of x.
-//! Axes that stay neighbors are merged first, so that long runs are copied whole. The backward is
+//! Axes that stay adjacent are merged first, so that long runs are copied whole. The backward is
 //! the inverse permutation.
 
 use super::row::{for_rows, put};
@@ -24,7 +24,7 @@ impl Tape {
     /// ```
     ///
     /// # Errors
-    /// If `axes` does not name every axis once.
+    /// If `axes` does not contain every axis once.
     pub fn permute(&mut self, x: &Tensor, axes: &[usize]) -> Result<Tensor> {
         let rank = x.shape().rank();
         let complete = axes.len() == rank && (0..rank).all(|axis| axes.contains(&axis));
@@ -59,7 +59,7 @@ struct Walk {
     stride: usize,
 }
 
-/// The axes of the result, outermost first, merged where they are neighbors in the source.
+/// The axes of the result, outermost first, merged if adjacent in the source.
 fn walks(shape: &Shape, axes: &[usize]) -> ([Walk; MAXIMUM_RANK], usize) {
     let mut walks = [Walk::default(); MAXIMUM_RANK];
     let mut count = 0;
@@ -153,7 +153,8 @@ mod tests {
         fn values_match_the_reference(
             extents in proptest::collection::vec(1usize..5, 0..=6), unit in prop::sample::select(vec![1, 4, 8]), order in any::<u64>(), seed in 0u64..99,
         ) {
-            // Innermost axes that are multiples of a unit and stay innermost move in runs on a GPU.
+            // Innermost axes that are multiples of a unit and stay innermost are moved in runs on a
+            // GPU.
             let mut extents = extents;
             extents.truncate(if unit > 1 { 4 } else { 6 });
             extents.iter_mut().rev().take(1).for_each(|extent| *extent *= unit);

@@ -5,8 +5,8 @@
 //! | maximum | the largest element inside the image | d to the first of the largest |
 //! | average | Σ elements / (K₀·K₁), padding counting as zeros | d / (K₀·K₁) to each |
 //!
-//! Shapes: x [P…, H, W] → [P…, H′, W′] with H′ = ⌊(H + top + bottom − K₀)/s₀⌋ + 1 and likewise
-//! W′. Padding must be smaller than the window, so that each window sees the image.
+//! Shapes: x [P…, H, W] → [P…, H′, W′] with H′ = ⌊(H + top + bottom − K₀)/s₀⌋ + 1 and likewise W′.
+//! Padding must be smaller than the window, so that each window overlaps the image.
 
 use super::row::{for_rows, row_of};
 use super::window::Window;
@@ -77,7 +77,7 @@ impl Tape {
     }
 }
 
-/// Planes of one extent, and the window that slides over each.
+/// Planes of the same extent, and the window that slides over each.
 #[derive(Clone, Copy)]
 struct Planes {
     image: [usize; 2],
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn gradients_match_differences() {
         let x = [normal([2, 2, 5, 4], 1)];
-        // Eighths are the same in any precision, so that the largest is the same one.
+        // Eighths are exact in any precision, so that the largest is the same one.
         let eighths: Vec<f32> = (0..80).map(|n| (n * 37 % 83) as f32 / 8.0).collect();
         let eighths = [Tensor::from_slice(&eighths, [2, 2, 5, 4]).unwrap()];
         for window in [Window::square(2, 2, 0), Window::square(3, 1, 1)] {

@@ -13,7 +13,7 @@ impl Tape {
     /// Σ x over all elements, a scalar.
     ///
     /// # Errors
-    /// None today; a result keeps the signature of its siblings.
+    /// None at present; the result type matches the other operations.
     pub fn sum(&mut self, x: &Tensor) -> Result<Tensor> {
         self.total("sum", x, 1.0)
     }
@@ -38,7 +38,7 @@ impl Tape {
         Ok(self.record(operation, shape, output, &[x], |_| TotalBackward { x: x.clone(), factor }))
     }
 
-    /// Σ x over one axis, which disappears from the shape.
+    /// Σ x over one axis, which is removed from the shape.
     ///
     /// # Errors
     /// If there is no such axis.
@@ -46,7 +46,7 @@ impl Tape {
         self.reduce_axis("sum_axis", x, axis, |_| 1.0)
     }
 
-    /// The mean of x over one axis, which disappears from the shape.
+    /// The mean of x over one axis, which is removed from the shape.
     ///
     /// # Errors
     /// If there is no such axis or it has no elements.
@@ -92,7 +92,8 @@ impl Tape {
     }
 }
 
-/// Σ values in double precision over pieces of a fixed size, so that it depends on nothing else.
+/// Σ values in double precision over pieces of a fixed size, so that the result depends on nothing
+/// else.
 pub(super) fn total(values: &[f32]) -> f64 {
     values.chunks(PIECE).map(|piece| f64::from(sum(piece))).sum()
 }

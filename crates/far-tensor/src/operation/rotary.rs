@@ -1,9 +1,10 @@
-//! Rotary positions: pairs of channels turned by an angle that grows with the token's place.
+//! Rotary position embedding: pairs of channels rotated by an angle proportional to the token's
+//! position.
 //!
-//! x [rows…, S·H·d] holds S slots of H heads of d channels; the first `rotated` slots are turned.
+//! x [rows…, S·H·d] holds S slots of H heads of d channels; the first `rotated` slots are rotated.
 //! A head is cut into `parts` equal parts (one per spatial axis) of width w; inside a part,
 //! channels j and j + w/2 form a pair: (a, b) ↦ (a·cos − b·sin, b·cos + a·sin). Row r uses the
-//! angles of token r mod T. Backward turns the other way.
+//! angles of token r mod T. Backward rotates the other way.
 
 use crate::buffer::Buffer;
 use crate::cuda::Rotation;
@@ -25,11 +26,11 @@ pub struct RotaryTable {
 impl RotaryTable {
     /// A table for heads of `channels` channels; `positions[token]` has one coordinate per part.
     ///
-    /// The j-th pair of a part of width w turns by position · base^(−2j/w).
+    /// The j-th pair of a part of width w is rotated by position · base^(−2j/w).
     ///
     /// # Panics
-    /// If `channels` is not a multiple of twice the number of parts, or the tokens differ in how
-    /// many coordinates they have: both are written in code, not read.
+    /// If `channels` is not a multiple of twice the number of parts, or the tokens differ in their
+    /// number of coordinates: bugs in the caller's code.
     pub fn new(channels: usize, positions: &[Vec<f32>], base: f32) -> Self {
         let parts = positions.first().map_or(1, Vec::len);
         assert!(parts > 0 && channels.is_multiple_of(2 * parts), "channels come in pairs per part");
@@ -47,10 +48,10 @@ impl RotaryTable {
         }
         let tokens = positions.len();
         let turns = Tensor::from_slice(&turns, [tokens, channels / 2, 2]);
-        Self { tokens, channels, parts, turns: turns.expect("one turn for each pair") }
+        Self { tokens, channels, parts, turns: turns.expect("one angle for each pair") }
     }
 
-    /// Turns one head of token `token` in place, forward for `sign` 1 and back for −1.
+    /// Rotates one head of token `token` in place, forward for `sign` 1 and back for −1.
     fn turn(&self, head: &mut [f32], token: usize, sign: f32) {
         let half = self.channels / self.parts / 2;
         let turns = &self.turns.values()[token % self.tokens * self.channels..];
@@ -66,7 +67,7 @@ impl RotaryTable {
 }
 
 impl Tape {
-    /// Turns the heads of the first `rotated` of `slots` slots of x [rows…, slots·H·d].
+    /// Rotates the heads of the first `rotated` of `slots` slots of x [rows…, slots·H·d].
     ///
     /// # Errors
     /// If the table's heads do not divide the last axis.

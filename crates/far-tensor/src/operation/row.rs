@@ -1,15 +1,16 @@
-//! What operations over rows share: rows in parallel, optional masks, writing or adding.
+//! Shared by operations over rows: rows in parallel, optional masks, writing or adding.
 
 use crate::buffer::Buffer;
 use crate::parallel::{Disjoint, GRAIN, for_ranges, row_grain};
 use crate::{Device, Result, Tensor};
 
-/// Elements summed in single precision before a sum goes on in double.
+/// Elements summed in single precision before a sum continues in double.
 pub(super) const PIECE: usize = GRAIN / 8;
 
 /// Calls `work(row, part)` for every row of `width` elements of `target`, in parallel.
 ///
-/// `cost` is how many elements the work on one row touches; it decides how rows are grouped.
+/// `cost` is the number of elements that the work on one row touches; it decides how rows are
+/// grouped.
 pub(super) fn for_rows(
     target: &mut [f32],
     width: usize,
@@ -34,13 +35,13 @@ pub(super) fn row_of(values: &[f32], width: usize, row: usize) -> &[f32] {
     &values[row * width..(row + 1) * width]
 }
 
-/// Writes `value`, or adds it to what is there.
+/// Writes `value`, or adds it to the existing one.
 #[inline(always)]
 pub(super) fn put(target: &mut f32, value: f32, accumulate: bool) {
     *target = if accumulate { *target + value } else { value };
 }
 
-/// Fails unless the mask, where there is one, has the shape of `x`.
+/// Fails unless the mask, if given, has the shape of `x`.
 pub(super) fn expect_mask(
     operation: &'static str,
     x: &Tensor,

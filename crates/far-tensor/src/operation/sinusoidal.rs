@@ -1,22 +1,22 @@
-//! Numbers as waves: embeddings of timesteps and other scalars, and the fixed table of positions.
+//! Sinusoidal embeddings of timesteps and other scalars, and the fixed position table.
 //!
 //! A scalar t becomes waves t·f_k with f_k = P^(−k/h), k = 0 … h−1, for h = ⌊width/2⌋ and the
-//! longest period 2πP: all cosines then all sines, or the other way around; an odd width ends in a
-//! zero. Everything is computed in double precision. Inputs are data: no gradient flows to them.
+//! longest period 2πP: all cosines then all sines, or the reverse; an odd width ends in a zero.
+//! Everything is computed in double precision. No gradient flows to the inputs.
 
 use super::row::for_rows;
 use crate::tensor::Origin;
 use crate::{Error, Result, Shape, Tape, Tensor};
 
-/// P of diffusion timesteps and positions.
+/// P for diffusion timesteps and positions.
 const CUSTOMARY_PERIOD: f64 = 10_000.0;
 
 /// Which half of a sinusoidal embedding comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaveOrder {
-    /// [cos ‖ sin], as diffusion timesteps have it.
+    /// [cos ‖ sin], as for diffusion timesteps.
     CosineFirst,
-    /// [sin ‖ cos], as position tables have it.
+    /// [sin ‖ cos], as in position tables.
     SineFirst,
 }
 
@@ -51,7 +51,7 @@ impl Tape {
             });
         }
         let mut output = self.device().buffer(shape.elements());
-        // A sine costs some thirty times what other arithmetic does.
+        // A sine costs about thirty times as much as other arithmetic.
         for_rows(&mut output, width, 32 * width, |row, part| {
             waves(part, f64::from(values[row]), period, order);
         });
@@ -59,7 +59,7 @@ impl Tape {
     }
 }
 
-/// The fixed table of positions of a grid, row-major: [rows·columns, width].
+/// The fixed position table of a grid, row-major: [rows·columns, width].
 ///
 /// The first half of the channels encodes the column, the second the row, each as [sin ‖ cos] with
 /// P = 10,000.

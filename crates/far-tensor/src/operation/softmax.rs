@@ -9,9 +9,9 @@
 //! | log-softmax | x − m − ln Z | [rows…, N] | d − p·Σ d |
 //! | log-sum-exp | m + ln Z | [rows…] | p·d |
 //!
-//! What is masked out gives 0 and gets no gradient, whatever stands there: elements of a row, and
-//! the log-sum-exp of a row without a valid element. So a product with a weight of zero stays
-//! finite, where −∞ would not.
+//! Masked elements give 0 and get no gradient, whatever their value: elements of a row, and the
+//! log-sum-exp of a row without a valid element. So a product with a weight of zero stays finite,
+//! which −∞ would not.
 
 use super::row::{RowMask, expect_mask, for_rows, put, row_of};
 use crate::buffer::{Buffer, LANE};
@@ -20,7 +20,7 @@ use crate::tape::Backward;
 use crate::vectorize::{exponential, lane_sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
-/// What is made of a row.
+/// Result of a row.
 #[derive(Clone, Copy)]
 enum Form {
     Plain,
@@ -111,7 +111,7 @@ fn lane_maximum(length: usize, term: impl Fn(usize) -> f32) -> f32 {
 }
 
 vectorized! {
-    /// m and ln Z of a row; zeros where nothing is valid.
+    /// m and ln Z of a row; zeros if nothing is valid.
     pub(super) fn normalizer(x: &[f32], mask: &[f32]) -> (f32, f32) {
         let mask = &mask[..x.len()];
         let largest = lane_maximum(x.len(), |index| {
@@ -260,7 +260,7 @@ mod tests {
         (of(&|x| x.exp() / sum), of(&|x| x - log_sum), log_sum as f32)
     }
 
-    /// A mask with one row wholly masked out.
+    /// A mask with one row entirely masked out.
     fn mask_with_empty_row(shape: [usize; 2], seed: u64) -> Tensor {
         let mut values = mask(shape, seed).values().to_vec();
         values[..shape[1]].fill(0.0);
@@ -309,7 +309,7 @@ mod tests {
         let mut tape = Tape::inference(&crate::Device::cpu());
         let found = tape.softmax(&x, Some(&mask)).unwrap();
         assert_close(found.values(), &[0.731_058_6, 0.268_941_43, 0.0], 1e-6);
-        // The exponentials of these are beyond f32 too, and bf16 can tell them apart.
+        // The exponentials of these also exceed f32, and bf16 can distinguish them.
         let x = Tensor::from_slice(&[200.0, 199.0, f32::NAN], [1, 3]).unwrap();
         let found = evaluate(|tape| tape.softmax(&x, Some(&mask)));
         assert_close(found.values(), &[0.731_058_6, 0.268_941_43, 0.0], 1e-6);

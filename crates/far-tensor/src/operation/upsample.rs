@@ -1,4 +1,4 @@
-//! Nearest-neighbor enlargement by a whole factor.
+//! Nearest-neighbor upsampling by an integer factor.
 //!
 //! y[…, r, q] = x[…, ⌊r/f⌋, ⌊q/f⌋]; shapes [P…, H, W] → [P…, fH, fW]. Backward: each element takes
 //! the sum over its f×f block.
@@ -28,7 +28,8 @@ impl Tape {
         }
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, width * factor, width * factor, |row, part| {
-            // Rows count through all planes: their number is a multiple of the factor in each.
+            // Rows are counted through all planes: their number is a multiple of the factor in
+            // each.
             widen(part, row_of(x.values(), width, row / factor), factor);
         });
         Ok(self

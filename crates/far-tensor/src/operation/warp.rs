@@ -1,9 +1,9 @@
-//! Pictures as another camera has them: every pixel taken from where a projective map sends it.
+//! Images as seen by another camera: every pixel is sampled where a homography maps it.
 //!
-//! y at (u, v) is x at (a/c, b/c) with (a, b, c) = M·(u, v, 1), in pixels from the upper left corner
-//! (the middle of the first one is ½), linear between the middles of pixels; outside the picture its
-//! edge goes on. Pictures lie as patches: x [F, rows·columns, colors·side²], one map per picture → the
-//! same shape. What is warped is data: no gradient passes.
+//! y at (u, v) is x at (a/c, b/c) with (a, b, c) = M·(u, v, 1), in pixels from the upper left
+//! corner (the center of the first is ½), with bilinear interpolation; outside the image its border
+//! is repeated. Images are stored as patches: x [F, rows·columns, colors·side²], one map per image
+//! → the same shape. No gradient flows through a warp.
 
 use super::row::for_rows;
 use crate::storage::Storage;
@@ -11,10 +11,10 @@ use crate::tensor::Origin;
 use crate::{Result, Tape, Tensor};
 use std::sync::Arc;
 
-/// The least third coordinate: what lies behind the camera is far outside its picture.
+/// Lower bound of the third coordinate: points behind the camera are mapped far outside the image.
 const LEAST_DEPTH: f32 = 1e-6;
 
-/// How pictures are cut: rows and columns of square patches, each as planes (color, row, column).
+/// How images are cut: rows and columns of square patches, each as planes (color, row, column).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchGrid {
     /// Patches from top to bottom.
@@ -28,17 +28,17 @@ pub struct PatchGrid {
 }
 
 impl PatchGrid {
-    /// Numbers of a patch.
+    /// Values of a patch.
     pub fn values(&self) -> usize {
         self.colors * self.side * self.side
     }
 
-    /// Width and height of a picture in pixels.
+    /// Width and height of an image in pixels.
     pub fn resolution(&self) -> [usize; 2] {
         [self.columns, self.rows].map(|patches| patches * self.side)
     }
 
-    /// Where pixels lie among the numbers of a picture: what their column and their row add to it.
+    /// Offsets of a pixel in an image's values: the parts that depend on its column and on its row.
     fn places(&self) -> [Vec<usize>; 2] {
         let ([width, height], Self { side, .. }) = (self.resolution(), *self);
         let across = (0..width).map(|u| u / side * self.values() + u % side);
@@ -49,10 +49,11 @@ impl PatchGrid {
 }
 
 impl Tape {
-    /// Pictures [F, rows·columns, colors·side²], each seen through its map (row by row).
+    /// Images [F, rows·columns, colors·side²], each warped by its map (row by row).
     ///
     /// # Errors
-    /// If the pictures do not lie so, there is not one map for each, or a gradient would have to pass.
+    /// If the images have another layout, there is not one map for each, or a gradient would have
+    /// to flow.
     pub fn warp(&mut self, x: &Tensor, grid: PatchGrid, maps: &[[f32; 9]]) -> Result<Tensor> {
         let patches = grid.rows * grid.columns;
         let expected = [maps.len(), patches, grid.values()];
@@ -100,13 +101,13 @@ fn warp_patch(
     }
 }
 
-/// Along one axis: the places of the two pixels that a pixel's source lies between, and how far from the
-/// first it lies.
+/// Along one axis: the offsets of the two pixels around a pixel's source, and its distance from the
+/// first.
 fn neighbors(map: &[f32; 9], at: [usize; 2], axis: usize, places: &[usize]) -> ([usize; 2], f32) {
     let [u, v] = at.map(|pixel| pixel as f32 + 0.5);
     let row = |row: usize| map[3 * row] * u + map[3 * row + 1] * v + map[3 * row + 2];
     let last = places.len() - 1;
-    // `max` first: what is not a number becomes 0.
+    // `max` first: NaN becomes 0.
     let source = (row(axis) / row(2).max(LEAST_DEPTH) - 0.5).max(0.0).min(last as f32);
     let first = source as usize;
     ([places[first], places[(first + 1).min(last)]], source - first as f32)
@@ -121,14 +122,14 @@ mod tests {
 
     const IDENTITY: [f32; 9] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
 
-    /// A pixel of a picture by plain counting.
+    /// A pixel of an image by plain indexing.
     fn pixel(picture: &[f32], grid: PatchGrid, [u, v, color]: [usize; 3]) -> f32 {
         let (side, patch) = (grid.side, v / grid.side * grid.columns + u / grid.side);
         picture[((patch * grid.colors + color) * side + v % side) * side + u % side]
     }
 
-    /// The definition in double precision, pixel by pixel: a sum over all pixels of the source of how
-    /// near they are.
+    /// The definition in double precision, pixel by pixel: a sum over all pixels of the source,
+    /// weighted by proximity.
     fn reference(x: &Tensor, grid: PatchGrid, maps: &[[f32; 9]]) -> Vec<f32> {
         let [width, height] = grid.resolution();
         let numbers = width * height * grid.colors;
@@ -171,7 +172,7 @@ mod tests {
             let x = normal([pictures, rows * columns, grid.values()], seed);
             let shifts = normal([pictures, 9], seed + 1);
             let maps: Vec<[f32; 9]> = shifts.values().chunks_exact(9).map(|shift| {
-                // Turns, shifts and a little perspective; some look past the picture.
+                // Rotations, shifts and a little perspective; some leave the image.
                 let sizes = [0.3, 0.3, 2.0, 0.3, 0.3, 2.0, 0.02, 0.02, 0.1];
                 std::array::from_fn(|place| IDENTITY[place] + sizes[place] * shift[place])
             }).collect();
@@ -194,7 +195,7 @@ mod tests {
         let moved = tape.warp(&x, grid, &[map]).unwrap();
         let at = |values: &Tensor, u| pixel(values.values(), grid, [u, 6, 1]);
         assert_eq!(at(&moved, 3), at(&x, 8));
-        // Behind the right edge the last column goes on.
+        // Beyond the right edge the last column is repeated.
         assert_eq!(at(&moved, 10), at(&x, 11));
     }
 

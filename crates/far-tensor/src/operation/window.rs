@@ -1,9 +1,9 @@
-//! Windows that slide over images: what convolution and pooling share.
+//! Sliding windows over images, shared by convolution and pooling.
 
 use crate::{Result, Tensor};
 use std::ops::Range;
 
-/// How many elements are imagined around an image, by side.
+/// Padding of an image in elements, by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Padding {
     /// Rows above.
@@ -28,9 +28,9 @@ impl Padding {
 pub struct Window {
     /// The window's extent.
     pub kernel: [usize; 2],
-    /// How far it moves.
+    /// Its step.
     pub stride: [usize; 2],
-    /// What is imagined around the image.
+    /// Padding around the image.
     pub padding: Padding,
 }
 
@@ -47,7 +47,8 @@ impl Window {
         [(padding.top, padding.bottom), (padding.left, padding.right)][axis]
     }
 
-    /// How often the window fits an image: ⌊(extent + padding − kernel) / stride⌋ + 1 each way.
+    /// Number of window positions in an image: ⌊(extent + padding − kernel) / stride⌋ + 1 along
+    /// each axis.
     pub(super) fn fit(
         &self,
         operation: &'static str,

@@ -1,4 +1,4 @@
-//! One walk through an apartment, seen and heard.
+//! One walk through an apartment, with frames and sound.
 
 use super::FPS;
 use super::house::House;
@@ -22,7 +22,7 @@ pub struct ApartmentEpisode {
     poses: Vec<Pose>,
     boundary: usize,
     soundscape: Soundscape,
-    /// All samples of the episode, once the first frame was asked for.
+    /// All samples of the episode, computed with the first frame.
     heard: Vec<[f32; 2]>,
 }
 
@@ -45,15 +45,15 @@ impl ApartmentEpisode {
         &self.soundscape
     }
 
-    /// The apartment from above with the walk (exploration blue, way back green) and the sources,
+    /// The apartment from above with the walk (exploration blue, return green) and the sources,
     /// `scale` pixels per quarter of a meter.
     pub fn map(&self, scale: u32) -> Picture {
         draw_map(&self.house, &self.soundscape, &self.poses, self.boundary, scale)
     }
 
-    /// All samples of the episode, left and right. Each phase is heard from silence with the sources
-    /// at the start of their clips, so that the way back sounds the same however long the
-    /// exploration was.
+    /// All samples of the episode, left and right. Each phase starts from silence with the sources
+    /// at the start of their clips, so that the return sounds the same whatever the length of the
+    /// exploration.
     pub fn sound(&mut self) -> &[[f32; 2]] {
         if self.heard.is_empty() {
             let mut listener = self.soundscape.listener(FRAME_SAMPLES);

@@ -1,4 +1,4 @@
-//! Colors and materials: each room is papered, floored and furnished in a taste of its own.
+//! Colors and materials: each room has its own walls, floor and furniture colors.
 
 use super::plan::RoomKind;
 use crate::{Material, MaterialId, MaterialSet, Pattern, Surface};
@@ -12,7 +12,7 @@ const PAINTS: [u32; 20] = [
     0xdc9a78, 0x8cb0d6, 0xcc8880, 0x86b090, 0xb8a088, 0xdadada, 0xa794c0, 0xc8c070, 0x7fa8b2,
     0xe09a80, 0x9fb0c0,
 ];
-/// Dark and light tone of woods.
+/// Light and dark tones of wood.
 const WOODS: [[u32; 2]; 6] = [
     [0x8a5a32, 0x6a4224],
     [0xc89a60, 0xa87a42],
@@ -27,7 +27,7 @@ const FABRICS: [u32; 12] = [
     0x384858, 0xd8cdb8, 0x8a9a3a,
 ];
 
-/// What tells two materials apart: pattern, colors, and the bits of tile width and glow.
+/// What identifies a material: pattern, colors, and the bits of tile width and glow.
 type Recipe = (Pattern, [u32; 3], u32, u32);
 
 /// The materials of a scene, each made once.
@@ -43,8 +43,8 @@ impl Kit {
         Self { set: MaterialSet::new(seed), known: Vec::new() }
     }
 
-    /// A material of a pattern in three colors that repeats every `tile` meters (0: stretched over
-    /// a face), giving off light by itself if `glow` is above 0.
+    /// A material with a pattern in three colors that repeats every `tile` meters (0: stretched
+    /// over a face); it emits light if `glow` is above 0.
     pub fn material(
         &mut self,
         pattern: Pattern,
@@ -67,12 +67,12 @@ impl Kit {
         self.material(Pattern::Plain, [color; 3], 1.0, 0.0)
     }
 
-    /// Something bright.
+    /// A bright color that emits light.
     pub fn glowing(&mut self, color: u32) -> MaterialId {
         self.material(Pattern::Plain, [color; 3], 1.0, 0.9)
     }
 
-    /// Wood in a dark and a light tone.
+    /// Wood in a light and a dark tone.
     pub fn wood(&mut self, [light, dark]: [u32; 2]) -> MaterialId {
         self.material(Pattern::Wood, [light, dark, dark], 0.8, 0.0)
     }
@@ -82,7 +82,7 @@ impl Kit {
         self.material(Pattern::Fabric, [color, darker(color), color], 0.5, 0.0)
     }
 
-    /// A drawing over a whole face.
+    /// A pattern stretched over a whole face.
     pub fn drawing(&mut self, pattern: Pattern, colors: [u32; 3]) -> MaterialId {
         self.material(pattern, colors, 0.0, 0.0)
     }
@@ -93,13 +93,13 @@ impl Kit {
     }
 }
 
-/// The tone a third darker.
+/// The color, a third darker.
 pub fn darker(color: u32) -> u32 {
     let channel = |shift: u32| (((color >> shift) & 0xff) * 2 / 3) << shift;
     channel(16) | channel(8) | channel(0)
 }
 
-/// How a room is papered and floored.
+/// Materials of a room's surfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Finish {
     /// Walls above the panel.
@@ -114,10 +114,10 @@ pub struct Finish {
     pub frame: MaterialId,
 }
 
-/// The colors a room's furniture is chosen from.
+/// The colors of a room's furniture.
 #[derive(Clone, Copy, Debug)]
 pub struct Taste {
-    /// Light and dark tone of its wood.
+    /// Light and dark tones of the wood.
     pub wood: [u32; 2],
     /// Seats, blankets.
     pub fabric: u32,
@@ -126,20 +126,20 @@ pub struct Taste {
 }
 
 impl Taste {
-    /// Draws a taste with two different fabrics.
+    /// Draws colors with two different fabrics.
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let first = random.random_range(0..FABRICS.len());
         let step = random.random_range(1..FABRICS.len());
         Self {
-            wood: *WOODS.choose(random).expect("there are woods"),
+            wood: *WOODS.choose(random).expect("the list is not empty"),
             fabric: FABRICS[first],
             second: FABRICS[(first + step) % FABRICS.len()],
         }
     }
 }
 
-/// One finish per room: no two rooms of a scene share a paint; the corridor, the first, is plain and
-/// the same all along, so that its legs look alike.
+/// One finish per room. No two rooms of a scene share a paint; the corridor, the first, is plain
+/// and the same everywhere, so that its legs look alike.
 pub fn finishes(kit: &mut Kit, rooms: &[RoomKind], random: &mut ChaCha8Rng) -> Vec<Finish> {
     let paints: Vec<u32> = PAINTS.sample(random, rooms.len()).copied().collect();
     let frame_color = *[0xf2efe8, 0x6a4224, 0x3e4a58, 0xc89a60].choose(random).expect("some");
@@ -164,7 +164,7 @@ pub fn finishes(kit: &mut Kit, rooms: &[RoomKind], random: &mut ChaCha8Rng) -> V
                 (_, 2) => plaster(kit, darker(paint)),
                 _ => wall,
             };
-            let [light, dark] = *WOODS[..5].choose(random).expect("there are woods");
+            let [light, dark] = *WOODS[..5].choose(random).expect("the list is not empty");
             let floor = match (kind, random.random_range(0..5)) {
                 (RoomKind::Bath | RoomKind::Laundry, n) if n < 3 => {
                     kit.material(Pattern::Checker, [0xe8e8e8, darker(paint), paint], 0.7, 0.0)
@@ -173,7 +173,7 @@ pub fn finishes(kit: &mut Kit, rooms: &[RoomKind], random: &mut ChaCha8Rng) -> V
                     kit.material(Pattern::Tiles, [0xd8cfc0, 0x9a9284, paint], 0.7, 0.0)
                 }
                 (RoomKind::Bedroom | RoomKind::Study, 0..=1) => {
-                    let carpet = *FABRICS.choose(random).expect("there are fabrics");
+                    let carpet = *FABRICS.choose(random).expect("the list is not empty");
                     kit.fabric(carpet)
                 }
                 (RoomKind::Corridor, 0) => {

@@ -1,5 +1,5 @@
-//! Puts furniture into rooms: against walls, in the middle, on walls; never before a door, never
-//! so that a room can no longer be crossed.
+//! Places furniture in rooms: along walls, in the middle, on walls; never in front of a door, and
+//! never so that a room can no longer be crossed.
 
 use super::finish::{Kit, Taste};
 use super::furniture::{Piece, Workshop};
@@ -12,16 +12,16 @@ use std::f32::consts::FRAC_PI_2;
 
 /// Attempts at finding a place for one piece.
 const ATTEMPTS: usize = 60;
-/// Cells before a door that stay free.
+/// Cells in front of a door that stay free.
 const DOOR_CLEARANCE: i32 = 4;
-/// Pieces higher than this many meters do not stand before windows.
+/// Pieces higher than this many meters do not stand in front of windows.
 const SILL: f32 = 0.9;
 
-/// Toward the wall that a piece has its back to, and the turn that puts it there.
+/// Directions to the wall behind a piece, each with the piece's yaw.
 const WALLS: [([i32; 2], f32); 4] =
     [([0, 1], 0.0), ([-1, 0], FRAC_PI_2), ([0, -1], 2.0 * FRAC_PI_2), ([1, 0], 3.0 * FRAC_PI_2)];
 
-/// All furniture of a plan, and the floor it leaves free.
+/// All furniture of a plan, and the floor that stays free.
 pub fn furnish(plan: &Plan, kit: &mut Kit, random: &mut ChaCha8Rng) -> (Vec<Prop>, Ground) {
     let mut furnisher = Furnisher {
         plan,
@@ -41,7 +41,7 @@ pub fn furnish(plan: &Plan, kit: &mut Kit, random: &mut ChaCha8Rng) -> (Vec<Prop
 struct Furnisher<'a> {
     plan: &'a Plan,
     ground: Ground,
-    /// Cells that stay free of furniture: before doors.
+    /// Cells in front of doors, which stay free of furniture.
     kept: Vec<bool>,
     props: Vec<Prop>,
     objects: u16,
@@ -50,9 +50,9 @@ struct Furnisher<'a> {
 impl Furnisher<'_> {
     fn fill(&mut self, room: u8, kind: RoomKind, shop: &mut Workshop<'_>) {
         let area = self.plan.room_cells(room).count() as f32 * CELL * CELL;
-        // Later pieces are for larger rooms, and each may find no place.
+        // Later pieces are for larger rooms, and each may be left out for lack of space.
         match kind {
-            // Nothing tells the legs of a corridor apart.
+            // The legs of a corridor must look alike.
             RoomKind::Corridor => return,
             RoomKind::Living => {
                 self.at_wall(room, |shop| shop.sofa(), shop);
@@ -129,7 +129,7 @@ impl Furnisher<'_> {
         }
     }
 
-    /// Puts a piece with its back to a wall; gives up quietly when the room is too full.
+    /// Places a piece with its back to a wall; does nothing if the room is too full.
     fn at_wall(
         &mut self,
         room: u8,
@@ -147,11 +147,11 @@ impl Furnisher<'_> {
         }
     }
 
-    /// Hangs a picture where the wall is bare and nothing high stands before it.
+    /// Hangs a picture where the wall is free and nothing high stands in front of it.
     fn hang(&mut self, room: u8, piece: &Piece, shop: &mut Workshop<'_>) {
         for _ in 0..ATTEMPTS {
             if let Some((center, yaw, cells)) = self.wall_place(room, piece, shop.random) {
-                // Kept from now on, so that no second picture lands here.
+                // Reserved from now on, so that no second picture is hung here.
                 for cell in cells {
                     self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize] = true;
                 }
@@ -161,7 +161,7 @@ impl Furnisher<'_> {
         }
     }
 
-    /// A random place with a wall all along its back: middle, turn and the cells it covers.
+    /// A random place with a wall along its whole back: center, yaw and the cells it covers.
     fn wall_place(
         &self,
         room: u8,
@@ -204,7 +204,7 @@ impl Furnisher<'_> {
         Some((center, yaw, cells))
     }
 
-    /// Puts a piece where it can be walked around.
+    /// Places a piece with room to walk around it.
     fn in_middle(
         &mut self,
         room: u8,
@@ -261,7 +261,7 @@ impl Furnisher<'_> {
         self.props.extend(piece.placed(center, yaw, self.objects));
     }
 
-    /// Takes cells, unless that would part doors from each other.
+    /// Takes cells, unless that would separate doors from each other.
     fn occupy(&mut self, cells: &[[i32; 2]]) -> bool {
         self.ground.block(cells.iter().copied(), true);
         let passable = self.ground.joins_doors(self.plan);
@@ -285,7 +285,7 @@ impl Furnisher<'_> {
     }
 }
 
-/// Cells before and in doorways.
+/// Cells in doorways and in front of them.
 fn kept_free(plan: &Plan) -> Vec<bool> {
     let mut kept = vec![false; plan.cells.len()];
     for Door { low, size, .. } in &plan.doors {

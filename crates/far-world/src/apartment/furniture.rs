@@ -1,13 +1,13 @@
-//! Pieces of furniture, built of boxes, drums and balls.
+//! Pieces of furniture, built of boxes, cylinders and ellipsoids.
 //!
-//! A piece is built around the middle of its footprint, on the floor, with its back to +Y.
+//! A piece is built around the center of its footprint, on the floor, with its back to +Y.
 
 use super::finish::{Kit, Taste, darker};
 use crate::{Pattern, Prop, Shape};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// A piece before it is put somewhere.
+/// A piece before it is placed.
 #[derive(Clone, Debug)]
 pub struct Piece {
     /// Width along X and depth along Y in meters.
@@ -16,13 +16,13 @@ pub struct Piece {
     pub parts: Vec<Prop>,
 }
 
-/// Everything a piece is made with.
+/// What a piece is built with.
 pub struct Workshop<'a> {
     /// Materials.
     pub kit: &'a mut Kit,
     /// Colors.
     pub taste: Taste,
-    /// Chance.
+    /// Random numbers.
     pub random: &'a mut ChaCha8Rng,
 }
 
@@ -37,7 +37,7 @@ impl Piece {
         self.parts.iter().map(|part| part.center[2] + 0.5 * part.size[2]).fold(0.0, f32::max)
     }
 
-    /// The parts of the piece turned by `yaw` and moved to `center`, counted as object `number`.
+    /// The parts of the piece, rotated by `yaw` and moved to `center`, as object `number`.
     pub fn placed(&self, center: [f32; 2], yaw: f32, number: u16) -> impl Iterator<Item = Prop> {
         let (sin, cos) = yaw.sin_cos();
         self.parts.iter().map(move |part| {
@@ -76,9 +76,9 @@ impl Piece {
     }
 }
 
-/// The face of a part that looks to the front.
+/// The front face of a part.
 const FRONT: usize = 2;
-/// The face that looks up.
+/// The upper face.
 const TOP: usize = 5;
 
 impl Workshop<'_> {

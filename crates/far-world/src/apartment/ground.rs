@@ -2,11 +2,11 @@
 
 use super::plan::{Plan, Space};
 
-/// The walkable floor of a plan, as furniture fills it.
+/// The walkable floor of a plan, updated as furniture is placed.
 #[derive(Clone, Debug)]
 pub struct Ground {
     size: [i32; 2],
-    /// Cells that stop people: walls and furniture.
+    /// Cells that cannot be walked on: walls and furniture.
     blocked: Vec<bool>,
 }
 
@@ -27,12 +27,12 @@ impl Ground {
         self.index(cell).is_none_or(|index| self.blocked[index])
     }
 
-    /// Whether a person can stand in the middle of the cell: it and its eight neighbors are free.
+    /// Whether a person can stand in the center of the cell: it and its eight neighbors are free.
     pub fn is_walkable(&self, [x, y]: [i32; 2]) -> bool {
         (-1..=1).all(|dy| (-1..=1).all(|dx| !self.is_blocked([x + dx, y + dy])))
     }
 
-    /// Fills or frees cells.
+    /// Blocks or frees cells.
     pub fn block(&mut self, cells: impl Iterator<Item = [i32; 2]>, blocked: bool) {
         for cell in cells {
             if let Some(index) = self.index(cell) {
@@ -41,7 +41,7 @@ impl Ground {
         }
     }
 
-    /// Marks the walkable cells that can be reached from a cell (by index, row by row).
+    /// Marks the walkable cells that are reachable from a cell (by index, row by row).
     pub fn reachable(&self, from: [i32; 2]) -> Vec<bool> {
         let mut seen = vec![false; self.blocked.len()];
         let mut queue = Vec::new();
@@ -62,7 +62,7 @@ impl Ground {
         seen
     }
 
-    /// Whether every doorway of the plan can still be reached from every other.
+    /// Whether every doorway of the plan is reachable from every other.
     pub fn joins_doors(&self, plan: &Plan) -> bool {
         let Some(first) = plan.doors.first() else { return true };
         let seen = self.reachable(first.middle());

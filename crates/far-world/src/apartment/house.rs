@@ -1,4 +1,4 @@
-//! From a seed to a furnished apartment: plan, materials, voxels, props, light.
+//! Builds a furnished apartment from a seed: plan, materials, voxels, props, light.
 
 use super::finish::{Finish, Kit, finishes};
 use super::furnish::furnish;
@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use std::f32::consts::TAU;
 use std::sync::Arc;
 
-/// Voxels per cell of the plan, along each axis: a wall has one layer for either side.
+/// Voxels per cell of the plan, along each axis: each side of a wall is one layer.
 const PER_CELL: i32 = 2;
 /// Edge of a voxel in meters.
 const VOXEL: f32 = CELL / PER_CELL as f32;
@@ -26,14 +26,14 @@ const WINDOW: [i32; 2] = [(0.9 / VOXEL) as i32, (2.1 / VOXEL) as i32];
 /// Voxels of panel on a wall (1 m).
 const PANEL: i32 = (1.0 / VOXEL) as i32;
 
-/// An apartment ready to be walked through.
+/// A built apartment.
 #[derive(Clone, Debug)]
 pub struct House {
     /// The floor plan.
     pub plan: Plan,
     /// Where people can walk.
     pub ground: Ground,
-    /// What is seen.
+    /// The rendered scene.
     pub scene: Scene,
 }
 
@@ -60,14 +60,14 @@ impl House {
         Self { plan, ground, scene }
     }
 
-    /// Cells one can stand on and reach from every doorway, row by row.
+    /// Walkable cells that are reachable from every doorway, row by row.
     pub fn walkable(&self) -> Vec<bool> {
         let door = self.plan.doors.first().map_or([0, 0], Door::middle);
         self.ground.reachable(door)
     }
 }
 
-/// Daylight through the windows and a lamp or more in every room.
+/// Daylight through the windows and at least one lamp in every room.
 fn light(lamps: Vec<Lamp>, random: &mut ChaCha8Rng) -> Light {
     let sun = Light::daylight(random.random_range(0.0..TAU), random.random_range(0.45..0.8));
     Light { sun_direction: sun.sun_direction, sun: sun.sun, ..Light::indoor(lamps) }
@@ -85,7 +85,7 @@ fn sky(random: &mut ChaCha8Rng) -> SkyLook {
     }
 }
 
-/// Lamps below the ceiling: one in the middle of a small room, a grid of them in larger ones.
+/// Ceiling lamps: one in the middle of a small room, a grid of them in larger ones.
 fn hang_lamps(plan: &Plan, kit: &mut Kit, props: &mut Vec<Prop>) -> Vec<Lamp> {
     const EVERY: i32 = 12;
     let shade = kit.glowing(0xfff4d8);
@@ -105,7 +105,7 @@ fn hang_lamps(plan: &Plan, kit: &mut Kit, props: &mut Vec<Prop>) -> Vec<Lamp> {
             };
             let cell =
                 [middle(x0, x1, part % across, across), middle(y0, y1, part / across, along)];
-            // The bounds of a bent room hold places that are not in it.
+            // The bounding box of an L-shaped room includes places outside of it.
             if plan.at(cell) != Space::Room(room as u8) {
                 continue;
             }
@@ -173,7 +173,7 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
         for x in 0..count[0] {
             let cell = [x / PER_CELL, y / PER_CELL];
             let space = plan.at(cell);
-            // The room whose side of the wall this is.
+            // The room on this side of the wall.
             let room = match space {
                 Space::Room(room) => Some(room),
                 _ => beside(plan, cell, [x % PER_CELL, y % PER_CELL]),
@@ -210,8 +210,8 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
     grid
 }
 
-/// The room that the voxel at `quarter` of a wall or door cell faces: beside it first, then across
-/// its corner.
+/// The room that the voxel at `quarter` of a wall or door cell faces: an adjacent one first, then a
+/// diagonal one.
 fn beside(plan: &Plan, [x, y]: [i32; 2], quarter: [i32; 2]) -> Option<u8> {
     let [dx, dy] = quarter.map(|half| 2 * half - 1);
     [[dx, 0], [0, dy], [dx, dy], [dx, -dy], [-dx, dy]].into_iter().find_map(|[dx, dy]| {

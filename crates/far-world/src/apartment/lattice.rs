@@ -1,7 +1,7 @@
-//! The lattice behind a plan: uneven blocks, of which some are joined to rooms, and a corridor.
+//! The lattice of a plan: uneven blocks, some of them joined into rooms, and a corridor.
 //!
 //! The corridor runs along inner lattice lines and turns at least once, so that its legs look alike
-//! and a near place may lie around the corner.
+//! and a nearby place can be around the corner.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +15,7 @@ pub struct Lattice {
     lines: [Vec<i32>; 2],
 }
 
-/// A part of the corridor between two crossings of lattice lines.
+/// A part of the corridor between two lattice crossings.
 type Leg = [[usize; 2]; 2];
 
 impl Lattice {
@@ -43,8 +43,8 @@ impl Lattice {
         [0, 1].map(|axis| self.lines[axis].len() - 1)
     }
 
-    /// A corridor along inner lines: a walk that turns, at times a ring, at times with a spur that
-    /// ends at an outer wall.
+    /// A corridor along inner lines: a path with turns, sometimes a ring, sometimes with a spur to
+    /// an outer wall.
     fn corridor(&self, random: &mut ChaCha8Rng) -> Vec<Leg> {
         let [wide, deep] = self.blocks();
         let mut legs = if random.random_bool(0.3) {
@@ -65,8 +65,8 @@ impl Lattice {
         legs
     }
 
-    /// A walk over inner crossings that never meets itself, with at least three legs and one turn
-    /// where the lattice has room for it.
+    /// A path over inner crossings that never meets itself, with at least three legs and one turn
+    /// if the lattice has room for it.
     fn walk(&self, random: &mut ChaCha8Rng) -> Vec<Leg> {
         let [wide, deep] = self.blocks();
         loop {
@@ -96,8 +96,8 @@ impl Lattice {
         }
     }
 
-    /// Draws a corridor and rooms: a label per cell, 0 along the corridor, one number per room
-    /// elsewhere.
+    /// Draws a corridor and rooms: one label per cell, 0 for the corridor, otherwise the room's
+    /// number.
     pub fn labels(&self, random: &mut ChaCha8Rng) -> Vec<u8> {
         let corridor = self.corridor(random);
         let [wide, deep] = self.blocks();
@@ -134,7 +134,7 @@ impl Lattice {
         labels
     }
 
-    /// Joins a few neighboring blocks that no corridor parts.
+    /// Joins a few neighboring blocks that no corridor separates.
     fn join(&self, corridor: &[Leg], random: &mut ChaCha8Rng, rooms: &mut [usize]) {
         let [wide, deep] = self.blocks();
         let runs_along = |a: [usize; 2], b: [usize; 2]| {

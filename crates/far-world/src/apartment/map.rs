@@ -1,4 +1,4 @@
-//! An apartment from above, with a walk and what sounds.
+//! A map of an apartment with a walk and the sound sources.
 
 use super::house::House;
 use super::plan::{CELL, RoomKind, Space};
@@ -13,8 +13,8 @@ const EXPLORE: [u8; 3] = [40, 110, 220];
 const RETURN: [u8; 3] = [30, 160, 70];
 const SOURCES: [[u8; 3]; 4] = [[220, 40, 40], [230, 130, 20], [150, 50, 180], [200, 30, 120]];
 
-/// A map with `scale` pixels per cell of the plan, north up: rooms by use, furniture darker, windows
-/// light blue; the exploration blue, the way back green, every source a disk.
+/// A map with `scale` pixels per cell of the plan, north up: rooms by use, furniture darker,
+/// windows light blue; the exploration is blue, the return green, every source a disk.
 pub fn draw_map(
     house: &House,
     soundscape: &Soundscape,

@@ -1,9 +1,9 @@
-//! Apartment: rooms, doors and look-alike corridors full of sound, after SoundSpaces.
+//! Apartment: rooms, doors and similar corridors with sound, after SoundSpaces.
 //!
-//! A walker looks around at A, goes to B (and C), looks around again and comes back on the shortest
-//! way, while two to four sources play. Both variants walk the same ways through the same rooms
-//! with the same sources; `v1` looks around only at the ends of the exploration, `v2` on the way,
-//! too. The way back is the same in both, frame by frame and sample by sample.
+//! A walker scans at A, goes to B (and C), scans again and returns on the shortest path, while two
+//! to four sources play. Both variants take the same paths through the same rooms with the same
+//! sources; `v1` scans only at both ends of the exploration, `v2` also on the way. The return is
+//! the same in both, frame by frame and sample by sample.
 
 mod episode;
 mod finish;
@@ -35,12 +35,12 @@ use route::{Route, TIERS};
 const FPS: f32 = 10.0;
 /// Different apartments per recording.
 const SCENES: u32 = 81;
-/// Of 27 apartments 8 are for testing: 57 train and 24 test of all 81.
+/// Of 27 apartments, 8 are for testing: 57 training and 24 test scenes out of 81.
 const TEST: (u32, u32) = (27, 8);
-/// Attempts with other random numbers before an episode is given up.
+/// Attempts with other random numbers before giving up on an episode.
 const ATTEMPTS: u64 = 20;
 
-/// The apartment.
+/// The apartment world.
 #[derive(Clone, Copy, Debug)]
 pub struct Apartment;
 
@@ -111,14 +111,14 @@ impl Apartment {
             world: "apartment",
             index,
             seed: recording.seed,
-            reason: format!("no way back of about {tier} m was found in apartment {scene}"),
+            reason: format!("no return path of about {tier} m was found in apartment {scene}"),
         })
     }
 }
 
-/// Which of the six kinds of route an episode has: three tiers, over two points or three.
+/// Which of the six kinds of route an episode has: three tiers, with two points or three.
 ///
-/// A short recording has every kind, and every scene meets all of them in turn: from one round over
+/// A short recording has every kind, and every scene gets all of them in turn: from one round over
 /// the scenes to the next its kind moves by 81 + 2, which has no factor in common with 6.
 fn kind(index: u32) -> u32 {
     (index + 2 * (index / SCENES)) % 6

@@ -1,12 +1,12 @@
-//! Doorways and windows: where walls of a plan are opened.
+//! Doorways and windows of a plan.
 
 use super::plan::{Door, Plan, Space, Window};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Width of a common doorway in cells: one meter.
+/// Width of a normal doorway in cells: one meter.
 const DOOR: i32 = 4;
-/// Cells kept between a doorway and the end of its wall.
+/// Cells between a doorway and the end of its wall.
 const MARGIN: i32 = 2;
 
 /// A straight piece of wall with one room on its south or west side and another on the other.
@@ -19,7 +19,7 @@ struct Run {
     rooms: [u8; 2],
 }
 
-/// Opens doorways until every room can be reached, rooms at the corridor first, then some more.
+/// Opens doorways until every room is reachable, rooms at the corridor first, then some more.
 pub fn cut_doors(plan: &mut Plan, random: &mut ChaCha8Rng) {
     let mut runs = inner_walls(plan);
     for last in (1..runs.len()).rev() {
@@ -52,7 +52,7 @@ pub fn cut_doors(plan: &mut Plan, random: &mut ChaCha8Rng) {
 fn cut(plan: &mut Plan, run: Run, random: &mut ChaCha8Rng) {
     let number = plan.doors.len() as u8;
     let room = run.length - 2 * MARGIN;
-    // Wide passages between rooms, common doors at the corridor so that its legs look alike.
+    // Wide passages between rooms; normal doors at the corridor, so that its legs look alike.
     let arch = run.rooms[0] != 0 && run.rooms[1] != 0 && room >= 8 && random.random_bool(0.4);
     let width = if arch { 7 } else { DOOR };
     let offset = MARGIN + random.random_range(0..=room - width);

@@ -1,7 +1,7 @@
-//! Floor plans: rooms and a corridor with walls between them, doors and windows.
+//! Floor plans: rooms and a corridor, with walls, doors and windows.
 //!
-//! Walls stand where the labels of a lattice change; doors are cut so that every room can be
-//! reached, and a few more to make loops.
+//! Walls stand where the labels of a lattice change; doors make every room reachable, and a few
+//! more make loops.
 
 use super::lattice::Lattice;
 use super::passage::{cut_doors, cut_windows};
@@ -25,7 +25,7 @@ pub enum Space {
     Door(u8),
 }
 
-/// What a room is for.
+/// Use of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 
 pub enum RoomKind {
@@ -66,14 +66,14 @@ pub struct Window {
     pub size: [i32; 2],
 }
 
-/// A whole floor.
+/// One floor.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Cells along X and Y.
     pub size: [i32; 2],
     /// The cells, row by row from the south.
     pub cells: Vec<Space>,
-    /// What each room is; the corridor is the first.
+    /// Use of each room; the corridor is the first.
     pub rooms: Vec<RoomKind>,
     /// Doorways.
     pub doors: Vec<Door>,
@@ -114,7 +114,7 @@ impl Plan {
         Self { size, cells, rooms, doors: Vec::new(), windows: Vec::new() }
     }
 
-    /// What a cell is; outside all is wall.
+    /// What a cell is; everything outside is wall.
     pub fn at(&self, [x, y]: [i32; 2]) -> Space {
         let [columns, rows] = self.size;
         let inside = x >= 0 && y >= 0 && x < columns && y < rows;
@@ -144,14 +144,14 @@ impl Plan {
         }
     }
 
-    /// Whether a cell of wall holds a part of a window.
+    /// Whether a wall cell is part of a window.
     pub fn is_window(&self, cell: [i32; 2]) -> bool {
         self.windows.iter().any(|Window { low, size }| {
             (0..2).all(|axis| (low[axis]..low[axis] + size[axis]).contains(&cell[axis]))
         })
     }
 
-    /// The cells of a room, from the south-west on.
+    /// The cells of a room, from the south-west.
     pub fn room_cells(&self, room: u8) -> impl Iterator<Item = [i32; 2]> + '_ {
         let columns = self.size[0];
         let all = self.cells.iter().enumerate();
@@ -159,7 +159,7 @@ impl Plan {
             .map(move |(i, _)| [i as i32 % columns, i as i32 / columns])
     }
 
-    /// Gives every room a use: the largest is the living room, the smallest the bath.
+    /// Assigns a use to every room: the largest is the living room, the smallest the bath.
     fn name_rooms(&mut self, random: &mut ChaCha8Rng) {
         let mut by_area: Vec<(usize, usize)> =
             (1..self.rooms.len()).map(|room| (self.room_cells(room as u8).count(), room)).collect();
@@ -188,7 +188,7 @@ mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
 
-    /// All open cells that can be reached from the first one.
+    /// All open cells that are reachable from the first one.
     fn reached(plan: &Plan) -> usize {
         let [columns, _] = plan.size;
         let open = |cell: [i32; 2]| plan.at(cell) != Space::Wall;

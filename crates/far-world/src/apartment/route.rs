@@ -1,9 +1,9 @@
-//! Ways through an apartment: A to B (and C) and back, with scans.
+//! Routes through an apartment: A to B (and C) and back, with scans.
 //!
-//! The sparse variant looks around at the beginning and at the end of the exploration. The dense
-//! one is the same walk, pose for pose, with further scans put in: at the turning point, in every
-//! region entered for the first time, and after a long time without one (or halfway). The way back follows,
-//! without scans, from the same place in both.
+//! The sparse variant scans at both ends of the exploration. The dense one is the same walk, pose
+//! for pose, with more scans: at the turning point, in every region entered for the first time, and
+//! after a long time without one (or halfway). The return follows, without scans, from the same
+//! place in both.
 
 use super::house::House;
 use super::plan::Plan;
@@ -14,22 +14,22 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::f32::consts::TAU;
 
-/// Lengths of the way back in meters; a way belongs to the nearest.
+/// Lengths of the return in meters; a return belongs to the nearest tier.
 pub const TIERS: [u32; 3] = [5, 10, 15];
-/// A way's length may differ from its tier by this many meters.
+/// Largest difference between a return's length and its tier, in meters.
 const TOLERANCE: f32 = 2.5;
 
 /// Frames of one full turn.
 const SCAN: usize = 32;
 /// The dense variant scans after this many frames without a scan: 9 seconds.
 const LONG: usize = 90;
-/// A region counts as entered after this many frames in it, and no scan follows another sooner.
+/// Frames in a region before it counts as entered, and least number of frames between two scans.
 const SETTLED: usize = 8;
 
 /// A person's walk: 1 m/s and 2 rad/s at 10 frames per second.
 const WALK: WalkConfig = WalkConfig { stride: 0.1, turn: 0.2, eye: 1.5, pitch: -0.1 };
 
-/// A planned way in its sparse form.
+/// A planned route in its sparse form.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// "ABA" or "ABCA".
@@ -38,13 +38,13 @@ pub struct Route {
     pub explore: Vec<Pose>,
     /// Index into `explore` of the first pose at each point between A and the last.
     pub turns: Vec<usize>,
-    /// The way back.
+    /// The return.
     pub back: Vec<Pose>,
 }
 
 impl Route {
-    /// Draws a route over two or three points whose way back has a tier's length; `None` when this
-    /// draw found none.
+    /// Draws a route over two or three points whose return has a tier's length; `None` if this draw
+    /// found none.
     pub fn draw(house: &House, three: bool, tier: u32, random: &mut ChaCha8Rng) -> Option<Self> {
         let [columns, rows] = house.plan.size;
         let walkable = house.walkable();
@@ -65,7 +65,7 @@ impl Route {
             if room(a) == room(last) || (length(&back) - tier as f32).abs() > TOLERANCE {
                 continue;
             }
-            // One more place on the way out: B of ABCA, or a room looked into on the way to B.
+            // One more place on the way out: B of ABCA, or a room visited on the way to B.
             let between = (0..20).map(|_| pick(random)).find(|&place| {
                 room(place).is_some_and(|found| {
                     Some(found) != room(a) && Some(found) != room(last) && found != 0
@@ -110,7 +110,7 @@ impl Route {
         Self { name, explore, turns, back }
     }
 
-    /// The exploration with the dense variant's further scans.
+    /// The exploration with the dense variant's additional scans.
     pub fn dense(&self, plan: &Plan) -> Vec<Pose> {
         let places = self.scan_places(plan);
         let mut dense = Vec::with_capacity(self.explore.len() + places.len() * SCAN);
@@ -124,8 +124,8 @@ impl Route {
     }
 
     /// After which poses of the exploration the dense variant scans: at the turning point, in every
-    /// region entered for the first time, after a long time without a scan; halfway if all of this
-    /// gives none.
+    /// region entered for the first time, after a long time without a scan; halfway if there would
+    /// be none.
     fn scan_places(&self, plan: &Plan) -> Vec<usize> {
         let region = |index: usize| {
             let [x, y, _] = self.explore[index].position;
@@ -139,7 +139,7 @@ impl Route {
             let here = region(index);
             since += 1;
             inside = if here.is_some() && !scanned.contains(&here) { inside + 1 } else { 0 };
-            // The scan at the end is near; none is put right before it.
+            // The final scan is near; none is added right before it.
             let apart = since >= SETTLED && end - index >= SETTLED;
             let due = inside >= SETTLED || since >= LONG;
             if self.turns.contains(&index) || (apart && due) {

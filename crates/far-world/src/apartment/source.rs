@@ -1,4 +1,4 @@
-//! Who makes sound in an apartment, and what is heard of it.
+//! The sound sources of an apartment.
 
 use super::house::House;
 use super::plan::{CEILING, CELL, Plan, Space};
@@ -8,11 +8,11 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
-/// Different clips of one kind.
+/// Number of different clips of one kind.
 const VARIANTS: u32 = 8;
 
-/// Two to four sources in different rooms, each with a kind of its own; place, clip and gain come
-/// from `random`.
+/// Two to four sources in different rooms, each of a different kind; place, clip and gain come from
+/// `random`.
 pub fn soundscape(house: &House, random: &mut ChaCha8Rng) -> Soundscape {
     let plan = &house.plan;
     let mut rooms: Vec<u8> = (1..plan.rooms.len() as u8).collect();
@@ -25,7 +25,7 @@ pub fn soundscape(house: &House, random: &mut ChaCha8Rng) -> Soundscape {
         .zip(kinds)
         .take(count)
         .map(|(room, kind)| {
-            // On a piece of furniture, where nobody walks, if the room has any.
+            // On a piece of furniture, where nobody walks, if the room has one.
             let blocked = |cell: &[i32; 2]| house.ground.is_blocked(*cell);
             let mut cells: Vec<[i32; 2]> = plan.room_cells(room).filter(blocked).collect();
             if cells.is_empty() {
@@ -43,7 +43,7 @@ pub fn soundscape(house: &House, random: &mut ChaCha8Rng) -> Soundscape {
     Soundscape::new(acoustic_floor(plan), CEILING, Model::default(), sources)
 }
 
-/// What stops sound: walls, with or without a window, but no furniture.
+/// What blocks sound: walls, with or without a window, but no furniture.
 fn acoustic_floor(plan: &Plan) -> Floor {
     let [columns, rows] = plan.size.map(|cells| cells as usize);
     Floor::new(columns, rows, CELL, |x, y| plan.at([x as i32, y as i32]) == Space::Wall)

@@ -1,4 +1,4 @@
-//! What both variants promise.
+//! Properties of both variants.
 
 use super::plan::{Plan, Space};
 use super::*;
@@ -49,7 +49,7 @@ fn the_dense_variant_only_adds_scans() {
         let turning = |episode: &dyn Episode| episode.pose(episode.boundary() - 1);
         assert_eq!(turning(sparse.as_ref()), turning(dense.as_ref()));
         let (sparse, dense) = (poses(sparse.as_ref()), poses(dense.as_ref()));
-        // The sparse walk is found in the dense one in order; what is left over are full turns.
+        // The sparse walk is a subsequence of the dense one; the rest are full turns.
         let mut left = Vec::new();
         let mut rest = sparse.iter().peekable();
         for pose in &dense {
@@ -64,7 +64,7 @@ fn the_dense_variant_only_adds_scans() {
     }
 }
 
-/// Frames of full turns on the spot among poses, and where they end.
+/// Where full turns on the spot end.
 fn scans(poses: &[Pose]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut turned = 0.0;

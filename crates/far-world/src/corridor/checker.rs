@@ -1,5 +1,5 @@
-//! Quality control: the agent is seen when it crosses the doorway, and at no other time before the
-//! reveal.
+//! Quality control: the agent is visible when it crosses the doorway, and at no other time before
+//! the reveal.
 
 use far_memory::{Camera, Pose};
 
@@ -8,20 +8,20 @@ use super::patrol::Stance;
 use super::plan::Plan;
 use crate::vector::{Vector, subtract};
 
-/// Frames of every crossing in which the agent must be seen.
+/// Frames of every crossing in which the agent must be visible.
 const SEEN: usize = 5;
-/// Points of a person that are asked for: heights above the floor and offsets along the corridor.
+/// Points of a person that are tested: heights above the floor and offsets along the corridor.
 const HEIGHTS: [f32; 4] = [0.1, 0.7, 1.2, 1.65];
 const OFFSETS: [f32; 3] = [-0.35, 0.0, 0.35];
 
 /// Why a plan was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leak {
-    /// An end of the corridor can be seen from the post.
+    /// An end of the corridor is visible from the post.
     EndFromPost(End),
     /// The agent is in view at a frame outside of its crossing windows.
     OutsideWindow(usize),
-    /// A crossing is seen in too few frames.
+    /// A crossing is visible in too few frames.
     MissedCrossing(usize),
 }
 
@@ -51,7 +51,8 @@ pub(crate) fn check(hall: &Hall, plan: &Plan, camera: &Camera) -> Result<(), Lea
     }
 }
 
-/// Whether the agent is where the doorway shows it to the post, with one step of margin.
+/// Whether the agent is where it is visible from the post through the doorway, with one step of
+/// margin.
 pub(crate) fn in_window(hall: &Hall, plan: &Plan, stance: &Stance) -> bool {
     let [x, y, _] = plan.post.position;
     let depth = (stance.foot[1] - y) / (-WALL - y);
@@ -60,7 +61,7 @@ pub(crate) fn in_window(hall: &Hall, plan: &Plan, stance: &Stance) -> bool {
     (edge(-1.0) - margin..edge(1.0) + margin).contains(&stance.foot[0])
 }
 
-/// Whether any of a person's points is in view and not behind a wall.
+/// Whether any of a person's points is in view and not occluded by a wall.
 fn sees(hall: &Hall, pose: &Pose, camera: &Camera, foot: [f32; 2]) -> bool {
     HEIGHTS.iter().any(|&height| {
         OFFSETS.iter().any(|&offset| {

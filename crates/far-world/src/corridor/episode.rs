@@ -11,7 +11,7 @@ use crate::{Episode, Person, PersonLook, Scene, Studio};
 /// Number of the agent in object masks.
 const AGENT: u16 = 1;
 
-/// A hall, a plan and the scene as the last frame found it.
+/// A hall, a plan and the scene of the last rendered frame.
 pub(crate) struct CorridorEpisode {
     pub hall: Hall,
     pub plan: Plan,
@@ -57,14 +57,15 @@ impl CorridorEpisode {
         let place = self.plan.patrol.place(frame);
         let number = |end: End| state_number(end, place == Some(end));
         let viewed = End::BOTH.into_iter().find(|&end| pose_key == end as i32 + 1);
-        // A look at an end tells who is there, and the agent standing there is told from any pose.
+        // A view of an end shows whether the agent is there, and the agent standing there is
+        // recognized from any pose.
         let standing = place.filter(|_| seen && frame >= self.plan.watch.end);
         let mut visible: Vec<u64> = viewed.or(standing).map(number).into_iter().collect();
         let patrol = &self.plan.patrol;
         let crossed =
             !patrol.absent && patrol.crossings.iter().any(|crossing| crossing.start <= frame);
         let changed = if crossed { visible.clone() } else { Vec::new() };
-        // Whoever watches a crossing knows both ends: one has the agent now, the other lost it.
+        // A visible crossing determines both ends: one has the agent now, the other does not.
         let crossing = self.plan.patrol.stance(&self.hall, frame).and_then(|s| s.crossing);
         let made =
             if seen && crossing.is_some() { End::BOTH.map(number).to_vec() } else { Vec::new() };

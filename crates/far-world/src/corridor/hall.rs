@@ -1,4 +1,4 @@
-//! The place: a corridor with two ends, and a room with one doorway onto it.
+//! The scene: a corridor with two ends, and a room with one doorway to it.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Hall {
         Self { length, width, door, room, stage, props, looks }
     }
 
-    /// Floor point of somebody who waits at an end.
+    /// Floor point of a person waiting at an end.
     pub fn end(&self, end: End) -> [f32; 2] {
         let x = match end {
             End::West => 1.0,
@@ -126,13 +126,13 @@ impl Hall {
         [x, 0.5 * self.width]
     }
 
-    /// Floor point in the corridor right before the doorway, from where both ends can be seen.
+    /// Floor point in the corridor in front of the doorway, from where both ends are visible.
     pub fn middle(&self) -> [f32; 2] {
         [self.door, 0.5 * self.width]
     }
 }
 
-/// The measures of a hall, before anything is built.
+/// The dimensions of a hall.
 #[derive(Clone, Copy, Debug)]
 struct FloorPlan {
     length: f32,
@@ -146,8 +146,8 @@ impl FloorPlan {
         let cells = |random: &mut ChaCha8Rng, range| random.random_range(range) as f32 * VOXEL;
         let length = cells(random, 52..66);
         let width = cells(random, 8..11);
-        // Half a voxel off the grid, so that the doorway's five voxels lie evenly about it; the
-        // room has an odd number of voxels for the same reason.
+        // Half a voxel off the grid, so that the doorway's five voxels are centered on it; the room
+        // has an odd number of voxels for the same reason.
         let door =
             ((0.5 * length / VOXEL).round() + random.random_range(-4..5) as f32 + 0.5) * VOXEL;
         let room = [2.0 * cells(random, 10..14) + VOXEL, cells(random, 19..25)];
@@ -195,7 +195,7 @@ impl FloorPlan {
         grid
     }
 
-    /// The ends differ, so that a picture tells which one it shows.
+    /// The ends differ, so that a frame shows which one it is.
     fn furnish(&self, set: &mut MaterialSet, random: &mut ChaCha8Rng) -> Vec<Prop> {
         let mut stretched =
             |pattern, colors| set.add(Material::new(Surface::new(pattern, colors).with_tile(0.0)));
@@ -223,7 +223,7 @@ impl FloorPlan {
             let shade = if random.random_bool(0.5) { other } else { door };
             props.push(upright([x * length, width - 0.03, 1.0], [0.95, 0.06, 2.0], shade));
         }
-        // The frame of the doorway stands out a little on both sides.
+        // The door frame protrudes a little on both sides.
         for side in [-1.0, 1.0] {
             let post = [self.door + side * (DOORWAY + 0.03), -0.5 * WALL, 0.5 * LINTEL];
             props.push(upright(post, [0.06, WALL + 0.06, LINTEL], frame));

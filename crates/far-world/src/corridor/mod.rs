@@ -1,8 +1,9 @@
-//! The corridor, after AI2-THOR-dyn: somebody patrols a corridor and is seen only through a doorway.
+//! The corridor, after AI2-THOR-dyn: an agent patrols a corridor and is visible only through a
+//! doorway.
 //!
-//! The observer looks at both ends while nobody is there, goes to a post in the room, watches the
-//! agent cross from end to end, then goes through the doorway and looks at both ends again. The last
-//! crossing tells where the agent is; the present view does not.
+//! The observer views both empty ends, goes to a post in the room, watches the agent cross from end
+//! to end, then goes through the doorway and views both ends again. The last crossing determines
+//! where the agent is; the present view does not show it.
 
 mod checker;
 mod episode;
@@ -31,7 +32,7 @@ const ATTEMPTS: usize = 50;
 #[derive(Clone, Copy, Debug)]
 pub struct Corridor;
 
-/// What an episode is to its story.
+/// The role of an episode in its story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// The agent patrols.
@@ -135,14 +136,14 @@ impl World for Corridor {
             world: self.name(),
             index,
             seed: recording.seed,
-            reason: format!("every plan leaks, the last by {rejected:?}"),
+            reason: format!("every plan shows the agent at the wrong time, the last: {rejected:?}"),
         })?;
         match role {
             Role::Acted | Role::Factual => {}
             Role::Control => plan.patrol.absent = true,
             Role::Counterfactual => plan.patrol = plan.patrol.without_last(),
         }
-        // The stories of a pair share their part, so that no test story is trained on.
+        // The episodes of a pair are in the same split, so that no test story is trained on.
         let split = Deal { seed: recording.seed, block: 5, test: 1 }.split(story);
         let mut facts = EpisodeFacts::new(format!("hall-{number}"), split, seed);
         facts.route = if role == Role::Control { "static" } else { "acted" }.into();

@@ -1,12 +1,13 @@
-//! The second agent: waits at an end, walks to the other, waits there, and so on.
+//! The second agent: it waits at an end, walks to the other, waits there, and so on.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::hall::{End, Hall};
 
-/// Meters per frame while strolling: the doorway shows a crossing for nearly twice the 1.5 s after which
-/// states are told again, so that a frame with the agent tells which way it goes (decision 110).
+/// Meters per frame while walking: a crossing is visible through the doorway for nearly twice the
+/// 1.5 s lag of the agent's state, so that the two states of a frame show its direction (decision
+/// 110).
 const STRIDE: f32 = 0.07;
 /// Length of two steps in meters.
 const GAIT: f32 = 1.5;
@@ -16,16 +17,16 @@ const GAIT: f32 = 1.5;
 pub(crate) struct Crossing {
     /// First frame of the walk.
     pub start: usize,
-    /// Where it leads.
+    /// The end it leads to.
     pub to: End,
 }
 
 /// The agent's whole schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Patrol {
-    /// Frame from which on the agent is in the corridor; before, it is nowhere.
+    /// Frame at which the agent enters the corridor; before, it does not exist.
     pub arrival: usize,
-    /// Where it waits first.
+    /// The end where it waits first.
     pub first: End,
     /// Its walks in order; each leads to the end opposite of the one before.
     pub crossings: Vec<Crossing>,
@@ -65,7 +66,7 @@ impl Patrol {
         Self { arrival, first, crossings, walk, absent: false }
     }
 
-    /// The same schedule without its last crossing.
+    /// The schedule without its last crossing.
     pub fn without_last(mut self) -> Self {
         self.crossings.pop();
         self
@@ -76,7 +77,7 @@ impl Patrol {
         self.crossings.last().map_or(self.arrival, |crossing| crossing.start + self.walk)
     }
 
-    /// Where the agent is at a frame; `None` when it is nowhere.
+    /// Where the agent is at a frame; `None` if it is absent.
     pub fn stance(&self, hall: &Hall, frame: usize) -> Option<Stance> {
         if self.absent || frame < self.arrival {
             return None;
@@ -96,7 +97,7 @@ impl Patrol {
         Some(Stance { foot, yaw: to.yaw(), phase, crossing: Some(index) })
     }
 
-    /// The end where the agent is once frame `frame` has passed; `None` when there is no agent.
+    /// The end where the agent is after frame `frame`; `None` if there is no agent.
     pub fn place(&self, frame: usize) -> Option<End> {
         let last = self.crossings.iter().rfind(|crossing| crossing.start <= frame);
         (!self.absent && frame >= self.arrival)
@@ -104,7 +105,7 @@ impl Patrol {
     }
 }
 
-/// Standing at an end, looking down the corridor.
+/// Standing at an end, facing along the corridor.
 fn waiting(hall: &Hall, end: End) -> Stance {
     Stance { foot: hall.end(end), yaw: end.other().yaw(), phase: 0.0, crossing: None }
 }

@@ -1,4 +1,4 @@
-//! The observer's way: a look at both ends, the post, the doorway, both ends again.
+//! The observer's path: both ends, the post, the doorway, both ends again.
 
 use far_memory::{Pose, wrap_angle};
 use rand::RngExt;
@@ -12,13 +12,13 @@ use crate::{WalkConfig, Walker};
 pub(crate) const EYE: f32 = 1.5;
 /// Largest turn per frame in radians.
 const TURN: f32 = 0.2;
-/// How the observer walks.
+/// Motion of the observer.
 const WALK: WalkConfig = WalkConfig { stride: 0.14, turn: TURN, eye: EYE, pitch: -0.06 };
-/// Frames a look at an end lasts.
+/// Frames of a view of an end.
 const LOOK: usize = 5;
-/// Before the doorway the passage begins, in meters.
+/// Distance from the doorway at which the passage begins, in meters.
 const APPROACH: f32 = 0.7;
-/// A wait at an end that is longer than this leaves time for a glance around the room, in frames.
+/// Waits at an end longer than this many frames leave time to look around the room.
 const GLANCE: usize = 22;
 
 /// A planned episode.
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     pub patrol: Patrol,
     /// First frame at the post, and first frame of the return.
     pub watch: std::ops::Range<usize>,
-    /// Frames of the passage through the doorway, during which the ends are still unseen.
+    /// Frames of the passage through the doorway, during which the ends are still not visible.
     pub transit: std::ops::Range<usize>,
     /// The observation post.
     pub post: Pose,
@@ -82,14 +82,14 @@ impl Plan {
         Self { poses, patrol, watch: start - 1..boundary, transit: first..passed, post }
     }
 
-    /// The pose from which an end is looked at.
+    /// The pose from which an end is viewed.
     pub fn end_view(hall: &Hall, end: End) -> Pose {
         let [x, y] = hall.middle();
         Pose::from_yaw_pitch([x, y, EYE], end.yaw(), WALK.pitch)
     }
 }
 
-/// Glances around the room while the agent waits at an end: frame and angle off the watch.
+/// Turns of the camera while the agent waits at an end: frame and angle off the watch direction.
 fn glances(patrol: &Patrol, start: usize, random: &mut ChaCha8Rng) -> Vec<(usize, f32)> {
     let mut turned = Vec::new();
     let mut free = start;
@@ -106,7 +106,7 @@ fn glances(patrol: &Patrol, start: usize, random: &mut ChaCha8Rng) -> Vec<(usize
     turned
 }
 
-/// Looks at the ends use exactly the same numbers every time, so that the same world gives the same
+/// Views of the ends use exactly the same numbers every time, so that the same world gives the same
 /// bytes.
 fn settle(hall: &Hall, poses: &mut [Pose]) {
     for end in End::BOTH {

@@ -1,4 +1,4 @@
-//! What the corridor promises, over several seeds.
+//! Properties of the corridor, over several seeds.
 
 use far_data::{Frame, FrameImage, Phase};
 
@@ -26,7 +26,7 @@ fn pixels(frame: &Frame) -> &[u8] {
     }
 }
 
-/// Frames of the return in which the agent is seen looking at an end, per end.
+/// Frames of the return in which the agent is visible in a view of an end, per end.
 fn revealed(frames: &[Frame]) -> [usize; 2] {
     let seen = |key: i32| {
         let at = |f: &&Frame| f.phase == Phase::Return && f.states.pose_key == key;
@@ -49,10 +49,10 @@ fn paired_histories_look_alike_from_the_return_until_the_reveal() {
         let ([west, east], [west_too, east_too]) = (revealed(&factual), revealed(&counterfactual));
         assert!((west > 0) != (east > 0), "the agent is at one end: {west} {east}");
         assert!((west > 0) != (west_too > 0) && (east > 0) != (east_too > 0));
-        // The histories differ in one crossing only: seen in one, not in the other.
+        // The histories differ in one crossing only, visible in one of them.
         let crossings = |frames: &[Frame]| {
             let seen = |f: usize| frames[f].agent.visible;
-            // A swinging arm may be seen before the rest; a new crossing comes after a long gap.
+            // A swinging arm may be visible before the rest; a new crossing comes after a long gap.
             (10..boundary).filter(|&f| seen(f) && !(f - 10..f).any(seen)).count()
         };
         assert_eq!(crossings(&factual), crossings(&counterfactual) + 1);
@@ -115,7 +115,7 @@ fn the_checker_rejects_leaks() {
     // A post in the corridor sees an end.
     let exposed = Plan { post: Plan::end_view(&hall, End::East), ..good.clone() };
     assert_eq!(check(&hall, &exposed, &camera), Err(Leak::EndFromPost(End::East)));
-    // An agent that is there during the first look.
+    // An agent that is there during the first views of the ends.
     let mut early = good.clone();
     early.patrol.arrival = 0;
     assert!(matches!(check(&hall, &early, &camera), Err(Leak::OutsideWindow(_))));
@@ -124,7 +124,7 @@ fn the_checker_rejects_leaks() {
     late.patrol.crossings[0].start = good.transit.start - late.patrol.walk / 2;
     late.patrol.crossings.truncate(1);
     assert!(matches!(check(&hall, &late, &camera), Err(Leak::OutsideWindow(_))));
-    // An observer that looks at the wall all the time.
+    // An observer that faces the wall all the time.
     let mut blind = good.clone();
     for pose in &mut blind.poses[good.watch.clone()] {
         *pose = far_memory::Pose::from_yaw_pitch(pose.position, -1.5, 0.0);

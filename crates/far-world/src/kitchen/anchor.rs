@@ -1,12 +1,12 @@
-//! The local frame furniture is built in: against a wall, facing the room.
+//! The local frame of furniture: against a wall, facing the room.
 
 use far_memory::Pose;
 
 use crate::vector::Vector;
 use crate::{Axis, MaterialId, Motion, Prop};
 
-/// A place at the foot of a wall. Local axes: `u` along the wall (to the left of somebody who looks
-/// at it), `v` out of the wall into the room, `z` up.
+/// A place at the foot of a wall. Local axes: `u` along the wall (to the left when facing it), `v`
+/// out of the wall into the room, `z` up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Anchor {
     /// Middle of the furniture's back edge on the floor.
@@ -27,7 +27,7 @@ impl Anchor {
         Self { position: [0.0; 2], ..self }.to_world(local)
     }
 
-    /// Turn of props that are built along the local axes.
+    /// Yaw of props that are aligned with the local axes.
     pub fn yaw(self) -> f32 {
         self.facing - std::f32::consts::FRAC_PI_2
     }
@@ -50,7 +50,7 @@ impl Anchor {
         self.block(center, size, material).with_motion(Motion::Hinge { pivot, axis, angle })
     }
 
-    /// A pose whose eye and line of sight are given in local coordinates.
+    /// A pose whose eye and target point are given in local coordinates.
     pub fn view(self, eye: Vector, target: Vector) -> Pose {
         let (eye, target) = (self.to_world(eye), self.to_world(target));
         let [dx, dy, dz] = std::array::from_fn(|axis| target[axis] - eye[axis]);

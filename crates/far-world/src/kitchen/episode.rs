@@ -13,7 +13,7 @@ use super::track::Moment;
 use crate::error::Result;
 use crate::{Episode, Scene, Studio};
 
-/// A kitchen, a script and the scene as the last frame found it.
+/// A kitchen, a script and the scene of the last rendered frame.
 pub(crate) struct KitchenEpisode {
     pub kitchen: KitchenScene,
     pub spots: SpotTable,
@@ -29,15 +29,16 @@ impl KitchenEpisode {
         &self.script.moments[index]
     }
 
-    /// Puts the scene into the state of a moment, or of that moment with other contents.
+    /// Sets the scene to the state of a moment, or to that moment with the contents of another
+    /// version.
     fn arrange(&mut self, index: usize, version: usize) {
         let contents = self.script.chronicle.contents(version);
         let open = self.script.moments[index].open;
         arrange(&self.kitchen, &self.spots, &mut self.scene, contents, open);
     }
 
-    /// Number of the viewpoint: a closed and an open look at a station count as two, so that
-    /// frames of the same number show the same things unless something was moved.
+    /// Number of the viewpoint: a closed and an open view of a station count as two, so that frames
+    /// of the same number show the same things unless something was moved.
     fn pose_key(moment: &Moment) -> i32 {
         match (moment.viewpoint, moment.open) {
             (Some(station), None | Some((_, 0.0))) => 2 * station as i32,
@@ -46,14 +47,14 @@ impl KitchenEpisode {
         }
     }
 
-    /// What the picture rendered last tells.
+    /// The states visible in the frame rendered last.
     fn states(&self, index: usize, told: &[SpotNumber]) -> VisibleStates {
         let moment = self.moment(index);
         let chronicle = &self.script.chronicle;
         let contents = chronicle.contents(moment.version);
         let number = |spot: SpotNumber| state_number(spot, contents[spot]);
         let touched = |spot: &SpotNumber| chronicle.last_deed(*spot, moment.version).is_some();
-        // A deed is watched in the frame that follows it at once.
+        // An interaction is visible in the frame right after it.
         let before = index.checked_sub(1).map_or(0, |earlier| self.moment(earlier).version);
         let made = |spot: &SpotNumber| {
             chronicle.last_deed(*spot, moment.version).is_some_and(|deed| deed >= before)
@@ -66,7 +67,8 @@ impl KitchenEpisode {
         }
     }
 
-    /// How a return frame differs from the world before the earliest deed whose effect it shows.
+    /// How a return frame differs from the world before the earliest interaction whose effect it
+    /// shows.
     fn change(
         &mut self,
         index: usize,

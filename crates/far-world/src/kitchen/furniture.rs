@@ -46,12 +46,12 @@ impl Carpenter<'_> {
         Station::new(kind, anchor, &spots, slide, moving, side)
     }
 
-    /// A box that stays and shades its surroundings.
+    /// A fixed box that casts baked shadows.
     fn solid(&mut self, anchor: Anchor, center: Vector, size: Vector, material: MaterialId) {
         self.props.push(anchor.block(center, size, material).with_shadow());
     }
 
-    /// A box that stays but is too thin to shade anything.
+    /// A fixed box too thin to cast shadows.
     fn thin(&mut self, anchor: Anchor, center: Vector, size: Vector, material: MaterialId) {
         self.props.push(anchor.block(center, size, material));
     }
@@ -98,8 +98,8 @@ impl Carpenter<'_> {
         }
     }
 
-    /// A door before the opening between two local corners of a front at depth `front`, hinged at
-    /// `hinge` (−1 or +1 along the wall), with a handle on the other side.
+    /// A door in front of the opening between two local corners of a front at depth `front`, hinged
+    /// at `hinge` (−1 or +1 along the wall), with a handle on the other side.
     fn door(
         &mut self,
         anchor: Anchor,
@@ -174,7 +174,7 @@ impl Carpenter<'_> {
             self.thin(anchor, [0.0, 0.5 * depth, height], [width, depth, PANEL], palette.wood);
         }
         self.thin(anchor, [0.0, 0.01, 1.0], [width, 0.02, 1.7], palette.dark_wood);
-        // The lowest board is full, for the look.
+        // The lowest board is filled, for appearance only.
         self.thin(anchor, [0.0, 0.2, 0.52], [width - 0.2, 0.2, 0.28], palette.accent);
         let mut spots = row(2, 0.5, 0.2, 0.90);
         spots.extend(row(2, 0.5, 0.2, 1.40));
@@ -213,7 +213,7 @@ impl Carpenter<'_> {
         }
         let faces = [palette.fridge, palette.fridge_inside];
         self.door(anchor, [-half, 0.02], [half, height], depth, -side, faces);
-        // A seam as between a fridge and its freezer, and two racks inside of the door.
+        // A seam as between a fridge and its freezer, and two racks inside the door.
         let line = [-half * side, depth, 0.5 * height];
         let angle = side * 1.85;
         let seam = ([0.0, depth + PANEL, 0.62], [2.0 * half, 0.012, 0.02]);
@@ -284,7 +284,7 @@ impl Carpenter<'_> {
         for u in [-half + 0.02, half - 0.02] {
             self.thin(anchor, [u, 0.28, 0.72], [PANEL, 0.54, 0.3], palette.cabinet);
         }
-        // The box slides as a whole; what lies in it slides along.
+        // The box slides as a whole, with its contents.
         let slide = [0.0, 0.46, 0.0];
         let parts = [
             ([0.0, 0.585, 0.71], [2.0 * half, PANEL, 0.26], palette.cabinet),

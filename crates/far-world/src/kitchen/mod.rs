@@ -1,9 +1,10 @@
-//! The kitchen, after AI2-THOR: stations with canonical viewpoints, containers that open, objects
-//! that are moved unseen.
+//! The kitchen, after AI2-THOR: stations with canonical viewpoints, containers that open, and
+//! objects that are moved out of view.
 //!
-//! An episode surveys six stations, carries four objects from one to another, and comes back to all
-//! six. Some acts are done from a station's canonical viewpoint, so that memory holds a fresh look
-//! from there; the others from nearby, so that the newest look from there is stale.
+//! An episode surveys six stations, moves four objects from one to another, and returns to all six.
+//! Some interactions are done from a station's canonical viewpoint, so that memory holds a current
+//! view from there; the others from an offset viewpoint, so that the newest view from the canonical
+//! one is stale.
 
 mod anchor;
 mod episode;
@@ -45,12 +46,12 @@ const ATTEMPTS: usize = 50;
 #[derive(Clone, Copy, Debug)]
 pub struct Kitchen;
 
-/// Which story an episode tells.
+/// Which story an episode follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     /// Number of the story; the two episodes of a pair share it.
     story: u32,
-    /// Whether the pivotal deed is left out.
+    /// Whether the pivotal interaction is left out.
     counterfactual: bool,
     /// The other episode of the pair.
     partner: Option<u32>,

@@ -1,9 +1,9 @@
-//! Things that are carried about: small groups of solids that a person recognizes.
+//! Movable objects: small groups of solids that a person recognizes.
 
 use crate::vector::Vector;
 use crate::{Material, MaterialId, MaterialSet, Pattern, Prop, Shape, Surface};
 
-/// What a thing is.
+/// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
     /// A large red tomato.

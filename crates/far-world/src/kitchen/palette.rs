@@ -1,4 +1,4 @@
-//! The materials of one kitchen: a draw from many colors, so that no two kitchens look alike.
+//! The materials of one kitchen: drawn from many colors, so that no two kitchens look alike.
 
 use rand::RngExt;
 use rand::seq::IndexedRandom;
@@ -21,7 +21,7 @@ const WALLS: [(Pattern, [u32; 3], f32); 12] = [
     (Pattern::Tiles, [0xe6f0ee, 0xb0c4c2, 0], 0.5),
     (Pattern::Plaster, [0xe8d070, 0xdcc058, 0], 2.0),
 ];
-/// Floors, likewise.
+/// Floor pattern with its colors and tile width in meters.
 const FLOORS: [(Pattern, [u32; 3], f32); 9] = [
     (Pattern::Planks, [0xb98a58, 0x7c5530, 0xa87a4a], 1.6),
     (Pattern::Planks, [0x7a5236, 0x4a2f1c, 0x8a6040], 1.6),
@@ -61,7 +61,7 @@ const FRIDGES: [u32; 7] = [0xf4f6f8, 0xb8bec4, 0x9fd8c4, 0xc83c34, 0xf0e4c0, 0x3
 const ACCENTS: [u32; 8] =
     [0xc8442c, 0x2f6aa8, 0xe0a020, 0x3f8a56, 0x8a4fa0, 0xd86a90, 0x30908c, 0x8a5a30];
 
-/// Materials of a kitchen by what they cover.
+/// Materials of a kitchen by use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette {
     pub wall: MaterialId,
@@ -147,7 +147,7 @@ impl Palette {
     }
 }
 
-/// A color half way to white.
+/// A color halfway to white.
 fn lighten(color: u32) -> u32 {
     [16, 8, 0].into_iter().map(|shift| ((((color >> shift) & 0xff) + 255) / 2) << shift).sum()
 }

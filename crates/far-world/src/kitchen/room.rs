@@ -1,4 +1,4 @@
-//! The shell of a kitchen: floor, walls, ceiling, lamp, and what hangs on the walls.
+//! The shell of a kitchen: floor, walls, ceiling, lamp and wall decoration.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -13,19 +13,19 @@ use crate::{Color, Lamp, Light, MaterialSet, Prop, Shape, SkyLook, StagePlan, Vo
 const VOXEL: f32 = 0.1;
 /// Thickness of walls, floor and ceiling in voxels.
 const SHELL: usize = 2;
-/// Space kept free at both ends of a wall, so that furniture of two walls does not meet.
+/// Free space at both ends of a wall, so that furniture of two walls does not meet.
 const CORNER: f32 = 0.85;
 
-/// Size of a room and what its walls are used for.
+/// Size of a room and the use of its walls.
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     /// Extent along X, Y and Z; the room's floor starts at the origin.
     size: [f32; 3],
-    /// Free stretches of the four walls, as (from, to) along each.
+    /// Free ranges of the four walls, as (from, to) along each.
     free: [Vec<(f32, f32)>; 4],
 }
 
-/// A stretch of wall taken by a station.
+/// A range of wall taken by a station.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Berth {
     pub kind: StationKind,
@@ -55,7 +55,7 @@ impl Room {
         Anchor { position, facing }
     }
 
-    /// Takes a stretch of a random wall for `width` meters; `None` when no wall has that much.
+    /// Takes `width` meters of a random wall; `None` if no wall has that much.
     fn take(&mut self, width: f32, random: &mut ChaCha8Rng) -> Option<(usize, f32)> {
         let mut choices = Vec::new();
         for (wall, stretches) in self.free.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Room {
         Some((wall, start + 0.5 * width))
     }
 
-    /// Finds room for a station.
+    /// Finds space for a station.
     pub fn berth(&mut self, kind: StationKind, random: &mut ChaCha8Rng) -> Option<Berth> {
         let (wall, along) = self.take(kind.width() + 0.06, random)?;
         Some(Berth { kind, anchor: self.anchor(wall, along) })
@@ -122,7 +122,8 @@ impl Room {
         StagePlan { grid, materials: set, light, sky, ground: None, haze: 0.0 }
     }
 
-    /// Lamps, a door, windows and pictures. `berths` say which walls are taken, and how high.
+    /// Lamps, a door, windows and pictures. `berths` are the occupied parts of the walls, with
+    /// heights.
     pub fn decorate(
         &mut self,
         berths: &[Berth],

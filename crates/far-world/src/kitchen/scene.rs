@@ -1,4 +1,4 @@
-//! One kitchen: a room, its stations, and the objects that live in it.
+//! One kitchen: a room, its stations and its objects.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ const SURFACES: usize = 4;
 /// Number of the first object in object masks.
 pub(crate) const FIRST_OBJECT: u16 = 1;
 
-/// A kitchen with everything in it; what stands where is the business of
-/// [`KitchenState`](super::state::KitchenState).
+/// A kitchen with everything in it. [`Contents`](super::state::Contents) define what stands where.
 #[derive(Clone, Debug)]
 pub(crate) struct KitchenScene {
     stage: Arc<Stage>,
@@ -39,7 +38,7 @@ impl KitchenScene {
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
         let mut set = MaterialSet::new(random.random());
         let palette = Palette::draw(&mut set, random);
-        // Nearly every draw of a room has space for all stations; the others are drawn again.
+        // Nearly every room has space for all stations; the others are drawn again.
         let (mut room, berths) = loop {
             let mut room = Room::draw(random);
             let berths: Option<Vec<_>> =
@@ -79,7 +78,7 @@ impl KitchenScene {
         Scene::new(Arc::clone(&self.stage), self.props.clone())
     }
 
-    /// Shows an object standing on `foot`, turned by `yaw`.
+    /// Shows an object that stands on `foot`, rotated by `yaw`.
     pub fn place(&self, scene: &mut Scene, object: usize, foot: [f32; 3], yaw: f32) {
         let range = self.parts[object].clone();
         let mask = FIRST_OBJECT + object as u16;

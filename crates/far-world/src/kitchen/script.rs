@@ -1,4 +1,4 @@
-//! What happens in an episode: a survey, changes done now from here and now from there, a return.
+//! The script of an episode: a survey, interactions from canonical or offset viewpoints, a return.
 
 use rand::RngExt;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -12,9 +12,10 @@ use super::track::{Moment, Stand, Tracker};
 const ROUTE: usize = 6;
 /// Objects that are moved.
 const MOVES: usize = 4;
-/// Chance that an act is done from the canonical viewpoint, so that a fresh view of it is remembered.
+/// Probability that an interaction is done from the canonical viewpoint, so that memory holds a
+/// current view of it.
 const FRESH: f64 = 0.4;
-/// Chance of another look at a random station between two moves.
+/// Probability of another view of a random station between two moves.
 const GLANCE: f64 = 0.35;
 
 /// Where an object comes from and goes to.
@@ -32,12 +33,13 @@ pub(crate) struct Script {
     pub chronicle: Chronicle,
     /// Index of the first return frame.
     pub boundary: usize,
-    /// The deed that a counterfactual episode leaves out: the last thing put into a container.
+    /// The interaction that a counterfactual episode leaves out: the last object put into a
+    /// container.
     pub pivot: usize,
 }
 
 impl Script {
-    /// Plans an episode; `None` in the rare case that nothing came to lie in a container.
+    /// Plans an episode; `None` in the rare case that no object was put into a container.
     pub fn draw(
         kitchen: &KitchenScene,
         spots: &SpotTable,
@@ -77,7 +79,7 @@ impl Script {
         Some(Self { moments: tracker.moments, chronicle: tracker.chronicle, boundary, pivot })
     }
 
-    /// The same episode in which the pivotal object is not put down: same way, same frames to come
+    /// The episode without putting the pivotal object down: same path, and same frames from then
     /// until its container is opened again.
     pub fn counterfactual(mut self) -> Self {
         self.chronicle = self.chronicle.without(self.pivot);
@@ -101,7 +103,7 @@ fn choose_route(kitchen: &KitchenScene, random: &mut ChaCha8Rng) -> Vec<usize> {
     route
 }
 
-/// Deals the objects to the spots of the route, two of them into containers.
+/// Assigns the objects to the spots of the route, two of them to containers.
 fn choose_contents(
     kitchen: &KitchenScene,
     spots: &SpotTable,
@@ -126,7 +128,7 @@ fn choose_contents(
     }
     open.shuffle(random);
     closed.shuffle(random);
-    // At least one surface spot stays free for what comes out of the containers.
+    // At least one surface spot stays free for objects taken out of containers.
     let surface = open.len().saturating_sub(2).min(objects.len().saturating_sub(2));
     let chosen = closed.into_iter().take(2).chain(open.into_iter().take(surface));
     for (spot, object) in chosen.zip(objects) {
@@ -135,7 +137,7 @@ fn choose_contents(
     contents
 }
 
-/// Carries one object, not moved before, from one station to another.
+/// Moves one object, not moved before, from one station to another.
 fn move_object(
     kitchen: &KitchenScene,
     spots: &SpotTable,

@@ -1,4 +1,4 @@
-//! Which states can be told from a picture.
+//! Which states are visible in a frame.
 
 use far_memory::{Camera, Pose};
 
@@ -7,14 +7,14 @@ use super::state::{Contents, SpotNumber, SpotTable};
 use crate::Frame;
 use crate::vector::Vector;
 
-/// Share of the picture an object must cover to be told: 5 of 64 × 64 pixels.
+/// Fraction of the frame that an object must cover to be visible: 5 of 64 × 64 pixels.
 const OBJECT_SHARE: f32 = 0.0012;
-/// Farther away than this an empty spot cannot be told, in meters.
+/// Beyond this distance in meters an empty spot is not visible.
 const EMPTY_REACH: f32 = 2.4;
-/// A point counts as seen when nothing is nearer than this much before it, in meters.
+/// A point is visible if nothing is more than this many meters in front of it.
 const TOLERANCE: f32 = 0.03;
 
-/// Judges pictures of one kitchen.
+/// Determines visible states of one kitchen.
 pub(crate) struct Sight<'a> {
     pub kitchen: &'a KitchenScene,
     pub spots: &'a SpotTable,
@@ -22,7 +22,7 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// The spots whose content can be told from a rendered frame, ascending.
+    /// The spots whose content is visible in a rendered frame, ascending.
     pub fn told(
         &self,
         frame: &Frame,
@@ -43,7 +43,8 @@ impl Sight<'_> {
             .collect()
     }
 
-    /// Whether the air over an empty spot is in view: most of six points that an object would fill.
+    /// Whether the space above an empty spot is visible: most of six points that an object would
+    /// fill.
     fn sees_empty(
         &self,
         frame: &Frame,

@@ -1,4 +1,4 @@
-//! What stands where, and the deeds that change it.
+//! Contents of the spots, and the interactions that change them.
 
 use super::scene::KitchenScene;
 use crate::Scene;
@@ -6,7 +6,7 @@ use crate::Scene;
 /// A spot of the whole kitchen, counted over all stations in order.
 pub(crate) type SpotNumber = usize;
 
-/// Where every spot of a kitchen belongs.
+/// The station of every spot of a kitchen.
 #[derive(Clone, Debug)]
 pub(crate) struct SpotTable {
     /// Station and index within the station, per spot.
@@ -31,36 +31,36 @@ impl SpotTable {
     }
 }
 
-/// What every spot holds: an object's number or nothing. Carried objects are on no spot.
+/// Content of every spot: an object's number or none. Carried objects are on no spot.
 pub(crate) type Contents = Vec<Option<usize>>;
 
-/// Something taken from a spot, or put there.
+/// One interaction: an object taken from a spot, or put there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deed {
     /// The spot.
     pub spot: SpotNumber,
     /// The object.
     pub object: usize,
-    /// Whether it is put there (or else taken).
+    /// Whether it is put there; otherwise it is taken.
     pub put: bool,
 }
 
-/// All contents of an episode: before the first deed, and after each.
+/// All contents of an episode: before the first interaction, and after each.
 #[derive(Clone, Debug)]
 pub(crate) struct Chronicle {
-    /// `versions[d]` is what holds before deed `d`.
+    /// `versions[d]` are the contents before interaction `d`.
     versions: Vec<Contents>,
-    /// What was done; `None` for a deed that a counterfactual history leaves out.
+    /// The interactions; `None` for one that a counterfactual history leaves out.
     deeds: Vec<Option<Deed>>,
 }
 
 impl Chronicle {
-    /// A chronicle that begins with some contents.
+    /// A chronicle with these initial contents.
     pub fn new(first: Contents) -> Self {
         Self { versions: vec![first], deeds: Vec::new() }
     }
 
-    /// Appends a deed.
+    /// Appends an interaction.
     pub fn add(&mut self, deed: Deed) {
         let mut next = self.now().clone();
         next[deed.spot] = deed.put.then_some(deed.object);
@@ -73,30 +73,30 @@ impl Chronicle {
         &self.versions[self.deeds.len()]
     }
 
-    /// All deeds in order.
+    /// All interactions in order.
     pub fn deeds(&self) -> &[Option<Deed>] {
         &self.deeds
     }
 
-    /// Contents after `version` deeds.
+    /// Contents after `version` interactions.
     pub fn contents(&self, version: usize) -> &Contents {
         &self.versions[version]
     }
 
-    /// The last of the first `version` deeds that touched a spot.
+    /// The last of the first `version` interactions with a spot.
     pub fn last_deed(&self, spot: SpotNumber, version: usize) -> Option<usize> {
         (0..version).rev().find(|&deed| self.deeds[deed].is_some_and(|d| d.spot == spot))
     }
 
-    /// The same history in which one deed never happened. What was put by it stays in the hand,
-    /// so it must not be touched by later deeds.
+    /// The history without one interaction. The object that it put down stays in the hand, so later
+    /// interactions must not touch it.
     pub fn without(&self, omitted: usize) -> Self {
         let mut other = Self::new(self.versions[0].clone());
         for (index, deed) in self.deeds.iter().enumerate() {
             match deed {
                 Some(deed) if index != omitted => other.add(*deed),
                 _ => {
-                    // The number stays taken, so that both histories count alike.
+                    // The number stays in use, so that both histories are numbered alike.
                     other.versions.push(other.now().clone());
                     other.deeds.push(None);
                 }
@@ -106,12 +106,12 @@ impl Chronicle {
     }
 }
 
-/// Number of a state in a dataset's state columns: which spot, and what it holds.
+/// Number of a state in a dataset's state columns: the spot and its content.
 pub(crate) fn state_number(spot: SpotNumber, content: Option<usize>) -> u64 {
     (spot as u64 + 1) << 32 | content.map_or(0, |object| object as u64 + 1)
 }
 
-/// Arranges a scene: contents, and one station open by a fraction (all others closed).
+/// Sets up a scene: contents, and one station open by a fraction (all others closed).
 pub(crate) fn arrange(
     kitchen: &KitchenScene,
     spots: &SpotTable,
@@ -133,12 +133,12 @@ pub(crate) fn arrange(
         let Some(object) = *content else { continue };
         let (number, index) = spots.places[spot];
         let station = &kitchen.stations[number];
-        // Behind a closed door nothing is drawn, so nothing can shine through a gap.
+        // Nothing is drawn behind a closed door, so nothing shows through a gap.
         if station.kind.is_container() && fraction(number) == 0.0 {
             continue;
         }
         let foot = station.spots[index].foot(fraction(number));
-        // Every object has its own angle, so that it looks the same wherever it stands.
+        // Every object has its own angle, so that it looks the same everywhere.
         let turn = 0.35 * (object % 5) as f32 - 0.7;
         kitchen.place(scene, object, foot, station.anchor.yaw() + turn);
     }

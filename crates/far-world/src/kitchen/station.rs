@@ -1,4 +1,4 @@
-//! Places where things stand or are kept: what they are, where their spots are, how they are looked at.
+//! Stations, where objects stand or are stored: kinds, spots and viewpoints.
 
 use far_memory::Pose;
 
@@ -8,7 +8,7 @@ use crate::vector::{Vector, add, scale};
 /// Height of the camera above the floor, in meters.
 pub(crate) const EYE: f32 = 1.5;
 
-/// What a station is.
+/// Kind of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StationKind {
     /// A worktop over cabinets.
@@ -38,7 +38,7 @@ pub enum StationKind {
 }
 
 impl StationKind {
-    /// Kinds whose spots are always in plain sight.
+    /// Kinds whose spots are always visible.
     pub const SURFACES: [Self; 5] =
         [Self::Counter, Self::Sink, Self::Table, Self::Shelf, Self::Stand];
     /// Kinds that open.
@@ -100,8 +100,8 @@ impl StationKind {
         }
     }
 
-    /// How it is looked at: distance of the eye from its front, and the local height and depth of
-    /// the point in the middle of the picture.
+    /// How it is viewed: distance of the eye from its front, and the local height and depth of the
+    /// point at the center of the frame.
     fn look(self) -> (f32, f32, f32) {
         match self {
             Self::Counter | Self::Sink => (0.95, 0.95, 0.30),
@@ -142,17 +142,17 @@ pub(crate) struct Station {
     pub anchor: Anchor,
     /// Places for objects.
     pub spots: Vec<Spot>,
-    /// Props that move when it opens, as numbers into the scene's props.
+    /// Props that move when it opens, as indices into the scene's props.
     pub moving: Vec<usize>,
-    /// The reproducible viewpoint that every inspection uses.
+    /// The canonical viewpoint, the same in every inspection.
     pub canonical: Pose,
-    /// Where somebody stands who takes or puts something: nearer, from the side.
+    /// The offset viewpoint of an interaction: nearer, from the side.
     pub reach: Pose,
 }
 
 impl Station {
     /// A station of a kind; spots and a slide are in local coordinates, `side` is the side of the
-    /// reach viewpoint (+1 or −1 along the wall).
+    /// offset viewpoint (+1 or −1 along the wall).
     pub fn new(
         kind: StationKind,
         anchor: Anchor,

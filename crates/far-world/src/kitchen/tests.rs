@@ -1,4 +1,4 @@
-//! What a kitchen promises, over several seeds.
+//! Properties of kitchens, over several seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ fn paired_histories_look_alike_from_the_return_until_the_container_opens() {
             .filter(|&f| pixels(&factual[f]) != pixels(&counterfactual[f]))
             .collect();
         let boundary = factual.iter().position(|f| f.phase == Phase::Return).expect("a return");
-        assert!(differs.iter().any(|&f| f < boundary), "the deed itself can be seen");
+        assert!(differs.iter().any(|&f| f < boundary), "the interaction itself is visible");
         let reveal = *differs.iter().find(|&&f| f >= boundary).expect("a reveal");
         for f in boundary..reveal {
             assert_eq!(factual[f], counterfactual[f], "frame {f} of seed {seed}");
@@ -65,7 +65,7 @@ fn the_same_viewpoint_shows_the_same_bytes_unless_something_was_moved() {
         let key = (frame.states.pose_key, frame.states.visible.clone());
         if let Some(first) = seen.get(&key) {
             assert_eq!(first.pose, frame.pose);
-            // Objects too small to be told may differ; nearly all pixels must not.
+            // Objects too small to be visible may differ; nearly all pixels must not.
             let differ = pixels(first).iter().zip(pixels(frame)).filter(|(a, b)| a != b).count();
             assert!(differ < pixels(frame).len() / 20, "{differ} bytes differ");
             again += 1;
@@ -132,11 +132,11 @@ fn doors_open_and_close_in_both_phases_and_things_vanish_while_carried() {
     }
     assert_eq!(count("pick", Phase::Explore), count("place", Phase::Explore));
     assert!(count("pick", Phase::Explore) >= 3 && count("pick", Phase::Return) == 0);
-    // Between pick and place the object is nowhere: no state holds it.
+    // Between pick and place the object is on no spot: no state holds it.
     let (pick, place) = (2u16, 3u16);
     let taken = frames.iter().position(|f| f.events.contains(&pick)).expect("a pick");
     let put = frames.iter().position(|f| f.events.contains(&place)).expect("a place");
-    let object = frames[put].states.made.first().expect("the deed is watched") & 0xffff_ffff;
+    let object = frames[put].states.made.first().expect("the interaction is visible") & 0xffff_ffff;
     assert!(object > 0);
     for frame in &frames[taken..put] {
         assert!(frame.states.visible.iter().all(|state| state & 0xffff_ffff != object));

@@ -1,4 +1,4 @@
-//! The camera's way through a kitchen, frame by frame, with what happens on it.
+//! The camera's path through a kitchen, frame by frame, with its interactions.
 
 use far_memory::{Pose, wrap_angle};
 
@@ -10,9 +10,9 @@ use super::station::EYE;
 const STEP: f32 = 0.18;
 /// Radians per frame while turning.
 const TURN: f32 = 0.32;
-/// Downward tilt while walking, in radians.
+/// Pitch of the camera while walking, in radians.
 const WALK_PITCH: f32 = -0.18;
-/// Moves shorter than this are made without turning into their direction, in meters.
+/// Moves shorter than this are made without facing their direction, in meters.
 const SIDESTEP: f32 = 0.8;
 /// Frames a door takes to open or close.
 const SWING: usize = 5;
@@ -24,7 +24,7 @@ pub(crate) enum Event {
     Open,
     /// A container begins to close.
     Close,
-    /// An object is taken and disappears in the hand.
+    /// An object is taken and is no longer visible.
     Pick,
     /// An object appears where it is put.
     Place,
@@ -39,23 +39,23 @@ pub(crate) struct Moment {
     pub pose: Pose,
     /// Station whose canonical viewpoint this is.
     pub viewpoint: Option<usize>,
-    /// Deeds done so far.
+    /// Interactions so far.
     pub version: usize,
-    /// The station acted on and how far it is open.
+    /// The station of the interaction and how far it is open.
     pub open: Option<(usize, f32)>,
     pub event: Option<Event>,
 }
 
-/// Where an act is done from.
+/// The viewpoint of an interaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
-    /// From the canonical viewpoint, with a look before and after.
+    /// The canonical viewpoint, with a view before and after.
     Canonical,
-    /// From nearby, and away again without another look.
+    /// An offset viewpoint, left without another view.
     Reach,
 }
 
-/// Lays a track.
+/// Builds a track.
 pub(crate) struct Tracker<'a> {
     kitchen: &'a KitchenScene,
     spots: &'a SpotTable,
@@ -87,7 +87,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Adds a frame of how things are now.
+    /// Adds a frame of the current state.
     fn shoot(&mut self) {
         self.moments.push(Moment {
             pose: self.pose,
@@ -102,7 +102,7 @@ impl<'a> Tracker<'a> {
         (0..frames).for_each(|_| self.shoot());
     }
 
-    /// Turns and tilts at one place, ending exactly at `goal`.
+    /// Turns and tilts in place, ending exactly at `goal`.
     fn turn(&mut self, yaw: f32, pitch: f32) {
         let (from_yaw, from_pitch) = (self.pose.yaw(), self.pose.pitch());
         let (turn, tilt) = (wrap_angle(yaw - from_yaw), pitch - from_pitch);
@@ -112,14 +112,14 @@ impl<'a> Tracker<'a> {
             let position = self.pose.position;
             self.pose =
                 Pose::from_yaw_pitch(position, from_yaw + share * turn, from_pitch + share * tilt);
-            // The last frame of a turn is the first of what follows.
+            // The last frame of a turn is the first of what comes next.
             if frame < frames {
                 self.shoot();
             }
         }
     }
 
-    /// Walks to a pose; the frame at the pose itself is left to what follows.
+    /// Walks to a pose; the frame at the pose itself is added by what comes next.
     fn go(&mut self, goal: Pose, viewpoint: Option<usize>) {
         if self.pose == goal {
             self.viewpoint = viewpoint;
@@ -168,7 +168,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// Opens the station, runs `inside` while it is open, and closes it. Surfaces just run it.
+    /// Opens the station, runs `inside` while it is open, and closes it. A surface only runs it.
     fn opened(&mut self, station: usize, inside: impl FnOnce(&mut Self)) {
         if !self.kitchen.stations[station].kind.is_container() {
             inside(self);
@@ -188,7 +188,7 @@ impl<'a> Tracker<'a> {
         self.open = None;
     }
 
-    /// Looks at a station from its canonical viewpoint, opening it if it opens.
+    /// Views a station from its canonical viewpoint, opening it if it is a container.
     pub fn inspect(&mut self, station: usize) {
         self.visit(station, Stand::Canonical);
         self.hold(2);
@@ -196,7 +196,7 @@ impl<'a> Tracker<'a> {
         self.hold(1);
     }
 
-    /// Takes an object from a spot or puts it there. Carried objects cannot be seen.
+    /// Takes an object from a spot or puts it there. Carried objects are not visible.
     pub fn act(&mut self, deed: Deed, stand: Stand) {
         let station = self.spots.station(deed.spot);
         self.visit(station, stand);

@@ -1,46 +1,47 @@
-//! How one source reaches a head: the direct sound and its first reflections.
+//! How the sound of one source arrives at a head: the direct sound and its first reflections.
 //!
-//! The direct sound comes along the shortest path. Where that path bends, the source is heard as
-//! if it stood on the line of arrival at the path's full length; its mirror images in the four
-//! walls around the listener, in the floor and in the ceiling give six reflections. Rooms thus
-//! sound different by their size, by where one stands in them and by where a door lets sound in.
+//! The direct sound comes along the shortest path. If that path bends, the source is heard as if it
+//! stood in the direction of arrival at the path's full length. Its mirror images in the four walls
+//! around the listener, in the floor and in the ceiling give six reflections. Rooms thus sound
+//! different by their size, by the position in them and by the door through which sound arrives.
 
 use super::head::SphericalHead;
 use super::{SAMPLE_RATE, SPEED_OF_SOUND, SoundPath};
 use far_memory::Pose;
 use std::f32::consts::{PI, TAU};
 
-/// Closer than this many meters a source becomes no louder.
+/// Within this many meters a source does not get louder.
 pub const REFERENCE_DISTANCE: f32 = 1.0;
 
 /// The direct sound, four walls, the floor and the ceiling.
 pub const ARRIVALS: usize = 7;
 
-/// An image closer to its wall than this many meters fades, as the source passes to the other side.
+/// An image closer to its wall than this many meters is faded, for when the source passes to the
+/// other side.
 const WALL_FADE: f32 = 0.5;
 
-/// What corners take from sound that bends around them.
+/// Loss of sound that bends around corners.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bending {
-    /// Loss over all frequencies in decibels per radian of turning.
+    /// Loss over all frequencies in decibels per radian of bending.
     pub loss: f32,
     /// Cutoff of either low-pass stage for an unbent path, in hertz.
     pub open_cutoff: f32,
-    /// Cutoff that no bending goes below, in hertz: waves of half a meter pass any corner.
+    /// Lowest cutoff in hertz, for any bend: waves of half a meter pass any corner.
     pub least_cutoff: f32,
-    /// Radians of turning that divide what the cutoff is above its least by e.
+    /// Bend in radians over which the cutoff's excess above the lowest falls by a factor of e.
     pub scale: f32,
 }
 
 impl Default for Bending {
-    /// A right angle costs 4.7 dB and leaves what lies below 2.3 kHz.
+    /// A right angle costs 4.7 dB and keeps what lies below 2.3 kHz.
     fn default() -> Self {
         Self { loss: 3.0, open_cutoff: 12_000.0, least_cutoff: 700.0, scale: 0.8 }
     }
 }
 
 impl Bending {
-    /// Gain of a path that turns by `bend` radians in all.
+    /// Gain of a path with a total bend of `bend` radians.
     pub fn gain(&self, bend: f32) -> f32 {
         10f32.powf(-self.loss * bend / 20.0)
     }
@@ -51,16 +52,16 @@ impl Bending {
     }
 }
 
-/// How much of a wave the surfaces of a floor give back, 0 to 1.
+/// Fraction of a wave that the surfaces of a floor reflect, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reflectance {
-    /// Upright walls.
+    /// Vertical walls.
     pub wall: f32,
     /// The floor.
     pub floor: f32,
     /// The ceiling.
     pub ceiling: f32,
-    /// Reflections lose what lies above this many hertz.
+    /// Cutoff of reflections in hertz.
     pub cutoff: f32,
 }
 
@@ -72,11 +73,11 @@ impl Default for Reflectance {
 }
 
 impl Reflectance {
-    /// Surfaces that give nothing back: only direct sound is heard.
+    /// Surfaces without reflection: only direct sound.
     pub const NONE: Self = Self { wall: 0.0, floor: 0.0, ceiling: 0.0, cutoff: 5000.0 };
 }
 
-/// A wave on its way to both ears.
+/// A wave that arrives at both ears.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Arrival {
     /// Length of the path in meters.
@@ -85,13 +86,13 @@ pub struct Arrival {
     pub gain: f32,
     /// Coefficient of the two one-pole low-pass stages, near 1 when all frequencies pass.
     pub brightness: f32,
-    /// Seconds until the left and the right ear hear it.
+    /// Delay at the left and the right ear, in seconds.
     pub delay: [f32; 2],
     /// Gain of high frequencies at the left and the right ear.
     pub treble: [f32; 2],
 }
 
-/// What surrounds a listener, as far as reflections ask.
+/// A listener's surroundings, for reflections.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
     /// Meters to the walls in the east, north, west and south.
@@ -105,15 +106,15 @@ pub struct Surroundings {
 pub struct Model {
     /// The listener's head.
     pub head: SphericalHead,
-    /// What corners do.
+    /// Bending around corners.
     pub bending: Bending,
-    /// What surfaces give back.
+    /// Reflection by surfaces.
     pub reflectance: Reflectance,
 }
 
 impl Model {
-    /// The arrivals of a source of `gain` at height `source_height`, which `path` joins to the head
-    /// at `pose`, the floor being at height 0.
+    /// The arrivals at the head at `pose` of a source of `gain` at height `source_height`, along
+    /// `path`; the floor is at height 0.
     pub fn arrivals(
         &self,
         path: &SoundPath,
@@ -150,7 +151,7 @@ impl Model {
         ]
     }
 
-    /// A wave from a point given relative to the head, in world axes.
+    /// A wave from a point relative to the head, in world axes.
     fn arrival(&self, from: [f32; 3], gain: f32, cutoff: f32, pose: &Pose) -> Arrival {
         let length = from.iter().map(|d| d * d).sum::<f32>().sqrt();
         let right = pose.right();
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn images_lie_behind_their_surfaces() {
-        // Looking north at a source one meter ahead.
+        // Facing north, with a source one meter ahead.
         let heard = arrivals([0.0, 1.0], 1.0, 0.0);
         let lengths = heard.map(|arrival| arrival.length);
         let expected =

@@ -1,8 +1,8 @@
-//! Which parts of a level floor stop sound, as a grid seen from above.
+//! Which parts of a floor block sound, as a grid seen from above.
 
 /// A rectangle of square cells, each open or a wall; everything outside is wall.
 ///
-/// Only what reaches from floor to ceiling belongs here: sound passes over furniture.
+/// Only what reaches from floor to ceiling is wall: sound passes over furniture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     columns: usize,
@@ -12,8 +12,8 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// A floor of `columns` × `rows` cells of `cell` meters; `is_wall(column, row)` says what each
-    /// is. Cell (0, 0) spans X and Y from 0 to `cell`.
+    /// A floor of `columns` × `rows` cells of `cell` meters, with walls where `is_wall(column,
+    /// row)`. Cell (0, 0) spans X and Y from 0 to `cell`.
     pub fn new(
         columns: usize,
         rows: usize,
@@ -65,7 +65,7 @@ impl Floor {
         !self.is_wall((x / self.cell).floor() as i32, (y / self.cell).floor() as i32)
     }
 
-    /// Whether the straight line between two points meets no wall.
+    /// Whether the straight line between two points hits no wall.
     ///
     /// Steps from cell to cell; where the line passes exactly through a corner the X step is taken
     /// first.
@@ -81,7 +81,7 @@ impl Floor {
         let mut steps_y = (last_row - row).unsigned_abs();
         let (dx, dy) = (tx - fx, ty - fy);
         let (step_x, step_y) = (if dx < 0.0 { -1 } else { 1 }, if dy < 0.0 { -1 } else { 1 });
-        // The share of the line at which the next column (row) is entered.
+        // The fraction of the line at which the next column (row) is entered.
         let share = |from: f32, cell: i32, step: i32, length: f32| {
             (cell as f32 + (step > 0) as i32 as f32 - from) / length
         };
@@ -157,7 +157,7 @@ mod tests {
         assert!((floor.walls_around([1.1, 1.2])[0] - 3.4).abs() < 1e-5, "through the door");
     }
 
-    /// Looks at many points of the line; blind to walls that it only grazes.
+    /// Samples many points of the line; misses walls that the line only grazes.
     fn is_clear_by_sampling(floor: &Floor, a: [f32; 2], b: [f32; 2]) -> bool {
         (0..=4000).all(|i| {
             let share = i as f32 / 4000.0;
@@ -178,8 +178,8 @@ mod tests {
             if floor.is_clear(a, b) {
                 prop_assert!(sampled, "a wall was stepped over");
             } else if sampled {
-                // A wall was grazed: moving the line aside by a hair's breadth must free it or
-                // show the wall to the samples as well.
+                // The line grazes a wall: shifting it slightly must either free it or make the
+                // samples hit the wall.
                 let length = ((b[0] - a[0]).powi(2) + (b[1] - a[1]).powi(2)).sqrt();
                 let aside = [(a[1] - b[1]) / length * 0.01, (b[0] - a[0]) / length * 0.01];
                 let moved = |p: [f32; 2], s: f32| [p[0] + s * aside[0], p[1] + s * aside[1]];

@@ -1,50 +1,51 @@
-//! The shortest way of sound through open doors and around corners.
+//! Shortest paths of sound through doors and around corners.
 //!
-//! Walls follow a grid, so a shortest path is a chain of straight lines whose bends are convex
-//! wall corners. The corners and who sees whom are found once per floor ([`Corners`]); each source
-//! then needs one Dijkstra over the corners ([`SourceField`]), and a listener only the corners in
-//! sight. Lengths are exact up to the clearance kept at corners, unlike those of a search over
-//! cells, which overestimates diagonals by up to 8 %.
+//! Walls follow a grid, so a shortest path is a chain of straight lines whose bends are convex wall
+//! corners. The corners and their mutual visibility are computed once per floor ([`Corners`]); each
+//! source then needs one Dijkstra search over the corners ([`SourceField`]), and a listener only
+//! the visible corners. Lengths are exact up to the clearance at corners, unlike those of a search
+//! over cells, which overestimates diagonals by up to 8 %.
 
 use super::floor::Floor;
 
-/// How far paths keep from the tip of a corner, in meters along X and along Y, so that a line
-/// along a wall's face counts as open.
+/// Clearance of paths from the tip of a corner, in meters along X and along Y, so that a line along
+/// a wall's face counts as open.
 const CLEARANCE: f32 = 0.01;
 
-/// The corners of a floor around which sound can bend, and which of them see each other.
+/// The corners of a floor around which sound can bend, and which of them are mutually visible.
 #[derive(Clone, Debug)]
 pub struct Corners {
     points: Vec<[f32; 2]>,
-    /// For each corner the corners in sight and their distances.
+    /// For each corner the visible corners and their distances.
     neighbors: Vec<Vec<(usize, f32)>>,
 }
 
-/// Shortest ways from every corner to one source.
+/// Shortest paths from every corner to one source.
 #[derive(Clone, Debug)]
 pub struct SourceField {
     position: [f32; 2],
-    /// For each corner: meters to the source, infinite where no way leads there.
+    /// For each corner: meters to the source, infinite if unreachable.
     length: Vec<f32>,
-    /// The next corner on the way; `None` when it is the source itself.
+    /// The next corner on the path; `None` if it is the source itself.
     next: Vec<Option<usize>>,
-    /// Radians turned at the points after this corner.
+    /// Bend in radians at the points after this corner.
     bend: Vec<f32>,
 }
 
-/// A shortest way from a listener to a source.
+/// A shortest path from a listener to a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoundPath {
     /// Length on the floor in meters.
     pub length: f32,
-    /// Unit vector (X, Y) from the listener along the first part of the way: where it is heard.
+    /// Unit vector (X, Y) from the listener along the first part of the path: the direction of
+    /// arrival.
     pub direction: [f32; 2],
-    /// Sum of the turns at corners in radians; 0 when the source is in sight.
+    /// Total bend at corners in radians; 0 if the source is visible.
     pub bend: f32,
 }
 
 impl Corners {
-    /// Finds the convex corners of `floor` and joins those that see each other.
+    /// Finds the convex corners of `floor` and connects those that are mutually visible.
     pub fn new(floor: &Floor) -> Self {
         let (columns, rows) = floor.size();
         let mut points = Vec::new();
@@ -89,7 +90,7 @@ impl Corners {
         self.points.is_empty()
     }
 
-    /// Replaces `seen` by the corners in sight of a point, with their distances.
+    /// Replaces `seen` by the corners visible from a point, with their distances.
     pub fn in_sight(&self, floor: &Floor, from: [f32; 2], seen: &mut Vec<(usize, f32)>) {
         seen.clear();
         let all = self.points.iter().enumerate();
@@ -99,7 +100,7 @@ impl Corners {
         );
     }
 
-    /// Shortest ways from all corners to a source at `position`; equal lengths go to the lower
+    /// Shortest paths from all corners to a source at `position`; equal lengths go to the lower
     /// corner index.
     pub fn field(&self, floor: &Floor, position: [f32; 2]) -> SourceField {
         let count = self.points.len();
@@ -131,10 +132,10 @@ impl Corners {
         SourceField { position, length, next, bend }
     }
 
-    /// The shortest way from a listener to the source of `field`, or `None` where walls leave none.
+    /// The shortest path from a listener to the source of `field`, or `None` if walls leave none.
     ///
-    /// `seen` holds the corners in sight of the listener ([`Corners::in_sight`]), found once for
-    /// all sources.
+    /// `seen` holds the corners visible from the listener ([`Corners::in_sight`]), computed once
+    /// for all sources.
     pub fn path(
         &self,
         floor: &Floor,
@@ -160,8 +161,8 @@ impl Corners {
         })
     }
 
-    /// The points of the shortest way between two places, both included; `None` where there is
-    /// none. People who walk on a floor take it, too.
+    /// The points of the shortest path between two places, both included; `None` if there is none.
+    /// Walkers use it too.
     pub fn way(&self, floor: &Floor, from: [f32; 2], to: [f32; 2]) -> Option<Vec<[f32; 2]>> {
         let mut points = vec![from];
         if !floor.is_clear(from, to) {
@@ -180,7 +181,7 @@ impl Corners {
 }
 
 impl SourceField {
-    /// The corner in sight, with its distance, that begins the shortest way.
+    /// The visible corner, with its distance, that begins the shortest path.
     fn first_corner(&self, seen: &[(usize, f32)]) -> Option<(usize, f32)> {
         let total = |&(corner, meters): &(usize, f32)| meters + self.length[corner];
         let nearest = seen.iter().min_by(|a, b| total(a).total_cmp(&total(b)))?;

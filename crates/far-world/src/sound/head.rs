@@ -1,8 +1,8 @@
-//! A rigid spherical head with an ear at either end of its left–right axis.
+//! A rigid spherical head with an ear at each end of its left–right axis.
 //!
-//! Times of arrival follow Woodworth's formula; shading by the head is the one-pole, one-zero
-//! approximation of the sphere's response by Brown and Duda ("A structural model for binaural
-//! sound synthesis", 1998).
+//! Times of arrival follow Woodworth's formula; shadowing by the head is the one-pole, one-zero
+//! approximation of the sphere's response by Brown and Duda ("A structural model for binaural sound
+//! synthesis", 1998).
 
 use super::{SAMPLE_RATE, SPEED_OF_SOUND};
 use std::f32::consts::{FRAC_PI_2, PI};
@@ -25,8 +25,8 @@ impl SphericalHead {
     /// Seconds by which an ear hears a distant source later than the head's center would, given
     /// the angle in radians between the ear's direction and the source's; negative when earlier.
     ///
-    /// Toward the near ear the wave saves `r cos(angle)`; to the far ear it creeps around the head.
-    /// For a source at azimuth θ the two differ by Woodworth's `r/c (θ + sin θ)`.
+    /// Toward the near ear the wave saves `r cos(angle)`; to the far ear it travels around the
+    /// head. For a source at azimuth θ the two differ by Woodworth's `r/c (θ + sin θ)`.
     pub fn delay(&self, angle: f32) -> f32 {
         let meters = if angle <= FRAC_PI_2 {
             -self.radius * angle.cos()
@@ -45,8 +45,8 @@ impl SphericalHead {
         (1.0 + LEAST / 2.0) + (1.0 - LEAST / 2.0) * (angle / LEAST_AT).min(2.0 * PI).cos()
     }
 
-    /// The warp constant of the shading filter, `2 f_s · r / (2c)`: with treble gain α and input x
-    /// the filter is `y = (x + x₁ + α K (x − x₁)) / (1 + K) + p y₁`, `p = (K − 1)/(K + 1)`.
+    /// The warp constant of the shadowing filter, `2 f_s · r / (2c)`: with treble gain α and input
+    /// x the filter is `y = (x + x₁ + α K (x − x₁)) / (1 + K) + p y₁`, `p = (K − 1)/(K + 1)`.
     pub fn warp(&self) -> f32 {
         SAMPLE_RATE as f32 * self.radius / SPEED_OF_SOUND
     }

@@ -1,17 +1,17 @@
-//! Binaural sound for people who walk through a floor plan.
+//! Binaural sound for walks through a floor plan.
 //!
 //! The pipeline, one file each:
 //!
-//! | file | its part |
+//! | file | content |
 //! |---|---|
-//! | `floor` | which cells of a floor stop sound; lines of sight and distances to walls |
-//! | `geodesic` | the shortest way of sound around corners: length, direction of arrival, bending |
-//! | `head` | a spherical head: when each ear hears, and how the head shades it |
-//! | `clip` | seamless loops of household sounds, made from a seed |
+//! | `floor` | which cells of a floor block sound; lines of sight and distances to walls |
+//! | `geodesic` | the shortest path of sound around corners: length, direction of arrival, bend |
+//! | `head` | a spherical head: delay and shadowing at each ear |
+//! | `clip` | seamless loops of household sounds, synthesized from a seed |
 //! | `arrival` | the direct sound and six first reflections of one source at one pose |
-//! | `tap` | one arrival at both ears: fractional delay, gain, two filters, all gliding |
-//! | `soundscape` | sources on a floor; a walk goes in, stereo samples come out |
-//! | `spectrogram` | a picture of what was heard |
+//! | `tap` | one arrival at both ears: fractional delay, gain and two filters, all interpolated |
+//! | `soundscape` | sources on a floor; renders stereo samples for a walk |
+//! | `spectrogram` | an image of the sound |
 //!
 //! Amplitudes follow one model: a source of gain `g` at path length `d` arrives with
 //! `g / max(d, 1 m)`, less [`Bending`]'s loss where corners bend the path.

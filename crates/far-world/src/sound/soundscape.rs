@@ -11,18 +11,18 @@ use std::sync::Arc;
 /// Sound fades in and out over this many samples (5 ms) at the ends of a phase.
 const FADE: usize = 80;
 
-/// Something that plays a clip over and over at one place.
+/// A source that plays a clip in a loop at one place.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// X, Y and height above the floor in meters.
     pub position: [f32; 3],
-    /// What it plays.
+    /// The clip.
     pub clip: Arc<Clip>,
     /// Amplitude at one meter, relative to the clip.
     pub gain: f32,
 }
 
-/// A floor with its sources: all that is heard there, for any number of listeners.
+/// A floor with its sources, for any number of listeners.
 #[derive(Clone, Debug)]
 pub struct Soundscape {
     floor: Floor,
@@ -33,8 +33,8 @@ pub struct Soundscape {
 }
 
 impl Soundscape {
-    /// Places sources on a floor whose ceiling hangs at `ceiling` meters. A source inside of a wall
-    /// is not heard anywhere.
+    /// Places sources on a floor whose ceiling is at `ceiling` meters. A source inside a wall is
+    /// not audible.
     pub fn new(floor: Floor, ceiling: f32, model: Model, sources: Vec<Source>) -> Self {
         let corners = Corners::new(&floor);
         let sources = sources
@@ -58,8 +58,8 @@ impl Soundscape {
         &self.floor
     }
 
-    /// The shortest way to one source from a point on the floor; `None` where walls leave none or
-    /// no source has this index.
+    /// The shortest path to one source from a point on the floor; `None` if walls leave none or no
+    /// source has this index.
     pub fn path(&self, source: usize, listener: [f32; 2]) -> Option<SoundPath> {
         let mut seen = Vec::new();
         self.corners.in_sight(&self.floor, listener, &mut seen);
@@ -67,7 +67,7 @@ impl Soundscape {
         self.corners.path(&self.floor, field, listener, &seen)
     }
 
-    /// A listener with the working memory that hearing takes, for frames of `frame_samples`.
+    /// A listener with its buffers, for frames of `frame_samples`.
     pub fn listener(&self, frame_samples: usize) -> Listener<'_> {
         Listener {
             scape: self,
@@ -98,12 +98,11 @@ pub struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// Hears a whole phase from silence: all sources start their clips anew, the head moves evenly
-    /// from each pose to the next and rests at the last, and samples, left and right in [−1, 1], are
-    /// appended to `out`, one frame's worth per pose.
+    /// Renders a whole phase from silence: all sources restart their clips, the head moves evenly
+    /// from each pose to the next and rests at the last, and samples, left and right in [−1, 1],
+    /// are appended to `out`, one frame's worth per pose.
     ///
-    /// What is heard depends on the poses alone, not on anything heard before. Samples beyond ±1
-    /// are cut.
+    /// The result depends on the poses alone, not on earlier calls. Samples beyond ±1 are clipped.
     pub fn hear(&mut self, poses: &[Pose], out: &mut Vec<[f32; 2]>) {
         let Some(first) = poses.first() else { return };
         let frame = self.mix[0].len();
@@ -125,12 +124,12 @@ impl Listener<'_> {
         }
     }
 
-    /// Moves the head to a pose: what arrived at the frame's end now arrives at its start.
+    /// Moves the head to a pose: the arrivals at the frame's end become those at its start.
     fn turn_to(&mut self, pose: &Pose) {
         let Soundscape { floor, corners, model, ceiling, sources } = self.scape;
         let [x, y, _] = pose.position;
         let listener = [x, y];
-        // Inside of a wall nothing is heard.
+        // Nothing is audible inside a wall.
         let around = floor.is_open(listener).then(|| {
             corners.in_sight(floor, listener, &mut self.seen);
             Surroundings { walls: floor.walls_around(listener), ceiling: *ceiling }
@@ -147,7 +146,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Mixes one frame, at whose end the head is at `next`.
+    /// Mixes one frame, at the end of which the head is at `next`.
     fn frame(&mut self, clock: u64, next: &Pose) {
         self.turn_to(next);
         let warp = self.scape.model.head.warp();

@@ -1,4 +1,4 @@
-//! A picture of what was heard: a spectrogram per ear and the level of both along time.
+//! An image of sound: a spectrogram per ear and the level of both over time.
 
 use far_data::{EarSpectrum, Picture, decibels, level_color};
 
@@ -8,19 +8,19 @@ const WINDOW: usize = 512;
 const ROWS: u32 = 128;
 /// Rows of the panel with both levels.
 const LEVELS: u32 = 96;
-/// Rows of the strip that tells the phases apart, and of the gaps.
+/// Rows of the strip that marks the phases, and of the gaps.
 const STRIP: u32 = 6;
 /// Decibels at the lower and at the upper end of the spectrogram's colors.
 const SHADES: [f32; 2] = [-75.0, -5.0];
-/// Decibels at the lower and at the upper edge of the panel of levels.
+/// Decibels at the lower and at the upper edge of the level panel.
 const RANGE: [f32; 2] = [-80.0, -20.0];
 
 const LEFT: [u8; 3] = [80, 170, 255];
 const RIGHT: [u8; 3] = [255, 150, 60];
 
-/// Draws sound over `width` columns: the left ear's spectrogram (up to 8 kHz, low tones spread as
-/// pitch is heard), the right ear's, the levels of both (left blue, right orange, −80 to −20 dB),
-/// and a strip that is gray up to sample `boundary` and green after it.
+/// Draws sound over `width` columns: the left ear's spectrogram (up to 8 kHz, with low frequencies
+/// spread), the right ear's, the levels of both (left blue, right orange, −80 to −20 dB), and a
+/// strip that is gray up to sample `boundary` and green after it.
 pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture {
     let height = 2 * ROWS + LEVELS + 4 * STRIP;
     let mut picture = Picture::filled(width, height, [20, 20, 26]);
@@ -29,7 +29,7 @@ pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture
     let mut before = None;
     for column in 0..width {
         let middle = (start(column) + start(column + 1)) / 2;
-        // Levels are averaged over half a second, or rhythm would hide them.
+        // Levels are averaged over half a second; otherwise rhythm would hide them.
         let part = &samples[middle.saturating_sub(4000)..(middle + 4000).min(samples.len())];
         let mut levels = [0; 2];
         for ear in 0..2 {
@@ -46,14 +46,15 @@ pub fn spectrogram(samples: &[[f32; 2]], boundary: usize, width: u32) -> Picture
                 let loudest = power[bins].iter().fold(0.0f32, |a, &b| a.max(b));
                 picture.set_pixel(column, top + row, level_color(decibels(loudest), SHADES));
             }
-            // Of the differences between samples, which favor the tones that the head shades.
+            // Of the differences between samples, which emphasize the frequencies that the head
+            // shadows.
             let steps = part.windows(2).map(|pair| pair[1][ear] - pair[0][ear]);
             let mean = steps.map(|step| step * step).sum::<f32>() / part.len().max(1) as f32;
             levels[ear] = level_row(decibels(mean));
         }
         let top = 2 * (ROWS + STRIP);
         for (ear, color) in [(1, RIGHT), (0, LEFT)] {
-            // Joined to the column before, so that the curve has no holes.
+            // Joined to the previous column, so that the curve has no holes.
             let from = before.map_or(levels[ear], |rows: [u32; 2]| rows[ear]);
             for row in from.min(levels[ear])..=from.max(levels[ear]) {
                 picture.set_pixel(column, top + row, color);

@@ -1,28 +1,28 @@
-//! One arrival at both ears: a fractional delay, a two-stage low-pass, the head's shade and a gain,
-//! all of which glide from the values at one pose to those at the next.
+//! One arrival at both ears: a fractional delay, a two-stage low-pass, the head's shadowing and a
+//! gain, all interpolated from the values at one pose to those at the next.
 
 use super::SAMPLE_RATE;
 use super::arrival::Arrival;
 use super::clip::CLIP_SAMPLES;
 
 /// A path whose length jumps by more than this many meters between two frames is another path: it
-/// is faded over instead of stretched, which would be heard as a howl.
+/// is cross-faded instead of stretched, which would be audible as a howl.
 const JUMP: f32 = 0.5;
 
 /// Fraction bits of read positions.
 const FRACTION: f64 = (1u64 << 32) as f64;
 
-/// The filters' memory, for the left and the right ear.
+/// The filter states, for the left and the right ear.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tap {
     /// States of the two low-pass stages …
     low: [[f32; 2]; 2],
-    /// … and of the head's shade.
+    /// … and of the head's shadowing.
     shaded: [f32; 2],
 }
 
 impl Tap {
-    /// Adds a frame of sound to both ears' `mix`, while `from` turns into `to`.
+    /// Adds a frame of sound to both ears' `mix`, while the arrival changes from `from` to `to`.
     ///
     /// `clock` counts the samples since the sources started; `warp` is the head's
     /// [`super::SphericalHead::warp`].
@@ -49,7 +49,7 @@ impl Tap {
         }
     }
 
-    /// Adds one stretch of sound to `mix` while the arrival moves evenly from start to end.
+    /// Adds a piece of sound to `mix` while the arrival changes linearly from start to end.
     fn glide(
         &mut self,
         clip: &[f32; CLIP_SAMPLES + 3],
@@ -105,7 +105,7 @@ impl Tap {
 }
 
 /// The cubic through four equally spaced samples whose slopes at the inner two are those of their
-/// neighbors, at a share of the way from the second to the third.
+/// neighbors, at a fraction between the second and the third.
 #[inline]
 fn interpolate([a, b, c, d]: [f32; 4], share: f32) -> f32 {
     let linear = 0.5 * (c - a);
@@ -129,8 +129,7 @@ mod tests {
         Clip::from_samples(ClipKind::Fan, 0, (0..CLIP_SAMPLES).map(wave).collect())
     }
 
-    /// One ear of the same tap in doubles, formula by formula, on the sine itself instead of its
-    /// samples.
+    /// One ear of the tap in f64, formula by formula, on the sine itself instead of its samples.
     fn plain_glide(clock: u64, start: &Arrival, end: &Arrival, ear: usize) -> Vec<f64> {
         let warp = f64::from(SphericalHead::default().warp());
         let (mut first, mut low, mut shaded) = (0.0, 0.0, 0.0);
@@ -170,7 +169,7 @@ mod tests {
         fn glides_like_the_plain_formula(
             start in arrival(), end in arrival(), clock in 0u64..400_000, nearer in 0.0f32..0.001,
         ) {
-            // Delays of one path change by what a walker can do in a frame.
+            // Delays of one path change by what a walker can move in a frame.
             let end = Arrival { delay: start.delay.map(|delay| delay + nearer), ..end };
             let mut mix = [vec![0.0; 1600], vec![0.0; 1600]];
             let warp = SphericalHead::default().warp();

@@ -1,4 +1,4 @@
-//! What a person would check by ear.
+//! What a person would check by listening.
 
 use super::*;
 use far_memory::Pose;
@@ -133,7 +133,7 @@ fn rooms_joined_by_a_corridor_are_heard_through_the_door() {
     // Facing east, the wall with the source behind it is ahead and the door is on the left.
     let heard = listen(&scape, pose(listener, 0.0));
     assert!(lag(&heard) >= 8, "{}", lag(&heard));
-    // At the door it is louder than beside the wall, though farther as the crow flies.
+    // At the door it is louder than beside the wall, though farther in a straight line.
     let at_door = listen(&scape, pose([2.5, 3.4], 0.0));
     assert!(level(&at_door[0]) > level(&heard[0]) + 3.0);
 }

@@ -1,11 +1,11 @@
-//! Six kinds of country, each with its own ground, houses, trees and sky.
+//! Six biomes, each with its own ground, houses, trees and sky.
 
 use crate::color::Color;
 use crate::material::{Material, Surface};
 use crate::pattern::Pattern;
 use crate::pattern::Pattern::*;
 
-/// How roofs are built in a country.
+/// Shape of the roofs of a biome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoofShape {
     /// Two slopes of 45 degrees.
@@ -18,7 +18,7 @@ pub(super) enum RoofShape {
     Steep,
 }
 
-/// Trees of a country.
+/// Trees of a biome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TreeShape {
     /// A round crown.
@@ -37,7 +37,7 @@ pub(super) enum TreeShape {
 
 type Three = [u32; 3];
 
-/// What a country is made of.
+/// The materials, plants and light of a biome.
 pub(super) struct Biome {
     pub name: &'static str,
     pub ground: (Pattern, Three),
@@ -64,7 +64,7 @@ pub(super) struct Biome {
 use RoofShape::{Flat, Gable, Hip, Steep};
 use TreeShape::{Cactus, Cone, Palm, Round, Slender, Umbrella};
 
-/// The countries; a scene's country is its number modulo six.
+/// The biomes; a scene's biome is its number modulo six.
 pub(super) const BIOMES: [Biome; 6] = [
     Biome {
         name: "meadow",
@@ -278,7 +278,7 @@ pub(super) const BIOMES: [Biome; 6] = [
     },
 ];
 
-/// A material of a pattern in three colors.
+/// A material with a pattern in three colors.
 pub(super) fn plain((pattern, colors): (Pattern, Three)) -> Material {
     Material::new(Surface::new(pattern, colors))
 }

@@ -1,17 +1,17 @@
-//! What can look different later: paint, lit windows, shutters, doors, lanterns, stalls.
+//! What can change its appearance: paint, lit windows, shutters, doors, lanterns, stalls.
 
 use crate::material::MaterialId;
 use crate::scene::Scene;
 
-/// Something whose look is one of several.
+/// Something with several states of appearance.
 #[derive(Clone, Debug)]
 pub(super) struct Changeable {
     pub look: Look,
-    /// The look an episode begins with.
+    /// The state at the start of an episode.
     pub start: u8,
 }
 
-/// Which look, and how it is put on.
+/// The states, and how they are applied.
 #[derive(Clone, Debug)]
 pub(super) enum Look {
     /// A material of the grid shown as one of several.
@@ -25,7 +25,7 @@ pub(super) enum Look {
 }
 
 impl Changeable {
-    /// Number of looks.
+    /// Number of states.
     pub fn options(&self) -> u8 {
         match &self.look {
             Look::Walls { options, .. } | Look::Surface { options, .. } => options.len() as u8,
@@ -34,7 +34,7 @@ impl Changeable {
         }
     }
 
-    /// Puts look number `state` on a scene.
+    /// Applies state number `state` to a scene.
     pub fn apply(&self, state: u8, scene: &mut Scene) {
         let state = usize::from(state);
         match &self.look {

@@ -15,7 +15,7 @@ use super::change::Changeable;
 use super::route::Route;
 use super::town::Town;
 
-/// A change of look at a frame.
+/// A change of appearance at a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub frame: usize,
@@ -23,7 +23,7 @@ pub(super) struct Event {
     pub state: u8,
 }
 
-/// A route through a village, and what changes on the way.
+/// A route through a village, and the changes on the way.
 pub(super) struct VillageEpisode {
     facts: EpisodeFacts,
     scene: Scene,
@@ -31,7 +31,7 @@ pub(super) struct VillageEpisode {
     route: Route,
     /// Ascending by frame.
     events: Vec<Event>,
-    /// Frame the scene shows now.
+    /// Frame whose state the scene has now.
     shown: usize,
 }
 
@@ -41,10 +41,10 @@ impl VillageEpisode {
         Self { facts, scene, changeables, route, events, shown: 0 }
     }
 
-    /// Brings the scene to the look of a frame.
+    /// Sets the scene to the state of a frame.
     fn show(&mut self, frame: usize) {
         if frame < self.shown {
-            // Backward: begin again with the first looks.
+            // Going backward: start again with the initial states.
             for changeable in &self.changeables {
                 changeable.apply(changeable.start, &mut self.scene);
             }
@@ -88,9 +88,8 @@ impl Episode for VillageEpisode {
     }
 }
 
-/// Changes of look at random times before the ways of the return are walked for the last time: what
-/// was seen in earlier rounds is mostly stale, whether it was seen from near or not, and the newest view
-/// of a place is right.
+/// Changes at random times before the paths of the return are walked for the last time: views from
+/// earlier rounds are mostly stale, from near or far, and the newest view of a place is right.
 pub(super) fn changes(town: &Town, route: &Route, random: &mut ChaCha8Rng) -> Vec<Event> {
     let mut events = Vec::new();
     for (index, changeable) in town.changeables.iter().enumerate() {

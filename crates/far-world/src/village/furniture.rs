@@ -38,7 +38,7 @@ pub(super) fn well(site: &mut Site, [x, y]: [f32; 2]) {
     site.props.push(Prop::block([x, y, 3.02], [2.4, 0.5, 0.2], roof));
 }
 
-/// A market stall with a counter, goods and a striped canopy; `yaw` turns its front (own −Y).
+/// A market stall with a counter, goods and a striped canopy; `yaw` rotates its front (own −Y).
 pub(super) fn stall(site: &mut Site, [x, y]: [f32; 2], yaw: f32) {
     let wood = site.palette.wood;
     let (sin, cos) = yaw.sin_cos();

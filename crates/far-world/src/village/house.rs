@@ -1,4 +1,4 @@
-//! Houses: walls, windows, a door, a roof, and what may change about them.
+//! Houses: walls, windows, a door, a roof, and what can change about them.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -19,7 +19,7 @@ pub(super) const PER_METER: i32 = 2;
 /// First voxel layer above the ground.
 pub(super) const GROUND: i32 = 2;
 
-/// Everything a builder adds to.
+/// Everything that a builder adds to.
 pub(super) struct Site<'a> {
     pub grid: &'a mut VoxelGrid,
     pub materials: &'a mut MaterialSet,
@@ -92,7 +92,7 @@ fn corner_posts(site: &mut Site, house: Rectangle, height: i32) {
     }
 }
 
-/// The voxel layer of a side's wall, the axis it runs along, and the way out (in voxels).
+/// The voxel layer of a side's wall, the axis it runs along, and the outward direction (in voxels).
 fn wall_of(house: Rectangle, side: Side) -> (usize, i32, i32) {
     match side {
         Side::East => (1, house.high[0] * PER_METER - 1, 1),
@@ -102,7 +102,8 @@ fn wall_of(house: Rectangle, side: Side) -> (usize, i32, i32) {
     }
 }
 
-/// A world point just before a side's wall, `along` meters along it and `height` above the ground.
+/// A world point just in front of a side's wall, `along` meters along it and `height` above the
+/// ground.
 fn before_wall(house: Rectangle, side: Side, along: f32, height: f32, gap: f32) -> [f32; 3] {
     match side {
         Side::East => [house.high[0] as f32 + gap, along, height],
@@ -112,7 +113,7 @@ fn before_wall(house: Rectangle, side: Side, along: f32, height: f32, gap: f32) 
     }
 }
 
-/// Turn of a thing that hangs on a side's wall: its own −Y looks out.
+/// Yaw of a prop on a side's wall: its own −Y points outward.
 fn outward_yaw(side: Side) -> f32 {
     match side {
         Side::East => FRAC_PI_2,
@@ -130,7 +131,7 @@ fn middle_of(house: Rectangle, side: Side) -> i32 {
     house.low[axis] + house.size()[axis] / 2
 }
 
-/// Windows on all sides, with shutters on the front and now and then flowers below.
+/// Windows on all sides, with shutters on the front and sometimes flowers below.
 fn windows(site: &mut Site, lot: &Lot, storeys: i32, window: MaterialId) {
     let house = lot.house;
     let spacing = site.random.random_range(2..=3);
@@ -171,7 +172,7 @@ fn windows(site: &mut Site, lot: &Lot, storeys: i32, window: MaterialId) {
     }
 }
 
-/// A pair of shutters before a window; closed they cover it, open they lie beside it.
+/// A pair of shutters in front of a window; closed they cover it, open they lie beside it.
 fn shutters(site: &mut Site, lot: &Lot, along: f32, height: f32, material: MaterialId) {
     let yaw = outward_yaw(lot.front);
     let (sin, cos) = yaw.sin_cos();
@@ -193,7 +194,7 @@ fn shutters(site: &mut Site, lot: &Lot, along: f32, height: f32, material: Mater
     });
 }
 
-/// The front door with a step before it.
+/// The front door with a step in front of it.
 fn door(site: &mut Site, lot: &Lot) {
     let along = middle_of(lot.house, lot.front) as f32 + 0.5;
     let yaw = outward_yaw(lot.front);
@@ -231,13 +232,13 @@ fn raise_roof(
     // The ridge runs along the longer side.
     let along_x = x1 - x0 >= y1 - y0;
     let half = if along_x { (y1 - y0) / 2 } else { (x1 - x0) / 2 } + 1;
-    // A steep roof that would leave the grid becomes an ordinary one.
+    // A steep roof that would leave the grid becomes a normal one.
     let steep = shape == RoofShape::Steep && height + 2 * half <= HEIGHT;
     let rise = if steep { 2 } else { 1 };
     for k in 0..half * rise {
         let inset = k / rise - 1;
         let z = base + k;
-        // The part of this layer inside of the slopes shows at the gables.
+        // The part of this layer inside the slopes is visible at the gables.
         let (low, high) = if shape == RoofShape::Hip {
             ([x0 + inset, y0 + inset], [x1 - inset, y1 - inset])
         } else if along_x {
@@ -276,7 +277,7 @@ fn chimney(site: &mut Site, house: Rectangle, height: i32) {
     site.grid.fill([x, y, GROUND + height], [x + 2, y + 2, top], site.palette.base);
 }
 
-/// A low wing behind the house where there is room, seen as another outline from the side.
+/// A low wing behind the house if there is room, which changes its outline from the side.
 fn annex(site: &mut Site, lot: &Lot, wall: MaterialId, roof: MaterialId) {
     let [x0, y0] = lot.house.low;
     let [x1, y1] = lot.house.high;

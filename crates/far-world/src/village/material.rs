@@ -38,7 +38,7 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// Adds a country's materials to a set.
+    /// Adds a biome's materials to a set.
     pub fn new(biome: &Biome, set: &mut MaterialSet) -> Self {
         let ground = plain(biome.ground).with_variation(0.04);
         let mut one = |pattern, colors| set.add(Material::new(Surface::new(pattern, colors)));
@@ -120,7 +120,7 @@ impl Palette {
     }
 }
 
-/// A display color a little lighter or darker, so that two scenes of one country differ.
+/// A display color a little lighter or darker, so that two scenes of one biome differ.
 pub(super) fn tinted(code: u32, factor: f32) -> Color {
     Color::hex(code).shade(factor)
 }

@@ -1,10 +1,10 @@
-//! Village: houses, lanes and trees in six kinds of country, after LoopNav.
+//! Village: houses, lanes and trees in six biomes, after LoopNav.
 //!
-//! A walker looks around at A, goes to B (and C), and comes back on a way of its own. Everything up
-//! to the turn home is memory. On such a way home most views are new: the walker looks the other way.
-//! In the variant `patrol` a round over a few places is walked several times, so that what comes has
-//! been seen; in `changing` paint, windows, shutters, doors, lanterns and stalls change between two
-//! rounds, so that the nearest view is often stale and the newest right.
+//! A walker scans at A, goes to B (and C), and returns on a path of its own. Everything up to the
+//! start of the return is memory. On such a return most views are new, because the walker faces the
+//! other way. In the variant `patrol` a round over a few places is walked several times, so that
+//! the return shows places seen before; in `changing` paint, windows, shutters, doors, lanterns and
+//! stalls change between two rounds, so that the nearest view is often stale and the newest right.
 
 mod biome;
 mod change;
@@ -31,14 +31,14 @@ use town::Town;
 
 /// Frames per second.
 const FPS: f32 = 20.0;
-/// Different villages per recording: twenty in each country.
+/// Different villages per recording: twenty in each biome.
 const SCENES: u32 = 120;
-/// Out of five scenes, or episodes, one is for testing.
+/// One of five scenes, or episodes, is for testing.
 const TEST: (u32, u32) = (5, 1);
-/// Attempts with other random numbers before an episode is given up.
+/// Attempts with other random numbers before giving up on an episode.
 const ATTEMPTS: u64 = 20;
 
-/// The village.
+/// The village world.
 #[derive(Clone, Copy, Debug)]
 pub struct Village;
 
@@ -72,7 +72,7 @@ impl World for Village {
 
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
         let scene = index % SCENES;
-        // Every scene meets every kind of route in turn, and so does a short recording.
+        // Every scene gets every kind of route in turn, and so does a short recording.
         let kind = (index + index / SCENES) % 8;
         let (three, tier) = (kind % 2 == 1, TIERS[kind as usize / 2]);
         let town = Town::new(recording.seed, scene);
@@ -100,7 +100,7 @@ impl World for Village {
             world: "village",
             index,
             seed: recording.seed,
-            reason: format!("no way of tier {tier} m was found in {}", town.name),
+            reason: format!("no route of tier {tier} m was found in {}", town.name),
         })
     }
 }

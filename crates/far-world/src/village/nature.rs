@@ -8,7 +8,7 @@ use crate::noise::unit;
 use super::biome::TreeShape;
 use super::house::{GROUND, Site};
 
-/// Plants a tree whose stem stands on voxel (`x`, `y`).
+/// Plants a tree whose trunk stands on voxel (`x`, `y`).
 pub(super) fn tree(site: &mut Site, x: i32, y: i32, shape: TreeShape) {
     let leaves = site.palette.leaves[site.random.random_range(0..2)];
     let bark = site.palette.bark;

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// Width and depth of a village in meters.
 pub(super) const EXTENT: i32 = 88;
-/// Width of the wild border in which nobody walks, in meters.
+/// Width of the outer border in which nobody walks, in meters.
 pub(super) const MARGIN: i32 = 5;
 
 /// What covers one square meter.
@@ -56,7 +56,7 @@ impl Rectangle {
     }
 }
 
-/// A place for a house, with the side that looks at its lane.
+/// A place for a house, with the side that faces its lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lot {
     pub house: Rectangle,
@@ -68,7 +68,7 @@ pub(super) struct Plan {
     cover: Vec<Cover>,
     pub plaza: Rectangle,
     pub lots: Vec<Lot>,
-    /// Middle lines of lanes along Y (by x) and along X (by y).
+    /// Center lines of lanes along Y (by x) and along X (by y).
     pub lanes: [Vec<i32>; 2],
 }
 
@@ -127,13 +127,13 @@ impl Plan {
         }
     }
 
-    /// Whether a rectangle is green all over.
+    /// Whether a rectangle is entirely green.
     pub fn is_green(&self, area: Rectangle) -> bool {
         (area.low[1]..area.high[1])
             .all(|y| (area.low[0]..area.high[0]).all(|x| self.cover(x, y) == Cover::Green))
     }
 
-    /// Paints the lanes, leaving out some stretches between crossings so that ways have elbows.
+    /// Draws the lanes, leaving out some pieces between crossings so that paths have corners.
     fn draw_lanes(&mut self, random: &mut ChaCha8Rng) {
         for axis in 0..2 {
             let lines = self.lanes[axis].clone();
@@ -143,7 +143,7 @@ impl Plan {
                 ends.extend(&crossings);
                 ends.push(EXTENT - MARGIN);
                 for (stretch, pair) in ends.windows(2).enumerate() {
-                    // The middle line stays whole, so that everything stays connected.
+                    // The center line stays whole, so that everything stays connected.
                     let outer = stretch == 0 || stretch + 2 == ends.len();
                     let keep = number == 1 || random.random_bool(if outer { 0.55 } else { 0.85 });
                     if !keep {
@@ -162,7 +162,7 @@ impl Plan {
         }
     }
 
-    /// Walks along both sides of every lane and puts houses where there is room.
+    /// Goes along both sides of every lane and places houses where there is room.
     fn deal_lots(&mut self, random: &mut ChaCha8Rng) {
         for axis in 0..2 {
             for line in self.lanes[axis].clone() {

@@ -1,4 +1,4 @@
-//! Ways through a village: A to B and back, or A to B to C and back, at four distances.
+//! Routes through a village: A to B and back, or A to B to C and back, at four distances.
 
 use std::f32::consts::PI;
 
@@ -16,20 +16,20 @@ use super::town::Town;
 
 /// Distances between the points of a route, in meters.
 pub(super) const TIERS: [u32; 4] = [5, 15, 30, 50];
-/// Walking speed, eye and turning rate: 6 m/s and 3 rad/s at 20 frames per second.
+/// Walking speed, eye height and turning rate: 6 m/s and 3 rad/s at 20 frames per second.
 pub(super) const STRIDE: f32 = 0.3;
 pub(super) const TURN: f32 = 0.15;
 pub(super) const EYE: f32 = 1.6;
-/// Frames before the walker sets out in a revisiting episode, per visit of a place.
+/// Frames of waiting before the walk starts in a revisiting episode, per visit of a place.
 const LINGER: usize = 3;
-/// How far a walker of rounds strays from the middle of the way, in meters, and turns the head, in
-/// radians. Ways keep more distance from walls than that.
+/// Largest deviation of a patrolling walker from the center of the path, in meters, and of its yaw,
+/// in radians. Paths keep more distance from walls than that.
 const SWAY: f32 = 0.3;
 const HEAD_TURN: f32 = 0.2;
-/// Frames in which east, north and head go through one radian of their waves; no two in step.
+/// Frames per radian of the deviations in x, y and yaw; all different.
 const SWAY_FRAMES: [f32; 3] = [23.0, 31.0, 17.0];
 
-/// A planned way: one pose per frame.
+/// A planned route: one pose per frame.
 #[derive(Debug)]
 pub(super) struct Route {
     pub name: &'static str,
@@ -37,12 +37,12 @@ pub(super) struct Route {
     pub poses: Vec<Pose>,
     /// First frame of the last leg, back to A.
     pub boundary: usize,
-    /// First frame of the last time before the return that the ways of the return were walked; 0 where
-    /// they were not walked before.
+    /// First frame of the last time before the return that the paths of the return were walked; 0
+    /// if they were not walked before.
     pub last_visit: usize,
 }
 
-/// A pair (ABA) or triple (ABCA) of points a tier apart, and the walk over them.
+/// Two (ABA) or three points (ABCA) a tier apart, and the walk over them.
 pub(super) fn loop_route(
     town: &Town,
     random: &mut ChaCha8Rng,
@@ -79,8 +79,8 @@ pub(super) fn loop_route(
     None
 }
 
-/// Rounds over three places, A, B and C; the last two ways of the last one, over C back to A, are the
-/// return. So every way of the return has been walked in `rounds - 1` rounds before.
+/// Rounds over three places, A, B and C; the last two legs of the last round, over C back to A, are
+/// the return. So every path of the return has been walked in `rounds - 1` earlier rounds.
 pub(super) fn patrol_route(
     town: &Town,
     random: &mut ChaCha8Rng,
@@ -110,7 +110,7 @@ pub(super) fn patrol_route(
         let mut walker = start(town, random, a);
         walker.scan();
         let (outbound, back) = legs.split_at(legs.len() - 2);
-        // The ways of the return, and the one from A to B between.
+        // The paths of the return, and the one from A to B in between.
         let last_visit_from = outbound.len() - 3;
         let mut last_visit = 0;
         for (number, leg) in outbound.iter().enumerate() {
@@ -131,8 +131,8 @@ pub(super) fn patrol_route(
     None
 }
 
-/// Moves the walker a little to all sides and turns the head, slowly and never twice alike: nobody
-/// walks a round again step by step, and a memory should not be the very picture that comes.
+/// Shifts the walker a little to all sides and varies its yaw, slowly and never twice alike: a
+/// round is not repeated step by step, so that a memory is not the very frame to predict.
 fn sway(poses: &mut [Pose], random: &mut ChaCha8Rng) {
     let phases: [f32; 3] = std::array::from_fn(|_| random.random_range(0.0..2.0 * PI));
     for (frame, pose) in poses.iter_mut().enumerate() {
@@ -153,7 +153,7 @@ fn start(town: &Town, random: &mut ChaCha8Rng, a: Cell) -> Walker {
     Walker::new(config, town.map.center(a), random.random_range(-PI..PI))
 }
 
-/// Cells on lanes and squares: where one sets out and arrives.
+/// Cells on lanes and squares, where routes start and end.
 fn standing_cells(town: &Town) -> Vec<Cell> {
     let paved =
         |cell: &Cell| matches!(town.plan.cover(cell[0], cell[1]), Cover::Lane | Cover::Plaza);
@@ -201,8 +201,8 @@ fn pick_third(
     pick(random, &fitting)
 }
 
-/// Ways between consecutive stops; every leg has its own small whims, so that a way back is not
-/// the way out walked backward.
+/// Paths between consecutive stops; every leg has its own small random costs, so that a return is
+/// not the way out in reverse.
 fn legs(town: &Town, random: &mut ChaCha8Rng, stops: &[Cell]) -> Option<Vec<Vec<Cell>>> {
     stops
         .windows(2)

@@ -1,4 +1,4 @@
-//! Builds one village: ground, houses, plants, furniture, and the map one walks by.
+//! Builds one village: ground, houses, plants, furniture, and the walkable map.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::plan::{Cover, EXTENT, MARGIN, Plan, Rectangle, Side};
 /// Height of the grid above the ground, in voxels.
 pub(super) const HEIGHT: i32 = 26;
 
-/// A village: its scene as an episode finds it, what may change, and where one can walk.
+/// A village: its scene at the start of an episode, what can change, and where walkers can go.
 pub(super) struct Town {
     pub name: String,
     pub scene: Scene,
@@ -75,7 +75,7 @@ impl Town {
         Self { name, scene, changeables, map, plan }
     }
 
-    /// Cost of walking over a cell: lanes are preferred.
+    /// Cost of entering a cell: lanes are preferred.
     pub fn toll(&self, cell: Cell) -> u32 {
         match self.plan.cover(cell[0], cell[1]) {
             Cover::Lane | Cover::Plaza => 0,
@@ -85,7 +85,7 @@ impl Town {
     }
 }
 
-/// The wild border is not walked on.
+/// The outer border is not walkable.
 fn keep_inside(map: &mut WalkMap) {
     let (extent, margin) = (EXTENT as f32, MARGIN as f32);
     map.block([0.0, 0.0], [extent, margin]);
@@ -183,7 +183,7 @@ fn line_lanes(site: &mut Site, plan: &Plan) {
     }
 }
 
-/// Fences, hedges and odds and ends around the houses.
+/// Fences, hedges and small objects around the houses.
 fn gardens(site: &mut Site, plan: &Plan) {
     for lot in &plan.lots {
         let yard = lot.house.grown(2);
@@ -221,7 +221,7 @@ fn gardens(site: &mut Site, plan: &Plan) {
     }
 }
 
-/// A strip one meter wide that goes on sideways from the front wall of a house, four meters long.
+/// A strip one meter wide and four meters long that continues the front wall of a house sideways.
 fn side_strip(house: Rectangle, front: Side, side: usize) -> Rectangle {
     let [x0, y0] = house.low;
     let [x1, y1] = house.high;
@@ -247,7 +247,7 @@ fn side_strip(house: Rectangle, front: Side, side: usize) -> Rectangle {
     }
 }
 
-/// Trees in the green, a ring of them in the wild border.
+/// Trees on green cells, and a ring of them in the outer border.
 fn plant(site: &mut Site, plan: &Plan, biome: &Biome) {
     let density = site.random.random_range(0.02..0.05);
     for y in (1..EXTENT - 1).step_by(2) {

@@ -1,8 +1,8 @@
-//! Arms by metrics on a terminal.
+//! A table of arms and metrics for the terminal.
 
 use far_eval::{Headline, Results, Role, Verdict};
 
-/// Titles of metrics, in the order of what matters.
+/// Titles of metrics, in the order of importance.
 const COLUMNS: [(&str, &str); 10] = [
     ("recall_quality", "recall quality"),
     ("state_surface", "surfaces"),

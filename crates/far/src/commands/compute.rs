@@ -7,16 +7,16 @@ use far_train::ComputeConfig;
 /// Where the world model runs. Tokenizer, encoders, retriever and memory always run on the CPU.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct ComputeArguments {
-    /// auto (a GPU if there is one), cpu, cuda or cuda:1; the configuration's unless told.
+    /// Device: auto (a GPU if there is one), cpu, cuda or cuda:1 (default: the configuration's).
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceChoice>,
-    /// How a GPU rounds: bf16, tf32 or f32; the configuration's unless told.
+    /// Precision on a GPU: bf16, tf32 or f32 (default: the configuration's).
     #[arg(long, value_name = "PRECISION")]
     precision: Option<Precision>,
 }
 
 impl ComputeArguments {
-    /// The same as overlays of a configuration.
+    /// These arguments as overrides of a configuration.
     pub fn sets(&self) -> Vec<String> {
         let device = self.device.map(|device| format!("compute.device=\"{device}\""));
         let precision =
@@ -24,7 +24,7 @@ impl ComputeArguments {
         device.into_iter().chain(precision).collect()
     }
 
-    /// The same over the settings of a configuration.
+    /// These arguments, with the settings of a configuration as defaults.
     pub fn over(&self, below: &ComputeConfig) -> ComputeConfig {
         ComputeConfig {
             device: self.device.unwrap_or(below.device),

@@ -1,4 +1,4 @@
-//! `far eval`: trained arms, published rules and controls on the same clips.
+//! `far eval`: evaluates trained arms, published rules and controls on the same clips.
 
 use super::arm_table;
 use super::compute::ComputeArguments;
@@ -14,45 +14,44 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Which runs, and how they are judged.
+/// Arguments of `far eval`.
 #[derive(Args)]
 #[command(after_help = "Example: far eval runs/far --rule nearest-pose --rule worldmem\n\
     Arms that were trained apart: far eval runs/far runs/worldmem runs/temporal --judge runs/judge\n\n\
     Writes results.json and replays/; far report shows them.")]
 pub struct Arguments {
-    /// Folders that `far train` made. Several are compared on the same clips, each with the world
-    /// model that it trained.
+    /// Folders made by `far train`. Several runs are compared on the same clips, each with its own
+    /// world model.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The run whose world model measures recall quality; unless told, the first one trained on
-    /// mixed contexts, or else the first.
+    /// Run whose world model measures recall quality (default: the first run trained on mixed
+    /// contexts, otherwise the first run).
     #[arg(long, value_name = "RUN")]
     judge: Option<PathBuf>,
-    /// Let the judge's world model generate for every arm, so that arms differ in recall alone.
+    /// Generate with the judge's world model for every arm, so that arms differ in recall alone.
     #[arg(long)]
     common: bool,
-    /// A published rule beside the runs' arms, read by the judge's world model; may be given several
-    /// times.
+    /// A published rule to compare with the runs' arms, with the judge's world model; repeatable.
     #[arg(long = "rule", value_name = "ID")]
     rules: Vec<String>,
     /// Folder of the dataset, if it has moved since training.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Most clips; the configuration's unless told.
+    /// Largest number of clips (default: the configuration's).
     #[arg(long)]
     clips: Option<usize>,
-    /// Most generated frames per clip, 0 for none; the configuration's unless told.
+    /// Largest number of generated frames per clip, 0 for none (default: the configuration's).
     #[arg(long)]
     steps: Option<usize>,
-    /// Memories recalled per prediction; the configuration's unless told.
+    /// Memories recalled per prediction (default: the configuration's).
     #[arg(long)]
     slots: Option<usize>,
     #[command(flatten)]
     compute: ComputeArguments,
-    /// Weights of LPIPS; unless told, those in the cache if there are any.
+    /// LPIPS weights (default: those in the cache, if any).
     #[arg(long, value_name = "FILE")]
     lpips: Option<PathBuf>,
-    /// Folder of results.json and replays/; the first run's unless told.
+    /// Folder for results.json and replays/ (default: the first run's).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the results as one JSON object instead of a table.
@@ -60,7 +59,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Evaluates.
+/// Evaluates the runs and prints or writes the results.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let out = arguments.out.as_deref().unwrap_or(&arguments.runs[0]);
     let evaluation = plan(arguments).map_err(explain)?;
@@ -100,7 +99,7 @@ fn plan(arguments: &Arguments) -> far_train::Result<RunEvaluation> {
     Ok(evaluation)
 }
 
-/// Judges runs, and writes results.json and replays/ into a folder.
+/// Evaluates runs, and writes results.json and replays/ into a folder.
 pub fn evaluate(
     evaluation: &RunEvaluation,
     compute: &ComputeConfig,
@@ -132,7 +131,7 @@ pub fn evaluate(
     Ok(results)
 }
 
-/// The metrics that the table shows.
+/// Metrics in the table.
 const SHOWN: [&str; 9] = [
     "recall_quality",
     "state_surface",
@@ -145,7 +144,7 @@ const SHOWN: [&str; 9] = [
     "lpips",
 ];
 
-/// One line per arm, and what they say.
+/// Prints one line per arm and a summary.
 pub fn print_table(results: &Results) {
     let judge = match results.judge.as_str() {
         "common" => "one world model for all arms",

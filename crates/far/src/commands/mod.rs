@@ -15,31 +15,31 @@ mod world;
 
 use clap::Subcommand;
 
-/// What the program can do.
+/// The verbs of the program.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Walk villages, learn what to recall, and compare every rule: the first thing to run.
+    /// Record villages, learn what to recall, and compare every rule: the first thing to run.
     Demo(demo::Arguments),
     /// Write a page that shows what was recalled, and why.
     Report(report::Arguments),
-    /// Pretrain the encoder of what is seen.
+    /// Pretrain an encoder for keys.
     Pretrain(pretrain::Arguments),
-    /// Train a world model and the recall that serves it.
+    /// Train a world model and its retriever.
     Train(train::Arguments),
-    /// Train a world model for every arm, several at once, and judge all on the same clips.
+    /// Train a world model for every arm, several at once, and evaluate all on the same clips.
     Compare(compare::Arguments),
-    /// Judge trained arms, published rules and controls on the same clips.
+    /// Evaluate trained arms, published rules and controls on the same clips.
     Eval(eval::Arguments),
-    /// Measure speeds, as ratios against a peer where one is given.
+    /// Measure speed, as a ratio to a peer if one is given.
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Look at, check and export memory stores.
+    /// Show, check and export memory stores.
     #[command(subcommand)]
     Memory(memory::Command),
-    /// Look at datasets and check them.
+    /// Show and check datasets.
     #[command(subcommand)]
     Data(data::Command),
-    /// Record and look at the built-in worlds.
+    /// Record and show the built-in worlds.
     #[command(subcommand)]
     World(world::Command),
 }

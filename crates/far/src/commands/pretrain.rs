@@ -1,4 +1,5 @@
-//! `far pretrain`: an encoder whose keys say what was seen where an action leads.
+//! `far pretrain`: pretrains an encoder contrastively, so that a query's key finds views of the
+//! goal.
 
 use super::compute::ComputeArguments;
 use super::train::explain;
@@ -13,41 +14,42 @@ use far_train::{Contrastive, CueRegistry, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often the state is written, so that an interrupted run loses little.
+/// Time between two saves of the state, so that an interrupted run loses little.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
-/// Updates that the loss and the accuracy shown are averaged over.
+/// Updates over which the shown loss and accuracy are averaged.
 const SHOWN: f32 = 25.0;
-/// Steps of held-out queries that the encoder is judged by.
+/// Steps of held-out queries for the evaluation.
 const JUDGED: u64 = 16;
 
-/// What to learn from and where to put the encoder.
+/// Arguments of `far pretrain`.
 #[derive(Args)]
 #[command(
     after_help = "Example: far pretrain --data data/village --config quick --out encoder.safetensors\n\n\
-    The same command again goes on where an interrupted one stopped."
+    Run the same command again to resume an interrupted one."
 )]
 pub struct Arguments {
-    /// Folder of the dataset; the configuration's data.folder unless told.
+    /// Folder of the dataset (default: the configuration's data.folder).
     #[arg(long)]
     data: Option<PathBuf>,
-    /// The file that is written.
+    /// The file to write.
     #[arg(long)]
     out: PathBuf,
-    /// A preset or a file; its sections data, tokenizer, audio, encoder and arm.cue count here.
+    /// A preset or the path of a .toml file; the sections data, tokenizer, audio, encoder and
+    /// arm.cue are used.
     #[arg(long, default_value = "default")]
     config: String,
-    /// Change a setting: --set encoder.width=128. Can be given several times.
+    /// Override a setting: --set encoder.width=128; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Updates; the configuration's encoder.pretraining.steps unless told.
+    /// Number of updates (default: the configuration's encoder.pretraining.steps).
     #[arg(long)]
     steps: Option<u64>,
-    /// Seed of weights and draws; the configuration's training.seed unless told.
+    /// Seed of weights and samples (default: the configuration's training.seed).
     #[arg(long)]
     seed: Option<u64>,
     #[command(flatten)]
     compute: ComputeArguments,
-    /// Throw away what an earlier command left in --out.
+    /// Discard an existing or unfinished encoder and start again.
     #[arg(long)]
     fresh: bool,
     /// Print one JSON object instead of sentences.
@@ -61,7 +63,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let state = state_path(&arguments.out);
     clear(arguments, &state)?;
     let (seed, cpu) = (config.training.seed, Device::cpu());
-    let bar = progress::bar(config.tokenizer.updates(), "updates of the tokenizer");
+    let bar = progress::bar(config.tokenizer.updates(), "tokenizer updates");
     let encoded = config.data.open(&config.tokenizer, seed, &cpu, || bar.inc(1));
     bar.finish_and_clear();
     let encoded = with_feature(encoded.map_err(explain)?, &config).map_err(explain)?;
@@ -80,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if state.exists() {
         contrastive.resume(&state).map_err(explain)?;
-        eprintln!("going on from update {}", contrastive.done());
+        eprintln!("resuming from update {}", contrastive.done());
     }
     let (updates, start) = (contrastive.done(), Instant::now());
     train(&mut contrastive, &state).map_err(explain)?;
@@ -89,7 +91,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
     let encoder = contrastive.encoder().map_err(explain)?;
     let held_out = ContrastiveConfig { split: Split::Test, ..sampling };
-    // A dataset without a test split can be learned from all the same.
+    // A dataset without a test split can still be trained on.
     let found = retrieval(&encoded, &encoder, &held_out, JUDGED).ok();
     encoder.save(&arguments.out).map_err(|error| explain(error.into()))?;
     remove(&state)?;
@@ -111,7 +113,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The dataset with what the cue is made of, if that is not latents.
+/// The dataset with the cue's input column, if its input is not latents.
 fn with_feature(
     encoded: EncodedDataset,
     config: &TrainConfig,
@@ -142,14 +144,14 @@ fn state_path(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Makes room for the result, or says what is in its place.
+/// Discards an unfinished training with --fresh; otherwise rejects an existing result.
 fn clear(arguments: &Arguments, state: &Path) -> anyhow::Result<()> {
     if arguments.fresh {
         return remove(state);
     }
     if arguments.out.exists() && !state.exists() {
         return Err(Hint::error(
-            format!("{} is already there", arguments.out.display()),
+            format!("{} already exists", arguments.out.display()),
             "give another --out, or --fresh to train it again",
         ));
     }
@@ -174,7 +176,7 @@ fn encode(encoded: &EncodedDataset) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the updates that are left.
+/// Runs the remaining updates.
 fn train(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<()> {
     let steps = contrastive.config().steps;
     let bar = progress::bar(steps, "updates");
@@ -198,10 +200,10 @@ fn train(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<(
     Ok(())
 }
 
-/// What the encoder is worth, in a sentence.
+/// The quality of the encoder, in a sentence.
 fn describe(found: Option<Retrieval>, held_out: &ContrastiveConfig) -> String {
     let Some(found) = found else {
-        return "the dataset has no held-out episodes to judge it by".into();
+        return "the dataset has no held-out episodes to evaluate it on".into();
     };
     let percent = |share: f64| 100.0 * share;
     format!(

@@ -1,4 +1,4 @@
-//! `far report`: one self-contained page on which a person sees what was recalled, and why.
+//! `far report`: one self-contained page that shows what was recalled, and why.
 
 use crate::hint::Hint;
 use anyhow::Context;
@@ -7,22 +7,22 @@ use far_eval::{Error, ReportRun, markdown, report_page, summary};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Which runs, and where the page goes.
+/// Arguments of `far report`.
 #[derive(Args)]
 #[command(after_help = "Example: far report runs/demo
 Several runs on one page: far report runs/separate/* --out comparison.html
 Tables for a document: far report runs/village --markdown > tables.md")]
 pub struct Arguments {
-    /// Folders of runs that `far eval` has judged.
+    /// Folders of runs evaluated by `far eval`.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The page to write; report/index.html in the first run's folder unless told.
+    /// The page to write (default: report/index.html in the first run's folder).
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the tables of each run as Markdown instead of writing a page.
     #[arg(long, conflicts_with = "out")]
     markdown: bool,
-    /// Print what was written as JSON.
+    /// Print path, size and summaries of the page as JSON.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     for (folder, run) in runs.iter().zip(&read) {
         if run.replays.is_empty() {
-            eprintln!("note: {} has no replays: the page shows no pictures", folder.display());
+            eprintln!("note: {} has no replays: the page shows no frames", folder.display());
         }
     }
     let path = out.clone().unwrap_or_else(|| runs[0].join("report").join("index.html"));
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the page of one run to its usual place, which is returned.
+/// Writes the page of one run to its default path and returns it.
 pub fn write_page(run: &Path) -> anyhow::Result<PathBuf> {
     let path = run.join("report").join("index.html");
     write(&path, &report_page(&[read(run)?]))?;
@@ -74,7 +74,7 @@ fn read(folder: &Path) -> anyhow::Result<ReportRun> {
     if !folder.is_dir() {
         return Err(Hint::error(
             format!("there is no run in {}", folder.display()),
-            "give the folder that `far demo` or `far train` made",
+            "give the folder of a `far demo` or `far train` run",
         ));
     }
     ReportRun::read(folder).map_err(|error| match error {
@@ -83,7 +83,7 @@ fn read(folder: &Path) -> anyhow::Result<ReportRun> {
             Hint::error(error.to_string(), hint)
         }
         Error::MalformedFile { .. } => {
-            let hint = format!("run `far eval {}` again to write it anew", folder.display());
+            let hint = format!("run `far eval {}` again to rewrite it", folder.display());
             Hint::error(error.to_string(), hint)
         }
         error => error.into(),

@@ -1,4 +1,4 @@
-//! One head of one group: all its queries against all its keys.
+//! One head of one group: all its queries and keys.
 
 use crate::buffer::LANE;
 use crate::parallel::{Disjoint, with_scratch};
@@ -6,9 +6,9 @@ use crate::tile::{Left, multiply_small, padded};
 use crate::vectorize::{dot, exponential, lane_sum, vectorized};
 use std::ops::Range;
 
-/// Queries whose scores exist at the same time.
+/// Queries whose scores are in memory at the same time.
 const BLOCK: usize = 32;
-/// Added to the score of a hidden key; large enough to lose against any visible one.
+/// Added to the score of a hidden key; makes it lose against any visible one.
 const HIDDEN: f32 = -1e30;
 
 /// Rows of `channels` elements, `stride` apart.
@@ -25,7 +25,7 @@ impl Strided {
     }
 }
 
-/// Where a gradient goes.
+/// Destination of a gradient.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub values: Disjoint<'a>,
@@ -55,22 +55,22 @@ impl Target<'_> {
     }
 }
 
-/// Sizes, places and data of one head.
+/// Sizes, offsets and data of one head.
 pub(super) struct Head<'a> {
     pub query: &'a [f32],
     pub key_value: &'a [f32],
-    /// Where q, k and v of this head lie.
+    /// Offsets of q, k and v of this head.
     pub places: [Strided; 3],
     pub mask: Option<&'a [f32]>,
     pub queries: usize,
     pub keys: usize,
     pub channels: usize,
     pub output: Strided,
-    /// Where log Σ exp of this head's rows begin.
+    /// Offset of log Σ exp of this head's rows.
     pub logarithms: usize,
 }
 
-/// Cuts consecutive parts off a scratch slice.
+/// Splits consecutive parts off a scratch slice.
 fn split<const N: usize>(mut scratch: &mut [f32], lengths: [usize; N]) -> [&mut [f32]; N] {
     lengths.map(|length| {
         let (part, rest) = std::mem::take(&mut scratch).split_at_mut(length);
@@ -89,7 +89,7 @@ impl Head<'_> {
         (0..queries).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(queries))
     }
 
-    /// Lays 0 for visible keys and [`HIDDEN`] for hidden ones and for padding.
+    /// Writes 0 for visible keys and [`HIDDEN`] for hidden ones and for padding.
     fn lay_bias(&self, bias: &mut [f32]) {
         bias.fill(HIDDEN);
         match self.mask {
@@ -146,7 +146,7 @@ impl Head<'_> {
         });
     }
 
-    /// Adds this head's part to the gradients that are wanted.
+    /// Adds this head's part to the requested gradients.
     pub(super) fn backward(
         &self,
         upstream: &[f32],
@@ -237,7 +237,7 @@ impl Head<'_> {
 }
 
 vectorized! {
-    /// Copies rows times `factor` into rows padded with zeros.
+    /// Copies rows, times `factor`, into rows padded with zeros.
     fn pack(
         target: &mut [f32],
         source: &[f32],
@@ -296,7 +296,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// From scores and dO·Vᵀ makes the probabilities and the gradient of the scores, in place.
+    /// Computes the probabilities and the gradient of the scores from scores and dO·Vᵀ, in place.
     fn score_gradient(
         scores: &mut [f32],
         slopes: &mut [f32],

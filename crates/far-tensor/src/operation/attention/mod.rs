@@ -1,4 +1,4 @@
-//! Attention over packed heads: softmax(q·kᵀ/√d + mask)·v, for every group and head on its own.
+//! Attention over packed heads: softmax(q·kᵀ/√d + mask)·v, for every group and head separately.
 //!
 //! Shapes: H heads of d channels (d from 1 to 256). Self-attention reads qkv [rows…, 3·H·d], laid
 //! out (3, H, d) along the last axis, and returns [rows…, H·d]. The rows are G groups of T
@@ -7,7 +7,7 @@
 //! kv [G·S…, 2·H·d]. A mask [G, S] of zeros and ones hides keys; a query with every key hidden
 //! returns zeros.
 //!
-//! Scores exist for a block of queries at a time, never for all: memory grows with T, not T².
+//! Scores are computed for a block of queries at a time: memory grows with T, not T².
 //! The forward pass keeps log Σ exp of each row; the backward recomputes the probabilities:
 //! with P the probabilities, O the output and D = Σ dO·O, dV = Pᵀ·dO, dS = P∘(dO·Vᵀ − D)/√d,
 //! dQ = dS·K and dK = dSᵀ·Q.
@@ -22,9 +22,9 @@ use crate::{Error, Result, Tape, Tensor};
 use head::{Head, Strided, Target};
 use std::sync::Arc;
 
-/// The most channels a head may have.
+/// Largest number of channels of a head.
 const WIDEST_HEAD: usize = 256;
-/// Multiplications that are worth handing to another thread.
+/// Multiplications from which another thread pays off.
 const TASK: usize = 1 << 17;
 
 /// How rows and channels are divided among heads and groups.
@@ -34,7 +34,7 @@ pub struct Attention<'a> {
     pub heads: usize,
     /// The number of groups G of consecutive rows that attend to each other.
     pub groups: usize,
-    /// Which keys can be seen: [G, S], zero for hidden; `None` shows all.
+    /// Visible keys: [G, S], zero for hidden; `None` shows all.
     pub key_mask: Option<&'a Tensor>,
 }
 
@@ -97,7 +97,7 @@ impl Tape {
     }
 }
 
-/// Sizes and places of one attention.
+/// Sizes and offsets of one attention.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
     pub heads: usize,
@@ -105,7 +105,7 @@ pub(crate) struct Layout {
     pub groups: usize,
     pub queries: usize,
     pub keys: usize,
-    /// 3 where q, k and v are packed together, 2 where only k and v are.
+    /// 3 if q, k and v are packed together, 2 if only k and v are.
     pub packed: usize,
 }
 
@@ -157,7 +157,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Runs `work` for every group and head; `products` says how many products each computes.
+    /// Runs `work` for every group and head; `products` is the number of multiplications of each.
     fn for_each_head(&self, products: usize, work: impl Fn(usize, usize) + Sync) {
         let cost = products * self.queries * self.keys * self.channels;
         for_ranges(self.groups * self.heads, TASK / cost.max(1), |range| {
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn heads_of_tensor_cores_agree() {
-        // Sizes that GPUs have kernels of their own for, with tails, hidden keys and many blocks.
+        // Sizes with their own GPU kernels, with tails, hidden keys and many blocks.
         for (channels, queries, keys) in
             [(32, 70, 130), (64, 130, 200), (64, 256, 256), (128, 65, 90)]
         {
@@ -382,8 +382,8 @@ mod tests {
         check_gradients(&[normal([37, 6], 4)], |tape, x| tape.self_attention(&x[0], attention));
     }
 
-    /// Few queries leave a GPU room to deal the keys of each out to several blocks; some of those see
-    /// no key at all, and one group sees none anywhere.
+    /// With few queries a GPU splits the keys of each over several blocks; some of those see no key
+    /// at all, and one group sees none anywhere.
     #[test]
     fn few_queries_read_many_keys() {
         for (queries, keys) in [(130, 1300), (300, 700), (3, 3000)] {

@@ -1,4 +1,4 @@
-//! Things that run, tick and drip in a household.
+//! Sounds of clocks and household appliances.
 
 use super::canvas::{Canvas, SECONDS, section};
 use biquad::{Biquad, Type};

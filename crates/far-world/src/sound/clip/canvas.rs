@@ -1,4 +1,4 @@
-//! The loop on which clips are painted: tones, filtered noise and short events, all seamless.
+//! The loop from which clips are synthesized: tones, filtered noise and short events, all seamless.
 
 use super::CLIP_SAMPLES;
 use crate::sound::SAMPLE_RATE;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Length of a loop in seconds.
 pub const SECONDS: f32 = CLIP_SAMPLES as f32 / SAMPLE_RATE as f32;
 
-/// A loop under work, with the random stream that shapes it.
+/// A loop in progress, with its random stream.
 pub struct Canvas {
     samples: Vec<f32>,
     random: ChaCha8Rng,
@@ -63,7 +63,8 @@ impl Canvas {
 
     /// Adds white noise through a chain of filters `(type, hertz, q)`, shaped by `envelope`.
     ///
-    /// The chain first hears the loop's last eighth, so that it is in swing when the loop starts.
+    /// The chain first processes the loop's last eighth, so that it is settled when the loop
+    /// starts.
     pub fn noise(
         &mut self,
         filters: &[(Type<f32>, f32, f32)],
@@ -82,8 +83,8 @@ impl Canvas {
         }
     }
 
-    /// Adds an event that starts at second `at` and lasts `seconds`; `sound` is asked for each
-    /// sample in turn, by the seconds since the start. An event may run over the loop's end.
+    /// Adds an event that starts at second `at` and lasts `seconds`; `sound` gives each sample in
+    /// turn, by the seconds since the start. An event may run over the loop's end.
     pub fn event(&mut self, at: f32, seconds: f32, mut sound: impl FnMut(f32) -> f32) {
         let start = (at.rem_euclid(SECONDS) * SAMPLE_RATE as f32) as usize;
         for i in 0..(seconds * SAMPLE_RATE as f32) as usize {
@@ -91,14 +92,14 @@ impl Canvas {
         }
     }
 
-    /// A separate random stream for use inside of an event.
+    /// A separate random stream for use inside an event.
     pub fn stream(&mut self) -> impl FnMut() -> f32 + use<> {
         let mut random = ChaCha8Rng::seed_from_u64(self.random.random());
         move || random.random_range(-1.0f32..1.0)
     }
 }
 
-/// A second-order filter. Frequencies are kept below the Nyquist frequency, so that it exists.
+/// A second-order filter. Frequencies are kept below the Nyquist frequency, so that it is valid.
 pub fn section((kind, hertz, q): (Type<f32>, f32, f32)) -> DirectForm2Transposed<f32> {
     let nyquist = 0.5 * SAMPLE_RATE as f32;
     let coefficients = Coefficients::<f32>::from_params(

@@ -1,7 +1,7 @@
 //! Household sounds as seamless loops, made from a kind and a variant number.
 //!
-//! A retriever hears about one second at a time, so no kind is silent for longer than half a
-//! second, and kinds differ in where their energy lies and in how it moves.
+//! Audio cues cover about one second, so no kind is silent for longer than half a second, and kinds
+//! differ in their spectrum and in how it changes.
 
 mod appliance;
 mod canvas;
@@ -15,12 +15,12 @@ use std::fmt;
 /// Samples in a loop: 8.192 s at 16 kHz. A power of two, so that reading wraps with a mask.
 pub const CLIP_SAMPLES: usize = 1 << 17;
 
-/// Mean power is brought to this root mean square …
+/// Clips are scaled to this root mean square …
 const LOUDNESS: f32 = 0.08;
-/// … unless peaks would pass this.
+/// … unless peaks would exceed this.
 const PEAK: f32 = 0.4;
 
-/// What a clip sounds like.
+/// Kind of a clip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClipKind {
     /// Ticks and tocks.
@@ -107,7 +107,7 @@ impl fmt::Debug for Clip {
 }
 
 impl Clip {
-    /// Makes a clip; the variant picks its pitch, tempo and course.
+    /// Synthesizes a clip; the variant determines its pitch, tempo and course.
     pub fn synthesize(kind: ClipKind, variant: u32) -> Self {
         let mut canvas = Canvas::new((u64::from(variant) << 8) | kind as u64);
         match kind {
@@ -127,8 +127,8 @@ impl Clip {
         Self::from_samples(kind, variant, normalized(canvas.into_samples()))
     }
 
-    /// A clip from a loop of its own, taken as it is; shorter loops are repeated and longer ones
-    /// cut to [`CLIP_SAMPLES`].
+    /// A clip from given samples, unchanged; shorter loops are repeated and longer ones cut to
+    /// [`CLIP_SAMPLES`].
     pub fn from_samples(kind: ClipKind, variant: u32, samples: Vec<f32>) -> Self {
         let at = |i: usize| samples.get(i % samples.len().max(1)).copied().unwrap_or(0.0);
         let padded: Vec<f32> =
@@ -142,7 +142,7 @@ impl Clip {
         self.kind
     }
 
-    /// Which of the sounds of this kind.
+    /// The variant of this kind.
     pub fn variant(&self) -> u32 {
         self.variant
     }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     /// Mean power in octave bands from 62 Hz up, by differences of one-pole low passes, and how
-    /// much the power of 32 ms pieces varies: a rough portrait of a sound.
+    /// much the power of 32 ms pieces varies: a rough fingerprint of a sound.
     fn portrait(samples: &[f32]) -> Vec<f32> {
         let mut low = [0.0f32; 8];
         let mut power = [0.0f32; 9];

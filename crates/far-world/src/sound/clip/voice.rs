@@ -15,8 +15,8 @@ const VOWELS: [[f32; 3]; 6] = [
     [490.0, 1350.0, 1690.0],
 ];
 
-/// A voice that strings syllables together: pulses of the vocal folds through three formants,
-/// with a hissed consonant before some.
+/// A voice that joins syllables: pulses of the vocal folds through three formants, with a hissed
+/// consonant before some.
 pub fn babble(canvas: &mut Canvas) {
     let (voice, size) = (canvas.draw(95.0..230.0), canvas.draw(0.95..1.2));
     let pace = canvas.draw(0.15..0.23);

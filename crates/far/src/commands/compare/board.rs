@@ -1,15 +1,14 @@
-//! What is seen of several trainings at once: a bar for each on a terminal, lines now and then
-//! elsewhere.
+//! Progress of several trainings: a bar for each on a terminal, otherwise a line from time to time.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two lines of one training where stderr is no terminal.
+/// Time between two lines of one training if stderr is not a terminal.
 const LINE: Duration = Duration::from_secs(15);
 
-/// Shows trainings on stderr.
+/// Shows the progress of trainings on stderr.
 pub struct Board {
     bars: Option<MultiProgress>,
     done: AtomicUsize,
@@ -17,13 +16,13 @@ pub struct Board {
 }
 
 impl Board {
-    /// A board of `all` trainings, `done` of which need not be shown.
+    /// A display of `all` trainings, of which `done` are finished already.
     pub fn new(done: usize, all: usize) -> Self {
         let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
         Self { bars, done: AtomicUsize::new(done), all }
     }
 
-    /// A place for a training that begins.
+    /// Adds a training that starts.
     pub fn lane(&self, name: &str, steps: u64) -> Lane<'_> {
         let bar = self.bars.as_ref().map(|bars| {
             let style = ProgressStyle::with_template("{prefix:18} {bar:24} {pos}/{len}  {msg}");
@@ -37,14 +36,14 @@ impl Board {
 
     fn say(&self, text: &str) {
         match &self.bars {
-            // A terminal that refuses a line has nobody to show it to.
+            // If the terminal fails, there is nothing to show it on.
             Some(bars) => drop(bars.println(text)),
             None => eprintln!("{text}"),
         }
     }
 }
 
-/// The place of one training.
+/// The display of one training.
 pub struct Lane<'a> {
     board: &'a Board,
     name: String,
@@ -53,7 +52,7 @@ pub struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// Shows a line that the training has said.
+    /// Shows a line of the training's output.
     pub fn hear(&mut self, line: &str) {
         if line.starts_with("warning:") {
             self.board.say(&format!("{}: {line}", self.name));
@@ -73,7 +72,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Takes the place away and says what came of it; `finished` ones are counted.
+    /// Removes the training from the display and prints its outcome; `finished` ones are counted.
     pub fn end(self, outcome: &str, finished: bool) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -84,7 +83,7 @@ impl Lane<'_> {
     }
 }
 
-/// The step and what follows of a line such as `step 40/300  loss 0.31 …`.
+/// The step and the rest of a line such as `step 40/300  loss 0.31 …`.
 fn progress(line: &str) -> Option<(u64, &str)> {
     let (step, rest) = line.strip_prefix("step ")?.split_once('/')?;
     let end = rest.find(' ').unwrap_or(rest.len());

@@ -1,7 +1,7 @@
-//! Trainings in processes of their own, several at once.
+//! Trains several runs at once, each in its own process.
 //!
-//! A process per arm keeps them apart: one that fails does not take others with it, each has a GPU
-//! context and a pool of threads of its own, and each is the `far train` that a user could have typed.
+//! One process per arm isolates them: if one fails, the others continue, each has its own GPU
+//! context and thread pool, and each is the `far train` that a user could run.
 
 use super::board::{Board, Lane};
 use crate::hint::Hint;
@@ -15,33 +15,33 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the wish to stop is looked for.
+/// How often the stop flag is checked.
 const WATCH: Duration = Duration::from_millis(50);
-/// How many threads a process of the crew has.
+/// Environment variable for the number of threads of a process.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
-/// A training to be made.
+/// A training to run.
 pub struct Job {
-    /// Its name on the board.
+    /// Its name in the progress display.
     pub name: String,
     /// Its steps.
     pub steps: u64,
-    /// The process; it says `step 3/100 …` on stderr as it goes, and `"finished":true` on stdout at
-    /// the end.
+    /// The process; it prints `step 3/100 …` to stderr during training and `"finished":true` to
+    /// stdout at the end.
     pub command: Command,
-    /// Where everything that it says is kept.
+    /// File for all its output.
     pub log: PathBuf,
 }
 
-/// Who trains.
+/// Runs trainings.
 pub struct Crew<'a> {
-    /// Processes at once.
+    /// Number of processes at once.
     pub slots: usize,
-    /// Set when no more should begin and those that run should save and end.
+    /// If set, no more processes start, and running ones save and stop.
     pub stop: &'a AtomicBool,
 }
 
-/// Jobs that wait and processes that run.
+/// Waiting jobs and running processes.
 struct Work {
     waiting: Mutex<VecDeque<Job>>,
     running: Mutex<Vec<Child>>,
@@ -49,11 +49,11 @@ struct Work {
 }
 
 impl Crew<'_> {
-    /// Works through all jobs of `all` runs. Returns whether all are finished; false if it was asked
-    /// to stop before.
+    /// Runs `jobs`, a part of `all` runs. Returns whether all are finished; false if stopped
+    /// before.
     ///
     /// # Errors
-    /// The first failure, after all others have ended.
+    /// The first error, after all processes have ended.
     pub fn train(&self, mut jobs: Vec<Job>, all: usize) -> anyhow::Result<bool> {
         let together = self.slots.min(jobs.len()).max(1);
         let threads = (rayon::current_num_threads() / together).max(1).to_string();
@@ -83,11 +83,11 @@ impl Crew<'_> {
         }
     }
 
-    /// Passes the wish to stop on, once.
+    /// Passes a stop request on to the processes, once.
     fn watch(&self, work: &Work, over: &AtomicBool) {
         while !over.load(Ordering::Relaxed) {
             if self.stop.load(Ordering::Relaxed) {
-                // A terminal has sent its Ctrl-C to the whole group; to hear of it twice does no harm.
+                // A terminal sends Ctrl-C to the whole process group; a second signal does no harm.
                 let running = work.running.lock().expect("no slot panics");
                 running.iter().for_each(end);
                 return;
@@ -96,7 +96,7 @@ impl Crew<'_> {
         }
     }
 
-    /// Takes one job after another; returns whether one was stopped before its end.
+    /// Runs one job after another; returns whether one was stopped before its end.
     fn fill_slot(&self, work: &Work, board: &Board) -> bool {
         let mut stopped = false;
         while !self.stop.load(Ordering::Relaxed) {
@@ -110,7 +110,7 @@ impl Crew<'_> {
         stopped
     }
 
-    /// Runs one process to its end; returns whether it made all its steps.
+    /// Runs one process to its end; returns whether it completed all steps.
     fn run(&self, mut job: Job, work: &Work, mut lane: Lane<'_>) -> anyhow::Result<bool> {
         let begun = Instant::now();
         if let Some(folder) = job.log.parent() {
@@ -126,7 +126,7 @@ impl Crew<'_> {
         let id = child.id();
         work.running.lock().expect("no slot panics").push(child);
         if self.stop.load(Ordering::Relaxed) {
-            // The wish may have been passed on just before this process joined.
+            // The request may have been passed on just before this process was listed.
             work.running
                 .lock()
                 .expect("no slot panics")
@@ -138,7 +138,7 @@ impl Crew<'_> {
         let (mut error, mut hint) = (None, None);
         for line in stderr.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
             let Ok(line) = line else { break };
-            // A full disk is the training's to report; the log is for looking only.
+            // The training itself reports a full disk; the log is only for inspection.
             let _ = writeln!(log, "{line}");
             lane.hear(&line);
             error = line.strip_prefix("error: ").map(str::to_owned).or(error);
@@ -151,11 +151,12 @@ impl Crew<'_> {
         let seconds = begun.elapsed().as_secs_f64();
         match (status.success(), finished) {
             (true, true) => lane.end(&format!("{} steps, {seconds:.0} s", job.steps), true),
-            (true, false) => lane.end("stopped, and can go on", false),
+            (true, false) => lane.end("stopped, can be resumed", false),
             (false, _) => {
                 lane.end(&format!("failed ({status})"), false);
-                let error = error.unwrap_or_else(|| format!("it ended with {status}"));
-                let hint = hint.unwrap_or_else(|| format!("{} has all it said", job.log.display()));
+                let error = error.unwrap_or_else(|| format!("the process ended with {status}"));
+                let hint =
+                    hint.unwrap_or_else(|| format!("see its output in {}", job.log.display()));
                 return Err(Hint::error(format!("{}: {error}", job.name), hint));
             }
         }
@@ -163,17 +164,17 @@ impl Crew<'_> {
     }
 }
 
-/// Waits for a process and takes it off the list, so that nobody signals its number later.
+/// Waits for a process and removes it from the list, so that its id is not signaled later.
 fn leave(work: &Work, id: u32) -> anyhow::Result<ExitStatus> {
     let mut running = work.running.lock().expect("no slot panics");
     let place = running.iter().position(|child| child.id() == id).context("not on the list")?;
     Ok(running.remove(place).wait()?)
 }
 
-/// Asks a process to save and end.
+/// Asks a process to save and stop.
 fn end(child: &Child) {
     #[cfg(unix)]
-    // SAFETY: the process was started here and has not been waited for, so its number is its own.
+    // SAFETY: the process was started here and not waited for, so its id is still its own.
     unsafe {
         libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
     }

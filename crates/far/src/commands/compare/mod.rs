@@ -1,10 +1,9 @@
-//! `far compare`: the paper's protocol. Every arm trains a world model of its own on what it recalls,
-//! with the same data, seed, steps and noise; then all are judged on the same clips.
+//! `far compare`: the paper's protocol. Every arm trains its own world model with the memories it
+//! recalls, with the same data, seed, steps and noise; then all are evaluated on the same clips.
 //!
-//! Tokenizer and encoders are made once, in the folder of the judge: a world model that is trained on
-//! good and bad contexts alike and by which recall quality is measured. Each arm is a run of its own,
-//! trained by a process of its own, several at once if wanted: while one works on the CPU, another
-//! has the GPU.
+//! Tokenizer and encoders are trained once, in the folder of the judge: a world model trained on
+//! mixed contexts, which measures recall quality. Each arm is a run trained by its own process,
+//! several at once if requested: while one works on the CPU, another uses the GPU.
 
 mod board;
 mod crew;
@@ -24,48 +23,48 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the judge's run is called; no arm may have this name.
+/// Name of the judge's run; no arm may have this name.
 const JUDGE: &str = "judge";
-/// What makes the judge: no retriever that learns, contexts half random and half near the goal.
+/// Settings of the judge: no learned retriever, contexts half random and half near the goal.
 const JUDGE_SETS: [&str; 2] = ["arm.id=random", "training.context=mixed"];
-/// What makes an arm, before its own settings: it reads what it recalls.
+/// Settings of every arm, before its own: contexts are what it recalls.
 const ARM_SETS: [&str; 1] = ["training.context=recalled"];
 
-/// Which arms, on what, and where.
+/// Arguments of `far compare`.
 #[derive(Args)]
 #[command(
     after_help = "Example: far compare --data data/village --out runs/village --jobs 3 --device cuda
 A few arms: far compare --arm far-multi --arm worldmem --arm near:arm.id=worldmem,arm.settings.view.radius=8 …
 
-The same command again goes on where it stopped: finished arms are not trained again. far report OUT --markdown
+Run the same command again to resume: finished arms are not trained again. far report OUT --markdown
 prints the tables."
 )]
 pub struct Arguments {
-    /// A preset or the path of a .toml file: what all arms have in common.
+    /// A preset or the path of a .toml file, for all arms.
     #[arg(long, default_value = "village")]
     config: String,
-    /// Folder of the dataset; the configuration's unless told.
+    /// Folder of the dataset (default: the configuration's data.folder).
     #[arg(long)]
     data: Option<PathBuf>,
     /// Folder of all runs, results.json, replays/ and report/index.html.
     #[arg(long)]
     out: PathBuf,
-    /// An arm: a name of the paper's protocol, an arm's id, or NAME:KEY=VALUE,KEY=VALUE; may be given
-    /// several times. Unless told, those of the configuration, or else all of the protocol.
+    /// An arm: a name from the paper's protocol, an arm's id, or NAME:KEY=VALUE,KEY=VALUE;
+    /// repeatable (default: the configuration's arms, otherwise all of the protocol).
     #[arg(long = "arm", value_name = "ARM")]
     arms: Vec<String>,
-    /// One setting of all arms, as training.steps=300; may be given several times.
+    /// Override a setting for all arms: --set training.steps=300; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
     compute: ComputeArguments,
-    /// Arms that train at once; the cores are shared among them.
+    /// Number of arms trained at once; they share the cores.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Weights of LPIPS; unless told, those in the cache if there are any.
+    /// LPIPS weights (default: those in the cache, if any).
     #[arg(long, value_name = "FILE")]
     lpips: Option<PathBuf>,
-    /// Throw away the runs that are in the folder.
+    /// Delete existing runs in the folder and start again.
     #[arg(long)]
     fresh: bool,
     /// Print the results as JSON instead of a table.
@@ -73,10 +72,10 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Trains, judges and shows.
+/// Trains and evaluates all arms, and prints the results.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.jobs == 0 {
-        return Err(Hint::error("nothing to do", "--jobs starts at 1"));
+        return Err(Hint::error("nothing to train", "--jobs starts at 1"));
     }
     let comparison = Comparison::new(arguments).map_err(explain)?;
     for warning in comparison.warnings() {
@@ -94,7 +93,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let crew = Crew { slots: arguments.jobs, stop };
     if !crew.train(jobs, comparison.entries.len())? {
-        println!("stopped; the same command goes on");
+        println!("stopped; run the same command again to resume");
         return Ok(());
     }
     let results = comparison.judge().map_err(explain)?;
@@ -103,7 +102,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&results)?);
     } else {
         eval::print_table(&results);
-        println!("\nlook at {}", page.display());
+        println!("\nopen {}", page.display());
     }
     Ok(())
 }
@@ -115,16 +114,16 @@ struct Entry {
     config: TrainConfig,
 }
 
-/// Everything that is trained, the judge first.
+/// All runs of the comparison, the judge first.
 struct Comparison<'a> {
     arguments: &'a Arguments,
-    /// What all runs have in common, over the preset.
+    /// Settings of all runs, over the preset.
     sets: Vec<String>,
     entries: Vec<Entry>,
 }
 
 impl<'a> Comparison<'a> {
-    /// Resolves the configuration of every arm, so that a mistake is found before anything is trained.
+    /// Resolves the configuration of every arm, so that errors are found before training.
     fn new(arguments: &'a Arguments) -> far_train::Result<Self> {
         let mut sets = arguments.sets.clone();
         if let Some(folder) = &arguments.data {
@@ -161,12 +160,12 @@ impl<'a> Comparison<'a> {
         Ok(Self { arguments, sets, entries })
     }
 
-    /// What is probably not meant, each sentence once.
+    /// Warnings of all configurations, each once.
     fn warnings(&self) -> BTreeSet<String> {
         self.entries.iter().flat_map(|entry| entry.config.warnings()).collect()
     }
 
-    /// Whether a run has made all its steps; a run of another configuration is refused.
+    /// Whether a run has completed all its steps; a run of another configuration is an error.
     fn is_finished(&self, entry: &Entry) -> far_train::Result<bool> {
         let Entry { folder, config, .. } = entry;
         let saved = match SavedRun::read(folder) {
@@ -185,7 +184,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Makes tokenizer, encoders, latents and keys for all arms, in the judge's folder.
+    /// Prepares tokenizer, encoders, latents and keys for all arms, in the judge's folder.
     fn prepare(&self) -> far_train::Result<()> {
         let judge = &self.entries[0];
         let existing = if self.arguments.fresh { Existing::Discard } else { Existing::Resume };
@@ -199,7 +198,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// The process that trains one run: the command that a user would type.
+    /// The process that trains one run: the command that a user would run.
     fn job(&self, entry: &Entry) -> anyhow::Result<Job> {
         let Arguments { config, fresh, .. } = self.arguments;
         let mut command = Command::new(std::env::current_exe()?);
@@ -208,7 +207,7 @@ impl<'a> Comparison<'a> {
         for set in self.sets.iter().chain(&entry.contender.sets) {
             command.args(["--set", set]);
         }
-        // The judge has been begun afresh by what was prepared in its folder.
+        // The judge's run was started fresh by the preparation in its folder.
         let is_judge = entry.contender.name == JUDGE;
         if !is_judge {
             command.arg("--prepared").arg(&self.entries[0].folder);
@@ -221,7 +220,7 @@ impl<'a> Comparison<'a> {
         Ok(Job { name, steps, command, log })
     }
 
-    /// Judges every arm with its own world model, and writes what was found.
+    /// Evaluates every arm with its own world model, and writes the results.
     fn judge(&self) -> far_train::Result<Results> {
         let runs = self.entries.iter().map(|entry| SavedRun::read(&entry.folder));
         let mut evaluation = RunEvaluation::new(runs.collect::<far_train::Result<_>>()?);

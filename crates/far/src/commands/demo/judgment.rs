@@ -7,8 +7,8 @@ use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, Result, Workshop};
 use std::path::Path;
 
-/// Judges every arm with the averaged world model of a training, and writes results and replays into
-/// the run's folder.
+/// Evaluates every arm with the averaged world model of a training, and writes results and replays
+/// into the run's folder.
 pub fn common(
     workshop: &Workshop,
     training: &ArmTraining<'_>,
@@ -35,13 +35,13 @@ pub fn common(
     judge_and_write(&evaluation, Some(seconds), run)
 }
 
-/// Runs an evaluation behind a progress bar and writes what it found.
+/// Runs an evaluation with a progress bar and writes its results.
 pub fn judge_and_write(
     evaluation: &Evaluation<'_>,
     seconds: Option<f64>,
     run: &Path,
 ) -> Result<Results> {
-    let bar = progress::bar(0, "predictions judged");
+    let bar = progress::bar(0, "predictions evaluated");
     let judged = evaluation.run(&mut |state| {
         bar.set_length(state.total);
         bar.set_position(state.done);
@@ -54,7 +54,7 @@ pub fn judge_and_write(
     Ok(results)
 }
 
-/// The policy of an arm: what a retriever has learned, or a rule with the corpus's camera.
+/// The policy of an arm: a trained retriever, or a rule with the dataset's camera.
 fn policy(
     workshop: &Workshop,
     training: &ArmTraining<'_>,

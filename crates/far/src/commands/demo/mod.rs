@@ -1,9 +1,9 @@
-//! `far demo`: the whole of Future-Aware Recall in a few minutes, on a laptop.
+//! `far demo`: all of Future-Aware Recall in a few minutes, on a laptop.
 //!
-//! Villages are walked and recorded; a tokenizer is fitted, encoders are pretrained, a world model is
-//! trained on a mix of contexts while retrievers learn from its credit; then every arm recalls for the
-//! same world model on held-out villages, and a page shows what was recalled and why. Step counts are
-//! fixed, so a seed gives the same result on any machine.
+//! It records walks through villages, fits a tokenizer, pretrains encoders, and trains a world
+//! model on mixed contexts while retrievers learn from its credit. Then every arm recalls for the
+//! same world model on held-out villages, and a page shows what was recalled and why. Step counts
+//! are fixed, so a seed gives the same result on any machine.
 
 mod judgment;
 mod separate;
@@ -25,46 +25,47 @@ use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The arms that are compared, the learned ones first.
+/// The compared arms, the learned ones first.
 const ARMS: [&str; 7] =
     ["far-multi", "far-meta", "worldmem", "temporal", "longlive-rag", "nearest-pose", "random"];
 
 /// The paper's ablation: from a frozen encoder alone to learned weights of two cues.
 const PARTS: [&str; 4] = ["far-vision-frozen", "far-vision", "far-multi-equal", "far-multi"];
 
-/// What to show, and where.
+/// Arguments of `far demo`.
 #[derive(Args)]
 #[command(after_help = "Example: far demo --out runs/demo --seed 1
 
-The same command again goes on where it stopped; a finished demo is only judged again.")]
+Run the same command again to resume; a finished demo is only evaluated again.")]
 pub struct Arguments {
-    /// Folder of everything that is made.
+    /// Folder for everything that the demo writes.
     #[arg(long, default_value = "runs/demo")]
     out: PathBuf,
     /// Seed of the villages, of all networks and of all noise.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// A run of under a minute that shows how it works and claims nothing.
+    /// Run in under a minute, to show how it works; the figures mean nothing.
     #[arg(long)]
     quick: bool,
-    /// Train a world model of its own for every arm as well: the paper's protocol.
+    /// Also train a world model for every arm: the paper's protocol.
     #[arg(long)]
     separate: bool,
-    /// Train the paper's ablation as well: encoder frozen, + adapter, + pose and time at equal weights, + learned weights.
+    /// Also train the paper's ablation: frozen encoder, + adapter, + pose and time at equal
+    /// weights, + learned weights.
     #[arg(long)]
     ablation: bool,
-    /// The village: patrol (nothing changes) or changing (paint, doors and stalls do).
+    /// Variant of the village: patrol (static) or changing (paint, doors and stalls change).
     #[arg(long, default_value = "patrol")]
     variant: String,
-    /// Villages to walk, a fifth of them held out; 120 unless told, 20 with --quick.
+    /// Number of walks, a fifth of them held out (default: 120, or 20 with --quick).
     #[arg(long)]
     episodes: Option<u32>,
-    /// Change a setting of configs/demo.toml: --set training.steps=2000. Can be given several times.
+    /// Override a setting of configs/demo.toml: --set training.steps=2000; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
     compute: ComputeArguments,
-    /// Throw away what is in the folder.
+    /// Delete existing files in the folder and start again.
     #[arg(long)]
     fresh: bool,
     /// Print the results as JSON instead of a table.
@@ -72,7 +73,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Shows it.
+/// Runs the demo.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let start = Instant::now();
     let data = arguments.out.join("village");
@@ -100,7 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
     view.end();
     if let Ending::Stopped(step) = ending.map_err(explain)? {
-        println!("stopped after step {step}; the same command goes on");
+        println!("stopped after step {step}; run the same command again to resume");
         return Ok(());
     }
     for retriever in training.joint().retrievers() {
@@ -123,14 +124,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     tell(arguments, &tables, &page, start)
 }
 
-/// The metrics that the tables show.
+/// Metrics in the tables.
 const SHOWN: [&str; 4] = ["recall_quality", "psnr", "one_step_psnr", "psnr_raw"];
-/// What stands above each table.
+/// Titles of the tables.
 const COMMON: &str = "one world model reads what every arm recalls";
 const SEPARATE: &str = "every arm with a world model of its own, trained on what it recalls";
 const ABLATION: &str = "the parts of learned recall, each with a world model of its own";
 
-/// What was found, on stdout.
+/// Prints the results.
 fn tell(
     arguments: &Arguments,
     tables: &[(&str, &str, Results)],
@@ -150,15 +151,15 @@ fn tell(
         println!();
     }
     if arguments.quick {
-        println!("This was --quick: it shows how things work and claims nothing.");
+        println!("This was --quick: it shows how things work; the figures mean nothing.");
     } else {
         summary(&tables[0].2).iter().for_each(|sentence| println!("{sentence}"));
     }
-    println!("\nlook at {} ({:.0} s)", page.display(), start.elapsed().as_secs_f64());
+    println!("\nopen {} ({:.0} s)", page.display(), start.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// What the command changes in configs/demo.toml.
+/// Settings that the arguments override in configs/demo.toml.
 fn overlays(arguments: &Arguments, data: &Path) -> Vec<String> {
     let mut sets = vec![
         format!("data.folder={:?}", data.to_string_lossy()),
@@ -190,12 +191,12 @@ fn configuration(sets: &[String]) -> far_train::Result<TrainConfig> {
     TrainConfig::resolve("demo", &sets)
 }
 
-/// The compared arms with the settings of the configuration's.
+/// The compared arms, with the configuration's settings.
 fn named_arms(config: &ArmConfig) -> far_train::Result<Vec<Arm>> {
     ARMS.iter().map(|id| ArmConfig { id: (*id).to_owned(), ..config.clone() }.arm()).collect()
 }
 
-/// Walks the villages, or those that are missing.
+/// Records the walks, or those that are missing.
 fn record(
     folder: &Path,
     variant: &str,
@@ -215,7 +216,7 @@ fn record(
         });
     bar.finish_and_clear();
     recorded.map_err(|error| {
-        Hint::error(error.to_string(), "give another --out, or --fresh to begin again")
+        Hint::error(error.to_string(), "give another --out, or --fresh to start again")
     })?;
     Ok(Dataset::open(folder)?)
 }

@@ -1,4 +1,4 @@
-//! The paper's protocol: every arm trains a world model of its own on what it recalls.
+//! The paper's protocol: every arm trains its own world model with the memories it recalls.
 
 use super::judgment;
 use crate::commands::train::{View, preparation};
@@ -13,8 +13,7 @@ use far_train::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// What every arm changes in the demo's configuration, besides its own settings: its own recall fills
-/// the contexts.
+/// The demo's configuration for an arm: its own settings, and contexts filled by its own recall.
 fn config(contender: &Contender, sets: &[String]) -> Result<TrainConfig> {
     let mut config = contender.config("demo", sets)?;
     config.training.context = TrainingContext::Recalled;
@@ -22,8 +21,8 @@ fn config(contender: &Contender, sets: &[String]) -> Result<TrainConfig> {
     Ok(config)
 }
 
-/// Trains all arms with the same data, steps, seeds and noise, and judges each with its own world
-/// model; recall quality stays that of the common one. Everything goes into the folder `name`.
+/// Trains all arms with the same data, steps, seeds and noise, and evaluates each with its own
+/// world model; recall quality is that of the common one. Everything goes into the folder `name`.
 pub fn run(
     sets: &[String],
     out: &Path,

@@ -1,4 +1,4 @@
-//! `far memory export`: the records of a store for other programs.
+//! `far memory export`: writes the records of a store for other programs.
 
 use super::explain;
 use crate::hint::Hint;
@@ -23,19 +23,19 @@ pub struct Arguments {
     /// The file to write, or `-` for standard output.
     #[arg(long, short)]
     output: PathBuf,
-    /// Arrow and JSON lines hold everything; CSV leaves out keys and payload bytes. By default what
-    /// the ending of the output says.
+    /// Arrow and JSON lines hold everything; CSV leaves out keys and payload bytes (default: by the
+    /// extension of the output).
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// The first id to write.
     #[arg(long, default_value_t = 0)]
     from: usize,
-    /// The id after the last one to write; by default all.
+    /// The id after the last one to write (default: all).
     #[arg(long)]
     to: Option<usize>,
 }
 
-/// How records are written.
+/// Format of the output.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
     /// An Arrow IPC file: pyarrow, pandas, polars and DuckDB open it.
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.output == Path::new("-") {
         return write(&snapshot, range, format, &mut std::io::stdout().lock());
     }
-    // A file that has its name is whole.
+    // The final name is only given to a complete file.
     let mut part = arguments.output.clone().into_os_string();
     part.push(".part");
     let file = File::create(&part).with_context(|| format!("cannot create {part:?}"))?;
@@ -113,7 +113,10 @@ impl Arguments {
             (None, Some("jsonl" | "ndjson")) => Ok(Format::Jsonl),
             (None, Some("csv")) => Ok(Format::Csv),
             (None, _) => Err(Hint::error(
-                format!("the format of {} is not clear from its ending", self.output.display()),
+                format!(
+                    "the format of {} does not follow from its extension",
+                    self.output.display()
+                ),
                 "add --format arrow, --format jsonl or --format csv",
             )),
         }

@@ -1,4 +1,4 @@
-//! `far memory`: look at, check and export memory stores; one file per verb.
+//! `far memory`: shows, checks and exports memory stores; one file per verb.
 
 mod export;
 mod stat;
@@ -9,14 +9,14 @@ use clap::Subcommand;
 use far_memory::Error;
 use std::error::Error as _;
 
-/// What can be done with a memory store.
+/// The verbs of `far memory`.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Say what a store holds: records, cues, times, places, payloads, sizes.
+    /// Show the contents of a store: records, cues, times, places, payloads, sizes.
     ///
     /// Example: far memory stat robot.memory --json
     Stat(stat::Arguments),
-    /// Read every byte of a store and report damage, file by file; exit status 1 if there is any.
+    /// Check every byte of a store and report damage file by file; exit status 1 if there is any.
     ///
     /// Example: far memory verify robot.memory
     Verify(verify::Arguments),
@@ -35,12 +35,12 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// A failure of the memory with what to do about it.
+/// A memory error with a hint.
 fn explain(error: Error) -> anyhow::Error {
     let hint = match &error {
         Error::NoStore { .. } => "a store is a folder with a manifest.json in it; check the path",
         Error::Corrupt { .. } => {
-            "`far memory verify PATH` lists every damaged file; restore them from a copy"
+            "`far memory verify PATH` lists every damaged file; restore them from a backup"
         }
         Error::StoreVersion { .. } => "use the version of far that wrote the store",
         Error::Locked { .. } => "stop the other writer; reading needs no lock",

@@ -1,4 +1,4 @@
-//! `far memory stat`: what a store holds.
+//! `far memory stat`: shows the contents of a store.
 
 use super::{explain, grouped};
 use far_memory::store::{StoreReader, StoreStatus};
@@ -17,10 +17,10 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The smallest and largest of some numbers; `None` when there are none.
+/// The smallest and largest of some numbers; `None` if there are none.
 type Range = Option<(f64, f64)>;
 
-/// What is counted over all records.
+/// Totals over all records.
 struct Summary {
     time: Range,
     position: [Range; 3],
@@ -31,7 +31,7 @@ struct Summary {
     references: u64,
 }
 
-/// Prints what a store holds.
+/// Prints the contents of a store.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut reader = StoreReader::open(&arguments.path).map_err(explain)?;
     let (snapshot, status) = reader.look().map_err(explain)?;

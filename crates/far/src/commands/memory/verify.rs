@@ -1,4 +1,4 @@
-//! `far memory verify`: whether a store is what was written.
+//! `far memory verify`: checks a store for damage.
 
 use super::{explain, grouped};
 use crate::hint::Hint;
@@ -18,7 +18,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Checks every byte of a store and prints what was found.
+/// Checks every byte of a store and prints the result.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if damaged > 0 {
         return Err(Hint::error(
             format!("{damaged} of {} files are damaged", found.files.len()),
-            "restore them from a copy of the store; the other files are whole",
+            "restore them from a backup; the other files are intact",
         ));
     }
     Ok(())
@@ -76,8 +76,8 @@ fn print(found: &Verification) {
     }
     if found.torn_bytes > 0 {
         println!(
-            "\nThe log ends with {} bytes of an unfinished write: no damage, and cut when the \
-             store is next opened for writing.",
+            "\nThe log ends with {} bytes of an unfinished write. This is no damage: they are cut \
+             when the store is next opened for writing.",
             found.torn_bytes
         );
     }

@@ -1,11 +1,11 @@
-//! One number over the steps of a run, as it is seen in a terminal.
+//! A metric over the steps of a run, for a terminal.
 
 use crate::braille::Canvas;
 use std::ops::RangeInclusive;
 
-/// Share of a new value in the smoothed one.
+/// Weight of a new value in the smoothed one.
 const FRESH: f64 = 0.05;
-/// Letters of a number beside a plot.
+/// Characters of a number beside a plot.
 const NUMBER: usize = 6;
 
 /// A named curve.
@@ -13,12 +13,12 @@ pub struct Curve {
     name: &'static str,
     points: Vec<(f64, f64)>,
     smooth: Option<f64>,
-    /// The upward range, if it is known before the values are.
+    /// The vertical range, if known in advance.
     range: Option<RangeInclusive<f64>>,
 }
 
 impl Curve {
-    /// A curve whose range is that of its values.
+    /// A curve whose range follows from its values.
     pub fn falling(name: &'static str) -> Self {
         Self { name, points: Vec::new(), smooth: None, range: None }
     }
@@ -28,7 +28,7 @@ impl Curve {
         Self { range: Some(0.0..=1.0), ..Self::falling(name) }
     }
 
-    /// Adds a value; what is not finite is left out.
+    /// Adds a value; values that are not finite are skipped.
     pub fn push(&mut self, x: f64, y: f64) {
         if y.is_finite() {
             self.points.push((x, y));
@@ -41,12 +41,13 @@ impl Curve {
         self.points.last().map(|(_, y)| *y)
     }
 
-    /// The mean of the latest values, each older one counting a little less.
+    /// Exponential moving average of the values.
     pub fn smooth(&self) -> Option<f64> {
         self.smooth
     }
 
-    /// The curve with its name and the ends of its range, as lines of `NUMBER + 2 + columns` letters.
+    /// The curve with its name and the ends of its range, as lines of `NUMBER + 2 + columns`
+    /// characters.
     pub fn plot(&self, columns: usize, rows: usize, across: RangeInclusive<f64>) -> Vec<String> {
         let upward = self.range.clone().unwrap_or_else(|| self.values());
         let ends = [*upward.end(), *upward.start()];
@@ -67,7 +68,7 @@ impl Curve {
         lines
     }
 
-    /// From the least value to the largest but a few: the first losses would press all others flat.
+    /// From the smallest value to a high quantile: the first losses would flatten all others.
     fn values(&self) -> RangeInclusive<f64> {
         let mut values: Vec<f64> = self.points.iter().map(|(_, y)| *y).collect();
         values.sort_unstable_by(f64::total_cmp);

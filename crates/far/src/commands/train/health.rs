@@ -1,8 +1,8 @@
-//! The retriever's health in one line of a terminal.
+//! The health of a retriever in one line.
 
 use far_train::RetrieverRecord;
 
-/// What is worth watching of a retriever, in the order of its worth.
+/// The values of a retriever worth watching, most important first.
 pub fn describe(record: &RetrieverRecord) -> String {
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.2}"));
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! `far train`: a world model and the recall that serves it.
+//! `far train`: trains a world model and its retriever.
 
 mod curve;
 mod health;
@@ -16,37 +16,37 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 pub use view::View;
 
-/// What to train, on what, and where.
+/// Arguments of `far train`.
 #[derive(Args)]
 #[command(
     after_help = "Example: far train --config quick --data data/village --out runs/far --set training.steps=1200\n\n\
-    The same command again goes on where it stopped. docs/settings.md lists every setting."
+    Run the same command again to resume. docs/settings.md lists every setting."
 )]
 pub struct Arguments {
     /// A preset (quick, default, paper-loopnav, …) or the path of a .toml file.
     #[arg(long, default_value = "default")]
     config: String,
-    /// Folder of the dataset; the configuration's unless told.
+    /// Folder of the dataset (default: the configuration's data.folder).
     #[arg(long)]
     data: Option<PathBuf>,
     /// Folder of the run.
     #[arg(long, required_unless_present = "print_config")]
     out: Option<PathBuf>,
-    /// One setting, as training.steps=300; may be given several times.
+    /// Override a setting: --set training.steps=300; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
     compute: ComputeArguments,
-    /// A run whose tokenizer and encoders are taken over instead of being made anew.
+    /// Run whose tokenizer and encoders are reused.
     #[arg(long, value_name = "RUN")]
     prepared: Option<PathBuf>,
-    /// Throw away the run that is in the folder.
+    /// Delete an existing run in the folder and start again.
     #[arg(long)]
     fresh: bool,
-    /// Seconds between two lines of progress where stderr is no terminal.
+    /// Seconds between two lines of progress if stderr is not a terminal.
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
     every: f32,
-    /// Print the whole configuration with comments and do nothing else.
+    /// Print the whole configuration with comments and exit.
     #[arg(long)]
     print_config: bool,
     /// Print one JSON object instead of sentences.
@@ -54,7 +54,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Trains.
+/// Trains, or prints the configuration.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = configuration(arguments).map_err(explain)?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.print_config) else {
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         Ending::Stopped(step) => {
             println!(
-                "stopped after step {step} of {}; to go on:\n  {command}",
+                "stopped after step {step} of {}; to resume:\n  {command}",
                 config.training.steps
             );
         }
@@ -101,7 +101,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
     TrainConfig::resolve(&arguments.config, &sets)
 }
 
-/// What came of it.
+/// Result of a training.
 struct Outcome {
     ending: Ending,
     step: u64,
@@ -144,7 +144,7 @@ fn train(
     Ok((outcome, view))
 }
 
-/// Shows what happens before the first step: one bar per stage.
+/// Shows the preparation before the first step: one bar per stage.
 pub fn preparation() -> impl FnMut(Stage) {
     let mut shown: Option<(&'static str, indicatif::ProgressBar)> = None;
     move |stage| {
@@ -164,7 +164,7 @@ pub fn preparation() -> impl FnMut(Stage) {
     }
 }
 
-/// The command that goes on with this run.
+/// The command that resumes this run.
 fn again(arguments: &Arguments) -> String {
     let mut words = vec!["far train".to_owned(), format!("--config {}", arguments.config)];
     let quote = |path: &Path| shell_word(&path.to_string_lossy());
@@ -175,7 +175,7 @@ fn again(arguments: &Arguments) -> String {
     words.join(" ")
 }
 
-/// A word that a shell takes as it is.
+/// A word quoted for a shell, if needed.
 fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:+".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -185,7 +185,7 @@ fn shell_word(word: &str) -> String {
     }
 }
 
-/// A training error as the program prints it: one line of cause, then what to do.
+/// A training error as one line with its cause, and a hint.
 pub fn explain(error: far_train::Error) -> anyhow::Error {
     let message = match std::error::Error::source(&error) {
         Some(cause) if !error.to_string().contains(&cause.to_string()) => {

@@ -1,5 +1,4 @@
-//! What is seen of a run while it trains: curves in place on a terminal, a line now and then
-//! elsewhere.
+//! Shows a run during training: live curves on a terminal, otherwise a line from time to time.
 
 use super::curve::Curve;
 use super::health;
@@ -8,16 +7,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Letters across each of the two plots, so that both fit into 80.
+/// Characters across each of the two plots, so that both fit into 80.
 const COLUMNS: usize = 30;
-/// Letters down.
+/// Characters down.
 const ROWS: usize = 4;
-/// Time between two pictures on a terminal.
+/// Time between two updates on a terminal.
 const REFRESH: Duration = Duration::from_millis(200);
-/// Time between two lines elsewhere, unless told.
+/// Default time between two lines if stderr is not a terminal.
 const LINE: Duration = Duration::from_secs(15);
 
-/// Shows a run of so many steps on stderr.
+/// Shows the progress of a run on stderr.
 pub struct View {
     steps: u64,
     bar: Option<ProgressBar>,
@@ -32,7 +31,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view of a run that ends with step `steps`.
+    /// A view of a run of `steps` steps.
     pub fn new(steps: u64) -> Self {
         let style = ProgressStyle::with_template(
             "{msg}\n{bar:32} {pos}/{len} steps, {per_sec:.1}, {eta} left",
@@ -55,12 +54,12 @@ impl View {
         }
     }
 
-    /// The same with another time between two lines where there is no terminal.
+    /// Sets the time between two lines if stderr is not a terminal.
     pub fn with_lines_every(self, line: Duration) -> Self {
         Self { line, ..self }
     }
 
-    /// Takes the picture away; what remains is for stdout.
+    /// Removes the curves; the result goes to stdout.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -99,7 +98,7 @@ impl View {
         }
     }
 
-    /// Both curves side by side, and the numbers beside them.
+    /// Both curves side by side, with their numbers.
     fn picture(&self) -> String {
         let across = 0.0..=self.steps as f64;
         let plots = [&self.loss, &self.quality];
@@ -132,10 +131,10 @@ impl View {
 impl Watch for View {
     fn begin(&mut self, resumed: Option<u64>, refused: &[Error]) {
         for error in refused {
-            self.say(&format!("warning: a checkpoint was not used: {error}"));
+            self.say(&format!("warning: a checkpoint could not be read: {error}"));
         }
         if let Some(step) = resumed {
-            self.say(&format!("going on after step {step}"));
+            self.say(&format!("resuming after step {step}"));
         }
         (self.first, self.step) = (resumed.unwrap_or(0), resumed.unwrap_or(0));
         self.began = Instant::now();

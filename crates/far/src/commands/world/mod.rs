@@ -1,4 +1,4 @@
-//! `far world`: record and look at the built-in worlds.
+//! `far world`: records and shows the built-in worlds.
 
 mod record;
 mod view;
@@ -9,7 +9,7 @@ use far_world::{World, WorldError};
 use super::data::explain as explain_data;
 use crate::hint::Hint;
 
-/// What can be done with a world.
+/// The verbs of `far world`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Record episodes of a world as a dataset.
@@ -18,7 +18,7 @@ pub enum Command {
     View(view::Arguments),
 }
 
-/// Runs one of them.
+/// Runs one verb.
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Record(arguments) => record::run(&arguments),
@@ -26,20 +26,20 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// The world of a name.
+/// The world with this name.
 pub fn find(name: &str) -> anyhow::Result<&'static dyn World> {
     far_world::world(name).map_err(explain)
 }
 
-/// A world error as the program prints it: the error, then what to do.
+/// A world's error with a hint.
 pub fn explain(error: WorldError) -> anyhow::Error {
     let hint = match &error {
         WorldError::Data(_) => None,
-        WorldError::UnknownWorld { .. } => Some("choose one of the worlds named above"),
+        WorldError::UnknownWorld { .. } => Some("choose one of the worlds listed above"),
         WorldError::UnknownVariant { .. } => Some("leave out --variant for the default"),
-        WorldError::Size { .. } => Some("64 is fast, 256 is pretty"),
+        WorldError::Size { .. } => Some("64 is fast, 256 looks better"),
         WorldError::Write { .. } => Some("check that the folder exists and is writable"),
-        _ => Some("another --seed may do; please report this one"),
+        _ => Some("try another --seed, and please report this one"),
     };
     match (error, hint) {
         (WorldError::Data(error), _) => explain_data(error),

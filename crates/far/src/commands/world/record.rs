@@ -1,4 +1,4 @@
-//! `far world record`: episodes of a world as a dataset.
+//! `far world record`: records episodes of a world as a dataset.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,17 +10,17 @@ use far_world::{Progress, Recording};
 use crate::hint::Hint;
 use crate::progress;
 
-/// What to record.
+/// Arguments of `far world record`.
 #[derive(Args)]
 #[command(
     after_help = "Example: far world record --world village --episodes 100 --out data/village\n\n\
-    The same command again goes on where an interrupted recording stopped."
+    Run the same command again to resume an interrupted recording."
 )]
 pub struct Arguments {
     /// village, apartment, kitchen or corridor.
     #[arg(long)]
     world: String,
-    /// Variant of the world; its default unless told.
+    /// Variant of the world (default: its first).
     #[arg(long)]
     variant: Option<String>,
     /// Number of episodes.
@@ -29,13 +29,13 @@ pub struct Arguments {
     /// Width and height of the frames in pixels.
     #[arg(long, default_value_t = 64)]
     size: u32,
-    /// The same seed gives the same bytes.
+    /// Seed of the recording; the same seed gives the same bytes.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Folder of the dataset.
     #[arg(long)]
     out: PathBuf,
-    /// Threads; as many as there are cores unless told.
+    /// Threads (default: the number of cores).
     #[arg(long)]
     threads: Option<usize>,
     /// Print one JSON object instead of a sentence.
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let recording =
         Recording::new(world, variant, arguments.seed, arguments.size).map_err(super::explain)?;
     if arguments.episodes == 0 || arguments.threads == Some(0) {
-        return Err(Hint::error("nothing to do", "--episodes and --threads start at 1"));
+        return Err(Hint::error("nothing to record", "--episodes and --threads start at 1"));
     }
     let threads = arguments
         .threads

@@ -7,14 +7,14 @@ use clap::Args;
 use far_data::{Cell, ContactSheet, EXPLORE_COLOR, FrameImage, Phase, RETURN_COLOR};
 use far_world::{Recording, Studio, draw_map};
 
-/// What to look at.
+/// Arguments of `far world view`.
 #[derive(Args)]
 #[command(after_help = "Example: far world view --world village --size 256 --out /tmp/village")]
 pub struct Arguments {
     /// village, apartment, kitchen or corridor.
     #[arg(long)]
     world: String,
-    /// Variant of the world; its default unless told.
+    /// Variant of the world (default: its first).
     #[arg(long)]
     variant: Option<String>,
     /// First episode to show.
@@ -23,13 +23,13 @@ pub struct Arguments {
     /// Episodes on the sheet, one row each.
     #[arg(long, default_value_t = 6)]
     episodes: u32,
-    /// Pictures per row.
+    /// Frames per row.
     #[arg(long, default_value_t = 6)]
     pictures: u32,
     /// Width and height of the frames in pixels.
     #[arg(long, default_value_t = 64)]
     size: u32,
-    /// Smallest width of a picture on the sheet: smaller frames are enlarged.
+    /// Smallest width of a frame on the sheet, in pixels: smaller frames are enlarged.
     #[arg(long, default_value_t = 128)]
     cell: u32,
     /// Seed of the recording.
