@@ -3,7 +3,7 @@
 #[path = "../examples/latent_dataset/synthetic.rs"]
 mod synthetic;
 
-use far_model::{ConditionScale, ContextTold, DitSetting, POSE_FEATURES};
+use far_model::{ConditionScale, DitSetting, POSE_FEATURES, SignalLayout};
 use far_tensor::Device;
 use far_train::{ArmTraining, Error, TrainConfig, TrainingLoop, Workshop};
 
@@ -54,7 +54,7 @@ fn parameters_are_those_of_dit_b_and_conditioning() {
             config: config.world_model,
             shape,
             scale,
-            told: ContextTold::default(),
+            signals: SignalLayout::default(),
             view: None,
         };
         let count = setting.parameter_count().expect(preset);
