@@ -9,10 +9,9 @@ use crate::{
 use far_eval::{Control, Evaluation, Probes};
 use far_memory::policy::PolicyConfig;
 use far_memory::{RecallPolicy, Retriever};
-use far_model::{DitSetting, DitWorldModel, GoalWarp, ParameterCount, RetrieverTrainingConfig};
+use far_model::{DitWorldModel, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The joint loop of one arm.
 pub struct ArmTraining<'a> {
@@ -49,20 +48,14 @@ impl<'a> ArmTraining<'a> {
     pub fn with_companions(workshop: &'a Workshop, companions: &[&str]) -> Result<Self> {
         let config = workshop.config();
         let (training, seed) = (&config.training, config.training.seed);
-        let (device, scale) = (workshop.device(), workshop.scale());
-        let shape = workshop.data().tokenizer().shape();
-        let description = workshop.data().dataset().description();
-        let signals = config.told.layout(description);
-        let patches = workshop.data().tokenizer().linear_patches();
-        let view = patches.map(|patches| Arc::new(GoalWarp::new(patches, &description.camera())));
-        let setting = DitSetting { config: config.world_model, shape, scale, signals, view };
+        let setting = workshop.model_setting();
         let parameters = setting.parameter_count()?;
-        let model = DitWorldModel::new(setting, training.optimizer(), seed, device)?;
+        let model = DitWorldModel::new(setting, training.optimizer(), seed, workshop.device())?;
         let mut retrievers = Vec::new();
         let recall = match workshop.arm() {
             Arm::Rule(rule) => Recall::Rule(workshop.rule(rule.rule.id())?),
             Arm::Far(arm) => {
-                let retriever = learned(workshop, &config.arm.id, arm)?;
+                let retriever = fresh_retriever(workshop, &config.arm.id, arm)?;
                 if arm.learns() {
                     retrievers.push(retriever);
                     Recall::Learned
@@ -74,7 +67,7 @@ impl<'a> ArmTraining<'a> {
         for id in companions {
             let named = ArmConfig { id: (*id).to_owned(), ..config.arm.clone() };
             match named.arm()? {
-                Arm::Far(arm) => retrievers.push(learned(workshop, id, &arm)?),
+                Arm::Far(arm) => retrievers.push(fresh_retriever(workshop, id, &arm)?),
                 Arm::Rule(_) => {
                     return Err(Error::setting("arm.id", format!("`{id}` does not learn")));
                 }
@@ -114,17 +107,12 @@ impl<'a> ArmTraining<'a> {
         &self.joint
     }
 
-    /// The arm as evaluations know it, under this name. Who recalls nothing is the control `none`.
+    /// The arm as evaluations know it, under this name.
     ///
     /// # Errors
     /// If the rule's settings are out of range.
     pub fn arm(&self, name: &str) -> Result<far_eval::Arm> {
-        match &self.recall {
-            Recall::Rule(rule) if rule.rule.id() == Control::None.id() => {
-                Ok(far_eval::Arm::control(Control::None))
-            }
-            _ => Ok(far_eval::Arm::policy(name, self.policy()?)),
-        }
+        Ok(none_or_policy(self.workshop.arm(), name, self.policy()?))
     }
 
     /// The policy by which the arm recalls now.
@@ -141,8 +129,26 @@ impl<'a> ArmTraining<'a> {
     }
 }
 
+/// A policy under an arm's name; the rule that recalls nothing is the control `none`.
+pub(crate) fn none_or_policy(
+    arm: &Arm,
+    name: &str,
+    policy: Box<dyn RecallPolicy>,
+) -> far_eval::Arm {
+    match arm {
+        Arm::Rule(rule) if rule.rule.id() == Control::None.id() => {
+            far_eval::Arm::control(Control::None)
+        }
+        _ => far_eval::Arm::policy(name, policy),
+    }
+}
+
 /// A fresh retriever of a learned arm.
-fn learned(workshop: &Workshop, id: &str, arm: &FarArm) -> Result<LearnedRetriever> {
+pub(crate) fn fresh_retriever(
+    workshop: &Workshop,
+    id: &str,
+    arm: &FarArm,
+) -> Result<LearnedRetriever> {
     let config = workshop.config();
     let dimension = |cue: &str| workshop.key_dimension(cue);
     LearnedRetriever::new(

@@ -8,7 +8,8 @@ use far_model::{
     TrainableRetriever, Utilities, UtilityConfig, UtilityMeter, WorldModel, candidate_distillation,
 };
 use far_tensor::{
-    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Random, Step, Tape, Trained,
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Random, Step, Tape,
+    Trained,
 };
 
 /// A learned arm: its parameters, and the policy they amount to.
@@ -122,6 +123,16 @@ impl LearnedRetriever {
         self.trained.load(&self.prefix(), checkpoint)?;
         self.policy = self.retriever.export(&self.trained.parameters)?;
         Ok(())
+    }
+
+    /// The policy that a checkpoint holds under this arm's name.
+    ///
+    /// # Errors
+    /// If it holds another retriever.
+    pub fn load_policy(mut self, checkpoint: &mut Checkpoint) -> Result<Retriever> {
+        let prefix = self.prefix();
+        checkpoint.load_parameters(&prefix, &mut self.trained.parameters, Matching::Strict)?;
+        Ok(self.retriever.export(&self.trained.parameters)?)
     }
 
     fn prefix(&self) -> String {

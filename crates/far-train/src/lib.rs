@@ -20,6 +20,7 @@ mod retrieval;
 mod run;
 mod run_evaluation;
 mod run_folder;
+mod trained_arm;
 mod workshop;
 
 pub use arm_training::ArmTraining;
@@ -45,4 +46,5 @@ pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_evaluation::{Listener, RunEvaluation};
 pub use run_folder::{Environment, Existing, Retention, RunFolder, SavedRun, Session};
+pub use trained_arm::TrainedArm;
 pub use workshop::Workshop;

@@ -1,9 +1,6 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::{
-    ArmTraining, CueRegistry, Error, Result, SavedRun, Stage, TrainingContext, TrainingLoop,
-    Workshop,
-};
+use crate::{CueRegistry, Error, Result, SavedRun, Stage, TrainedArm, TrainingContext, Workshop};
 use far_eval::{
     Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Results, Shown, Sight,
 };
@@ -110,12 +107,11 @@ impl RunEvaluation {
         let mut judge: Option<Arc<dyn WorldModel>> = None;
         let mut oracle = Arm::control(Control::Oracle);
         for (number, (run, workshop)) in self.runs.iter().zip(&workshops).enumerate() {
-            let mut training = ArmTraining::new(workshop)?;
-            training.load(&run.checkpoint)?;
-            let model: Arc<dyn WorldModel> = Arc::from(training.joint().model().average()?);
+            let trained = TrainedArm::load(workshop, &run.checkpoint)?;
+            let model = trained.model().clone();
             let name = &self.names[number];
             if number != self.judge || self.judge_is_arm {
-                let arm = training.arm(name)?;
+                let arm = trained.into_arm(workshop, name);
                 arms.push(if self.common { arm } else { arm.with_model(model.clone()) });
             }
             if !self.common && name == ORACLE_READER {

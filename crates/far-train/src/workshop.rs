@@ -11,7 +11,9 @@ use crate::cue_registry::CueRegistry;
 use crate::requirement::check_dataset_with;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
-use far_model::{AgentDetector, ConditionScale, EncodedDataset, LONGLIVE_CUE};
+use far_model::{
+    AgentDetector, ConditionScale, DitSetting, EncodedDataset, GoalWarp, LONGLIVE_CUE,
+};
 use far_tensor::Device;
 use rayon::prelude::*;
 use std::path::Path;
@@ -165,6 +167,20 @@ impl Workshop {
     /// What tells whether a generated frame shows the second agent; `None` where none is told of.
     pub fn detector(&self) -> Option<&AgentDetector> {
         self.detector.as_ref()
+    }
+
+    /// The world model of the configuration, for latents and signals of this dataset.
+    pub fn model_setting(&self) -> DitSetting {
+        let description = self.data.dataset().description();
+        let tokenizer = self.data.tokenizer();
+        let patches = tokenizer.linear_patches();
+        DitSetting {
+            config: self.config.world_model,
+            shape: tokenizer.shape(),
+            scale: self.scale,
+            signals: self.config.told.layout(description),
+            view: patches.map(|patches| Arc::new(GoalWarp::new(patches, &description.camera()))),
+        }
     }
 
     /// Numbers of a key of a cue, 0 without an encoder of it.

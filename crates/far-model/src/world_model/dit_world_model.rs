@@ -9,8 +9,8 @@ use crate::{
     ParameterCount, Perturbations, Result, SignalLayout, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{
-    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, NoiseSchedule, Parameters,
-    Step, Trained,
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, NoiseSchedule,
+    Parameters, Step, Trained,
 };
 use std::sync::Arc;
 
@@ -112,14 +112,19 @@ impl FrozenDit {
         Ok(Self { core: Arc::new(core), parameters })
     }
 
-    /// The averaged model of a checkpoint that [`DitWorldModel`] was saved to.
+    /// The averaged model of a checkpoint that [`DitWorldModel`] was saved to, or the model itself
+    /// where no average was kept.
     ///
     /// # Errors
     /// If the checkpoint holds another architecture.
     pub fn load(setting: DitSetting, checkpoint: &mut Checkpoint, device: &Device) -> Result<Self> {
-        let mut model = DitWorldModel::new(setting, AdamWConfig::default(), 0, device)?;
-        model.load(checkpoint)?;
-        model.freeze()
+        let (core, mut parameters) = DitDiffusion::new(setting, 0, device)?;
+        check_architecture(&core.setting, checkpoint)?;
+        let average = format!("{PREFIX}average.");
+        let found = checkpoint.load_parameters(&average, &mut parameters, Matching::Partial)?;
+        let prefix = if found == 0 { PREFIX } else { &average };
+        checkpoint.load_parameters(prefix, &mut parameters, Matching::Strict)?;
+        Ok(Self { core: Arc::new(core), parameters })
     }
 }
 
@@ -227,14 +232,20 @@ impl TrainableWorldModel for DitWorldModel {
     }
 
     fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        let own = architecture(&self.core.setting);
-        if let Some(other) = checkpoint.notes().get(ARCHITECTURE)
-            && !is_same(other, &own)
-        {
-            let difference = difference(other, &own);
-            let reason = format!("the checkpoint has another architecture: {difference}");
-            return Err(Error::Setting { setting: "world_model", reason });
-        }
+        check_architecture(&self.core.setting, checkpoint)?;
         Ok(self.trained.load(PREFIX, checkpoint)?)
     }
+}
+
+/// Refuses the checkpoint of a model with other settings.
+fn check_architecture(setting: &DitSetting, checkpoint: &Checkpoint) -> Result<()> {
+    let own = architecture(setting);
+    if let Some(other) = checkpoint.notes().get(ARCHITECTURE)
+        && !is_same(other, &own)
+    {
+        let difference = difference(other, &own);
+        let reason = format!("the checkpoint has another architecture: {difference}");
+        return Err(Error::Setting { setting: "world_model", reason });
+    }
+    Ok(())
 }
