@@ -3,7 +3,6 @@
 //! Results go to stdout, progress and messages to stderr. Exit status: 0 success, 1 failure, 2
 //! invalid command line.
 
-mod allocation;
 mod braille;
 mod commands;
 mod hint;
@@ -13,9 +12,6 @@ mod world_sight;
 
 use clap::Parser;
 use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: allocation::CountingAllocator = allocation::CountingAllocator;
 
 /// Episodic memory for world models that learns what to recall.
 #[derive(Parser)]

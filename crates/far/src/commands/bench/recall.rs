@@ -4,7 +4,6 @@ use super::floor::Floor;
 use super::peer::{self, Peer};
 use super::recall_fixture::{self, Fixture};
 use super::timing::Timings;
-use crate::allocation;
 use crate::hint::Hint;
 use anyhow::Context;
 use far_memory::policy::PolicyConfig;
@@ -136,7 +135,6 @@ struct Measured {
     recall: Timings,
     peer: Option<(Timings, f64)>,
     floor: Floor,
-    allocations: u64,
 }
 
 fn measure(
@@ -159,7 +157,7 @@ fn measure(
             peer.ask(query)?;
         }
     }
-    let (mut allocations, mut agreed, mut asked) = (0, 0, 0);
+    let (mut agreed, mut asked) = (0, 0);
     let bar = ProgressBar::new((arguments.seconds.max(0.0) * 1000.0) as u64)
         .with_style(ProgressStyle::with_template("measuring {wide_bar} {eta}")?);
     let start = Instant::now();
@@ -170,11 +168,9 @@ fn measure(
             break;
         }
         let query = round % queries.len();
-        let (before, clock) = (allocation::count(), Instant::now());
+        let clock = Instant::now();
         once(query, &mut recall)?;
-        let elapsed = clock.elapsed();
-        allocations += allocation::count() - before;
-        timings.add(elapsed);
+        timings.add(clock.elapsed());
         if let Some(peer) = &mut peer {
             let answer = peer.ask(query)?;
             peer_timings.add(answer.elapsed());
@@ -189,7 +185,7 @@ fn measure(
     bar.finish_and_clear();
     let agreement = if asked == 0 { 1.0 } else { agreed as f64 / asked as f64 };
     let peer = peer.map(|_| (peer_timings, agreement));
-    Ok(Measured { recall: timings, peer, floor, allocations })
+    Ok(Measured { recall: timings, peer, floor })
 }
 
 impl Measured {
@@ -204,7 +200,6 @@ impl Measured {
             "recalls": self.recall.count(),
             "p50_us": rounded(p50),
             "p99_us": rounded(self.recall.quantile(0.99)),
-            "allocations": self.allocations,
             "gb_per_s": rounded(self.floor.bytes() as f64 / p50 * 1e-3),
             "read_gb_per_s": rounded(self.floor.read_rate()),
             "gemm_gflop_per_s": rounded(self.floor.multiply_rate()),
@@ -239,7 +234,6 @@ fn print_table(result: &Value) {
     );
     println!("  median             {:>12.1} µs", number("p50_us"));
     println!("  99 %               {:>12.1} µs", number("p99_us"));
-    println!("  allocations        {:>12}", result["allocations"]);
     println!("  keys read          {:>12.2} GB/s", number("gb_per_s"));
     println!("  plain read         {:>12.2} GB/s", number("read_gb_per_s"));
     println!("  matrix product     {:>12.2} GFLOP/s", number("gemm_gflop_per_s"));
