@@ -7,6 +7,7 @@
 //! ```
 
 use far_eval::{Arm, Evaluation, Interval, Probes};
+use far_memory::policy::Requirements;
 use far_memory::{
     Error as MemoryError, MemoryId, Pool, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot,
 };
@@ -29,6 +30,11 @@ struct KnownWalls {
 impl RecallPolicy for KnownWalls {
     fn id(&self) -> &str {
         "known-walls"
+    }
+
+    fn requirements(&self) -> Requirements {
+        let inner = self.arm.as_policy().expect("an arm that recalls");
+        Requirements { poses: true, ..inner.requirements() }
     }
 
     fn recall(
