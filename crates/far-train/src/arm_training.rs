@@ -7,7 +7,7 @@ use crate::{
     RetrieverRecord, StepRecord, Workshop,
 };
 use far_eval::{Control, Evaluation, Probes};
-use far_memory::policy::PolicyConfig;
+use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitSetting, DitWorldModel, GoalWarp, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
@@ -114,16 +114,20 @@ impl<'a> ArmTraining<'a> {
         &self.joint
     }
 
-    /// The arm as evaluations know it, under this name. Who recalls nothing is the control `none`.
+    /// The arm as evaluations know it, under this name. Who recalls nothing is the control `none`; the
+    /// method as a whole leads.
     ///
     /// # Errors
     /// If the rule's settings are out of range.
     pub fn arm(&self, name: &str) -> Result<far_eval::Arm> {
         match &self.recall {
-            Recall::Rule(rule) if rule.rule.id() == Control::None.id() => {
+            Recall::Rule(rule) if matches!(rule.rule, RuleConfig::None(_)) => {
                 Ok(far_eval::Arm::control(Control::None))
             }
-            _ => Ok(far_eval::Arm::policy(name, self.policy()?)),
+            _ => {
+                let arm = far_eval::Arm::policy(name, self.policy()?);
+                Ok(if self.workshop.arm().is_whole() { arm.leading() } else { arm })
+            }
         }
     }
 
