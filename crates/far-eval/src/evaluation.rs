@@ -1,21 +1,25 @@
 //! All arms on the same clips, questions and noise.
 
+mod context;
 mod session;
 #[cfg(test)]
 mod tests;
 
-use crate::arm::Arm;
+pub use context::EvaluationContext;
+
+use crate::arm::{Arm, ArmDescription};
 use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
-use crate::probe::{CounterfactualPair, CueTrust, Probes};
+use crate::probe::{ClipGroup, Probe, Probes};
 use crate::tally::{Draws, Tally};
 use crate::{Error, EvaluationPlan, Result, Results, Shown};
 use far_data::EvaluationClip;
 use far_model::{EncodedDataset, WorldModel};
-use session::{Group, Pace, Session};
-use std::collections::{BTreeMap, BTreeSet};
+use session::Session;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// How far an evaluation is, in forward passes of a world model (see [`Cost`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +45,15 @@ pub struct Evaluation<'a> {
     pub plan: &'a EvaluationPlan,
     /// LPIPS, if its weights are at hand.
     pub lpips: Option<&'a Distance<'a>>,
-    /// What probes need besides.
+    /// What the built-in probes need besides.
     pub probes: Probes<'a>,
     /// What the world models run on, for the results.
     pub device: &'a str,
 }
 
 impl Evaluation<'_> {
-    /// Judges every arm. Questions give one-step PSNR and recall quality, rollouts the rest; where
-    /// the tokenizer cannot decode, only recall quality is left.
+    /// Judges every arm, with the built-in probes. Questions give one-step PSNR and recall quality,
+    /// rollouts the rest; where the tokenizer cannot decode, only recall quality is left.
     ///
     /// `none` and `tokenizer` recall nothing and `copy` what another arm does, so they have no recall
     /// quality; `tokenizer` is its own reference, so it has no value but `psnr_raw`.
@@ -58,36 +62,54 @@ impl Evaluation<'_> {
     /// If the plan or the arms make no sense, there is no clip, or a network or a policy refuses
     /// its input.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<(Results, Shown)> {
+        self.run_with(self.probes.all(), progress)
+    }
+
+    /// Judges every arm with these probes instead of the built-in ones, which [`Probes::all`] gives.
+    ///
+    /// # Errors
+    /// As [`Evaluation::run`].
+    pub fn run_with(
+        &self,
+        probes: Vec<Box<dyn Probe + '_>>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Results, Shown)> {
         self.plan.check()?;
         let clips = self.clips()?;
-        let pairs = self.pairs()?;
-        let mut session = Session {
-            evaluation: self,
-            predictors: self.predictors()?,
-            quality: FrameQuality::new(self.dataset, self.lpips),
-            tally: Tally::new(self.arms.iter().map(Arm::id), clips.len().max(pairs.len()))
-                .with_tiers(self.tiers(&clips)?),
-            cue_trust: CueTrust::default(),
-            answers: BTreeMap::new(),
-            shown: Shown::default(),
-            pace: Pace {
-                state: Progress { done: 0, total: self.total(&clips, &pairs)? },
-                listener: progress,
-            },
+        let (predictors, quality) =
+            (self.predictors()?, FrameQuality::new(self.dataset, self.lpips));
+        let state = RefCell::new((Progress { done: 0, total: 0 }, progress));
+        let advance = |passes: u64| {
+            let mut state = state.borrow_mut();
+            let (progress, listener) = &mut *state;
+            progress.done += passes;
+            listener(*progress);
         };
+        let context = EvaluationContext {
+            dataset: self.dataset,
+            episodes: self.episodes,
+            judge: self.judge,
+            arms: self.arms,
+            plan: self.plan,
+            predictors: &predictors,
+            quality: &quality,
+            progress: &advance,
+        };
+        let tally = Tally::new(self.arms.iter().map(Arm::id)).with_tiers(self.tiers(&clips)?);
+        let mut session = Session { context, tally, probes, shown: Shown::default() };
+        let asked = session.begin()?;
+        state.borrow_mut().0.total = self.total(&clips)? + asked;
         for (number, ids) in clips.chunks(self.plan.batch).enumerate() {
             let opened = ids.iter().map(|id| EncodedClip::open(self.dataset, *id, &self.plan.walk));
             let clips = opened.filter_map(Result::transpose).collect::<Result<_>>()?;
-            let group = Group { first: number * self.plan.batch, clips };
+            let group = ClipGroup { first: number * self.plan.batch, clips };
             session.answer(&group)?;
             if self.plan.steps != Some(0) {
                 session.roll(&group)?;
             }
-            session.weigh(&group);
-            session.look_at_ends(&group)?;
+            session.ask(&group)?;
         }
-        session.compare_histories(&pairs)?;
-        let Session { tally, shown, .. } = session;
+        let (tally, shown) = session.finish()?;
         Ok((self.results(clips.len(), &tally), shown))
     }
 
@@ -119,22 +141,13 @@ impl Evaluation<'_> {
         Ok((0..kept).map(|place| ids[place * ids.len() / kept]).collect())
     }
 
-    /// Pairs of episodes that the counterfactual probe asks of, where frames are generated at all.
-    fn pairs(&self) -> Result<Vec<[u32; 2]>> {
-        if self.plan.steps == Some(0) {
-            return Ok(Vec::new());
-        }
-        let most = self.plan.clips.unwrap_or(usize::MAX);
-        CounterfactualPair::find(self.dataset.dataset(), self.episodes, most)
-    }
-
     /// How far the return of each clip leads, as the dataset sorts them.
     fn tiers(&self, clips: &[u32]) -> Result<Vec<Option<u32>>> {
         let dataset = self.dataset.dataset();
         clips.iter().map(|id| Ok(dataset.summary(*id)?.facts.tier)).collect()
     }
 
-    fn total(&self, episodes: &[u32], pairs: &[[u32; 2]]) -> Result<u64> {
+    fn total(&self, episodes: &[u32]) -> Result<u64> {
         let (dataset, cost) = (self.dataset.dataset(), Cost::new(self.plan));
         let mut total = 0;
         for (number, id) in episodes.iter().enumerate() {
@@ -145,16 +158,18 @@ impl Evaluation<'_> {
                 total += if number < self.plan.replays { cost.replay(&clip) } else { 0 };
             }
         }
-        for [id, _] in pairs {
-            let clip = EvaluationClip::new(dataset, *id, &self.plan.walk)?;
-            total += cost.pair(self.arms, clip.map_or(0, |clip| clip.memory.len()));
-        }
         Ok(total)
     }
 
     fn results(&self, clips: usize, tally: &Tally) -> Results {
         let own = self.arms.iter().any(|arm| arm.model().is_some());
         let draws = &mut Draws::new(self.plan.seed);
+        // Several arms may be fit to lead; a comparison is about one.
+        let leading = self.arms.iter().position(Arm::is_leading);
+        let described = self.arms.iter().enumerate().map(|(place, arm)| {
+            let leads = leading == Some(place);
+            (arm.id().to_owned(), ArmDescription { leads, ..arm.description() })
+        });
         Results {
             corpus: self.dataset.dataset().description().corpus.clone(),
             clips,
@@ -163,6 +178,8 @@ impl Evaluation<'_> {
             train_seconds: None,
             judge: if own { "own" } else { "common" }.to_owned(),
             slots: self.plan.slots,
+            descriptions: tally.descriptions(),
+            arm_descriptions: described.collect(),
             arms: tally.arms(draws),
             paired: tally.paired(draws),
             curves: tally.curves(draws),

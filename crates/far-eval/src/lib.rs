@@ -12,7 +12,7 @@
 //! | utility of single memories | [`UtilityMeter`], [`PoolUtility`] |
 //! | recall quality | [`RecallJudgment`] |
 //! | closeness of frames | [`FrameQuality`] |
-//! | pairs of the counterfactual probe | [`CounterfactualView`] |
+//! | a question of one's own | [`Probe`], [`Measured`] |
 //! | what it all costs | [`Cost`] |
 //!
 //! All arms get the same clips, questions, memories, slots and noise; random numbers come from streams
@@ -41,23 +41,24 @@ mod tally;
 mod testing;
 mod utility;
 
-pub use arm::{Arm, Choice, Control};
+pub use arm::{Arm, ArmDescription, Choice, Control, Role};
 pub use bootstrap::Interval;
 pub use cost::Cost;
 pub use encoded_clip::{EncodedClip, Question};
 pub use error::{Error, Result};
-pub use evaluation::{Evaluation, Progress};
+pub use evaluation::{Evaluation, EvaluationContext, Progress};
 pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
 pub use one_step::one_step_psnr;
 pub use plan::{EvaluationPlan, UtilityConfig};
 pub use prediction::{Ask, Imagined, Predictor};
 pub use probe::{
-    BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, EndAnswer, Probes, Sight,
+    BothEndsView, ClipGroup, CounterfactualAnswer, CounterfactualView, EndAnswer, EndView,
+    Measured, Observed, Probe, Probes, Sight,
 };
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
-    Better, Cell, Headline, Kept, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
-    Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
+    Better, Cell, Headline, Kept, KeptFile, Metric, MetricTable, PairedCell, PairedRow, ReportRun,
+    Row, Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;

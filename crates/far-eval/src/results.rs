@@ -1,9 +1,9 @@
 //! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
 
-use crate::{BothEndsView, CounterfactualView, Interval, Kept, Result};
+use crate::{ArmDescription, Interval, Kept, KeptFile, Metric, Result};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Values of one arm by metric; those that were not measured are left out.
@@ -15,8 +15,8 @@ use std::path::Path;
 /// | `psnr_closure`, `ssim_closure`, `lpips_closure` | of the last 5 % of the return, at least one frame |
 /// | `one_step_psnr` | of predictions from real frames |
 /// | `recall_quality` | 1 is the oracle, 0 is chance |
-/// | `state_surface`, `state_container` | share of changed states that the rollout shows as they are; with `_small`, `_medium`, `_large` by how much changed, with `_recalled` whether memories that show them were recalled, with `_now` those that also are nearer to how they are than to how they were; with `_outdated`, of `tokenizer`, what the outdated view itself would score |
-/// | `counterfactual` | share of pairs of histories that predictions tell apart; with `_recalled` whether memories that do were recalled on both sides |
+///
+/// Those of probes are listed in `docs/metrics.md`, and described in [`Results::descriptions`].
 pub type ArmResults = BTreeMap<String, Interval>;
 
 /// The results of all arms on the same clips.
@@ -37,6 +37,13 @@ pub struct Results {
     /// Memories per recall.
     #[serde(default)]
     pub slots: usize,
+    /// What each metric means, in the order in which tables show them; empty in files of before there
+    /// were any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub descriptions: Vec<Metric>,
+    /// What each arm is; empty in files of before arms were described.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arm_descriptions: BTreeMap<String, ArmDescription>,
     /// Each arm's values.
     pub arms: BTreeMap<String, ArmResults>,
     /// Differences clip by clip: first arm minus second, by metric.
@@ -45,6 +52,31 @@ pub struct Results {
     /// Metrics along the return, by arm and metric.
     #[serde(default)]
     pub curves: BTreeMap<String, BTreeMap<String, Curve>>,
+}
+
+impl Results {
+    /// What a metric means: as it is described, or else what its key alone says.
+    pub fn metric(&self, id: &str) -> Metric {
+        let described = self.descriptions.iter().find(|metric| metric.id == id);
+        described.cloned().unwrap_or_else(|| Metric::of(id))
+    }
+
+    /// What an arm is: as it is described, or else what its name alone says.
+    pub fn arm(&self, name: &str) -> ArmDescription {
+        let described = self.arm_descriptions.get(name);
+        described.cloned().unwrap_or_else(|| ArmDescription::of_name(name))
+    }
+
+    /// These metrics in the order in which tables show them: first those that are described.
+    pub(crate) fn metrics<'a>(&self, ids: impl Iterator<Item = &'a String>) -> Vec<Metric> {
+        let ids: BTreeSet<&String> = ids.collect();
+        let mut metrics: Vec<Metric> = ids.into_iter().map(|id| self.metric(id)).collect();
+        metrics.sort_by_cached_key(|metric| {
+            let described = self.descriptions.iter().position(|known| known.id == metric.id);
+            (metric.table, described.unwrap_or(usize::MAX), metric.place())
+        });
+        metrics
+    }
 }
 
 /// A metric over normalized time, with intervals over clips.
@@ -61,10 +93,8 @@ pub struct Curve {
 pub struct Shown {
     /// Clips as every arm predicted them.
     pub replays: Vec<Replay>,
-    /// Pairs of the counterfactual probe.
-    pub counterfactuals: Vec<CounterfactualView>,
-    /// Trajectories of the both-ends probe.
-    pub both_ends: Vec<BothEndsView>,
+    /// What probes keep.
+    pub probes: Vec<KeptFile>,
 }
 
 impl Shown {
@@ -76,11 +106,8 @@ impl Shown {
         for replay in &self.replays {
             replay.write(run)?;
         }
-        for pair in &self.counterfactuals {
-            pair.write(run)?;
-        }
-        for trajectory in &self.both_ends {
-            trajectory.write(run)?;
+        for file in &self.probes {
+            file.write(run)?;
         }
         Ok(())
     }

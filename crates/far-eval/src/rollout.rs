@@ -2,8 +2,8 @@
 //!
 //! The first frame of the return is given. Every step asks for the next frame at the stride, recalls
 //! anew with a query made from the generated present, re-centers all poses, and puts what was
-//! generated in the place of the present alone: the memory stays real and fixed. What was predicted of a
-//! second agent goes the same way, so that later steps know where it was a little earlier.
+//! generated in the place of the present alone: the memory stays real and fixed. States that were predicted
+//! beside frames go the same way, so that later steps know those of a little earlier.
 
 use crate::Result;
 use crate::encoded_clip::EncodedClip;

@@ -1,4 +1,5 @@
-//! What a rollout believes of a second agent: seen in real frames, predicted for generated ones.
+//! What a rollout believes of the states that the world model predicts beside frames: seen in real frames,
+//! predicted for generated ones.
 
 use crate::encoded_clip::EncodedClip;
 use far_model::EncodedEpisode;
@@ -23,8 +24,8 @@ impl<'a> StateThread<'a> {
         self.predicted.push((frame, state.to_vec()));
     }
 
-    /// The state of a frame: what is believed of it, and of the frame a lag earlier. Empty when no
-    /// agent is told of.
+    /// The state of a frame: what is believed of it, and of the frame a lag earlier. Empty when the
+    /// world model predicts no states.
     pub fn state(&self, frame: usize) -> Vec<f32> {
         if self.episode.state(frame).is_empty() {
             return Vec::new();
@@ -51,7 +52,8 @@ impl<'a> StateThread<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{EXPLORED, clips, watched_road};
+    use crate::probe::testing::watched_road;
+    use crate::testing::{EXPLORED, clips};
 
     #[test]
     fn generated_frames_are_believed_and_real_ones_seen() {
@@ -60,7 +62,7 @@ mod tests {
         let mut thread = StateThread::new(clip);
         let real = |frame: usize| clip.episode().state(frame)[..3].to_vec();
         assert_eq!(thread.state(EXPLORED), clip.episode().state(EXPLORED));
-        // Somebody is in every third frame.
+        // Every third frame has a state of its own.
         assert_ne!(real(EXPLORED - 1), real(EXPLORED));
         let (first, second) = ([1.0, 0.3, 0.4], [0.0; 3]);
         thread.push(EXPLORED + 2, &first);

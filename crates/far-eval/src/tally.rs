@@ -1,8 +1,13 @@
 //! Values clip by clip, and what they come to: means with intervals, differences, curves.
 
+#[cfg(test)]
+mod tests;
+
 use crate::bootstrap::{Bootstrap, Interval};
 use crate::frame_quality::{FRAME_METRICS, FrameValues};
+use crate::probe::Measured;
 use crate::results::{ArmResults, Curve};
+use crate::{Error, Metric, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of the return that counts as loop closure.
@@ -14,12 +19,12 @@ const BINS: usize = 20;
 /// The metric that is a ratio of sums.
 const RECALL_QUALITY: &str = "recall_quality";
 
-/// Values of one metric, one per clip; `None` where a clip has none.
+/// Values of one metric, one per clip or other row; `None` where a row has none, as all behind the
+/// last.
 type Column = Vec<Option<f64>>;
 
 /// Everything measured, by arm, metric and clip.
 pub(crate) struct Tally {
-    clips: usize,
     values: BTreeMap<String, BTreeMap<String, Column>>,
     /// By arm, metric and bin.
     curves: BTreeMap<String, BTreeMap<&'static str, Vec<Column>>>,
@@ -28,14 +33,16 @@ pub(crate) struct Tally {
     divisors: BTreeMap<String, Vec<f64>>,
     /// How far the return of each clip leads; empty unless clips differ in it.
     tiers: Vec<Option<u32>>,
+    /// The metrics of probes.
+    probed: Vec<Metric>,
 }
 
 impl Tally {
-    /// Nothing measured yet of these arms on this many clips.
-    pub fn new<'a>(arms: impl Iterator<Item = &'a str>, clips: usize) -> Self {
+    /// Nothing measured yet of these arms.
+    pub fn new<'a>(arms: impl Iterator<Item = &'a str>) -> Self {
         let values = arms.map(|arm| (arm.to_owned(), BTreeMap::new())).collect();
-        let (curves, divisors, tiers) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { clips, values, curves, divisors, tiers }
+        let (curves, divisors) = (BTreeMap::new(), BTreeMap::new());
+        Self { values, curves, divisors, tiers: Vec::new(), probed: Vec::new() }
     }
 
     /// The same, that takes note of rollouts by the clips' tiers as well if there are several.
@@ -46,29 +53,48 @@ impl Tally {
     }
 
     /// The value of an arm's metric in a clip; what the metric comes to is the mean over clips.
-    pub fn set(&mut self, arm: &str, metric: &str, clip: usize, value: f64) {
+    fn set(&mut self, arm: &str, metric: &str, clip: usize, value: f64) {
         let metrics = self.values.entry(arm.to_owned()).or_default();
-        let column = metrics.entry(metric.to_owned());
-        column.or_insert_with(|| vec![None; self.clips])[clip] = Some(value);
+        *row(metrics.entry(metric.to_owned()).or_default(), clip) = Some(value);
     }
 
-    /// How often an arm was right in a clip, of so many times that are the same for every arm; what
-    /// the metric comes to is the share over all clips.
-    pub fn share(&mut self, arm: &str, metric: &str, clip: usize, right: f64, of: f64) {
-        self.set(arm, metric, clip, right);
-        self.divide(metric, clip, of);
-    }
-
-    /// What was set of a metric in a clip, and what it is divided by.
-    #[cfg(test)]
-    pub fn sums(&self, arm: &str, metric: &str, clip: usize) -> (f64, f64) {
-        let value = self.values[arm][metric][clip].expect("a value");
-        (value, self.divisors[metric][clip])
-    }
-
+    /// What the sum of a metric's values is divided by the sum of.
     fn divide(&mut self, metric: &str, clip: usize, by: f64) {
-        let divisors = self.divisors.entry(metric.to_owned());
-        divisors.or_insert_with(|| vec![0.0; self.clips])[clip] = by;
+        *row(self.divisors.entry(metric.to_owned()).or_default(), clip) = by;
+    }
+
+    /// The values of a probe.
+    ///
+    /// # Errors
+    /// If the metric has been measured already.
+    pub fn take(&mut self, measured: Measured) -> Result<()> {
+        let Measured { metric, values } = measured;
+        if self.values.values().any(|arm| arm.contains_key(&metric.id)) {
+            return Err(Error::Setting {
+                setting: format!("metric {}", metric.id),
+                reason: "another probe, or the evaluation itself, measures one of this name"
+                    .to_owned(),
+            });
+        }
+        for value in values {
+            self.set(&value.arm, &metric.id, value.row, value.value);
+            if let Some(of) = value.of {
+                self.divide(&metric.id, value.row, of);
+            }
+        }
+        self.probed.push(metric);
+        Ok(())
+    }
+
+    /// How everything that was measured is shown, in the order of tables.
+    pub fn descriptions(&self) -> Vec<Metric> {
+        let tiers: BTreeSet<u32> = self.tiers.iter().flatten().copied().collect();
+        let tiers = Metric::standard().flat_map(|metric| {
+            let of_tier = |tier: &u32| metric.of_tier(*tier);
+            tiers.iter().map(of_tier).collect::<Vec<_>>()
+        });
+        let all = Metric::standard().chain(tiers).chain(self.probed.iter().cloned());
+        all.filter(|metric| self.values.values().any(|arm| arm.contains_key(&metric.id))).collect()
     }
 
     /// The one-step PSNR of an arm's predictions in a clip.
@@ -95,7 +121,7 @@ impl Tally {
             let Some(values) = values.filter(|values| !values.is_empty()) else { continue };
             self.set(arm, metric, clip, mean(&values));
             if let Some(tier) = self.tiers.get(clip).copied().flatten() {
-                self.set(arm, &format!("{metric}_tier_{tier}"), clip, mean(&values));
+                self.set(arm, &Metric::tier_id(metric, tier), clip, mean(&values));
             }
             let closing = (due as f64 * CLOSURE).round().max(1.0) as usize;
             if let Some((_, name)) = CLOSED.into_iter().find(|(closed, _)| *closed == place)
@@ -104,10 +130,9 @@ impl Tally {
                 self.set(arm, name, clip, mean(&values[due - closing..]));
             }
             let metrics = self.curves.entry(arm.to_owned()).or_default();
-            let empty = || vec![vec![None; self.clips]; BINS];
-            let bins = metrics.entry(metric).or_insert_with(empty);
+            let bins = metrics.entry(metric).or_insert_with(|| vec![Vec::new(); BINS]);
             for (column, value) in bins.iter_mut().zip(binned(&values, due)) {
-                column[clip] = value;
+                *row(column, clip) = value;
             }
         }
     }
@@ -124,7 +149,9 @@ impl Tally {
         for (clip, value) in values.enumerate() {
             if let Some(value) = value {
                 above.push(value);
-                below.push(divisors.map_or(1.0, |divisors| divisors[clip]));
+                below.push(
+                    divisors.map_or(1.0, |divisors| divisors.get(clip).copied().unwrap_or(0.0)),
+                );
             }
         }
         draws.of(above.len()).ratio(&above, &below)
@@ -203,6 +230,14 @@ impl Draws {
     }
 }
 
+/// The place of a row in a column, which grows where it ends before.
+fn row<T: Clone + Default>(column: &mut Vec<T>, row: usize) -> &mut T {
+    if column.len() <= row {
+        column.resize(row + 1, T::default());
+    }
+    &mut column[row]
+}
+
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -222,92 +257,4 @@ fn binned(values: &[f64], due: usize) -> [Option<f64>; BINS] {
         }
         (filled > 0).then(|| sum / filled as f64)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frames(values: &[f64]) -> Vec<FrameValues> {
-        values.iter().map(|value| [Some(*value), None, Some(0.5), None]).collect()
-    }
-
-    #[test]
-    fn tiers_are_told_apart_where_there_are_several() {
-        let roll = |tiers: Vec<Option<u32>>| {
-            let mut tally = Tally::new(["a", "b"].into_iter(), 4).with_tiers(tiers);
-            for clip in 0..4 {
-                tally.rollout("a", clip, &frames(&[f64::from(clip as u32)]), 1);
-                tally.rollout("b", clip, &frames(&[1.0]), 1);
-            }
-            let draws = &mut Draws::new(0);
-            (tally.arms(draws), tally.paired(draws))
-        };
-        let (arms, paired) = roll(vec![Some(5), Some(15), Some(5), None]);
-        assert_eq!(arms["a"]["psnr"].mean, 1.5);
-        assert_eq!(arms["a"]["psnr_tier_5"].mean, 1.0);
-        assert_eq!(arms["a"]["psnr_tier_15"].mean, 1.0);
-        assert_eq!(paired["a"]["b"]["psnr_tier_5"].mean, 0.0);
-        let difference = paired["a"]["b"]["psnr_tier_5"];
-        assert_eq!((difference.lo, difference.hi), (-1.0, 1.0));
-        for tiers in [vec![None; 4], vec![Some(5); 4], vec![Some(5), None, None, None]] {
-            assert!(roll(tiers).0["a"].keys().all(|metric| !metric.contains("tier")));
-        }
-    }
-
-    #[test]
-    fn closure_is_the_last_twentieth_of_a_whole_return() {
-        let mut tally = Tally::new(["unheard"].into_iter(), 1);
-        let values: Vec<f64> = (0..40).map(f64::from).collect();
-        tally.rollout("whole", 0, &frames(&values), 40);
-        tally.rollout("cut", 0, &frames(&values[..30]), 40);
-        tally.rollout("short", 0, &frames(&values[..3]), 3);
-        let arms = tally.arms(&mut Draws::new(0));
-        assert_eq!(arms["whole"]["psnr"].mean, 19.5);
-        assert_eq!(arms["whole"]["psnr_closure"].mean, 38.5);
-        assert_eq!(arms["short"]["psnr_closure"].mean, 2.0);
-        assert_eq!(arms["whole"]["ssim_closure"].mean, 0.5);
-        assert!(!arms["cut"].contains_key("psnr_closure"));
-        assert!(!arms["whole"].contains_key("lpips"));
-        assert!(arms["unheard"].is_empty());
-    }
-
-    /// The mean of the bins is the mean of the frames, whatever their number.
-    #[test]
-    fn bins_share_frames_by_the_time_they_fill() {
-        for count in [1, 3, 19, 20, 21, 57] {
-            let values: Vec<f64> = (0..count).map(|n| f64::from(n * n % 7)).collect();
-            let bins = binned(&values, values.len()).map(|bin| bin.expect("all are filled"));
-            assert!((mean(&bins) - mean(&values)).abs() < 1e-9, "{count}");
-        }
-        assert_eq!(binned(&[1.0, 3.0], 2)[9..11], [Some(1.0), Some(3.0)]);
-        // Three frames of four fill fifteen bins of twenty.
-        assert_eq!(binned(&[1.0; 3], 4).iter().flatten().count(), 15);
-    }
-
-    #[test]
-    fn recall_quality_is_a_ratio_of_sums_and_so_are_its_differences() {
-        let mut tally = Tally::new([].into_iter(), 2);
-        for (clip, oracle, good, poor) in [(0, 4.0, 4.0, 1.0), (1, 1.0, 0.0, 0.0)] {
-            tally.oracle_gain(clip, oracle);
-            tally.recall_gain("good", clip, good);
-            tally.recall_gain("poor", clip, poor);
-        }
-        let draws = &mut Draws::new(0);
-        assert_eq!(tally.arms(draws)["good"][RECALL_QUALITY].mean, 0.8);
-        assert_eq!(tally.arms(draws)["poor"][RECALL_QUALITY].mean, 0.2);
-        let difference = tally.paired(draws)["good"]["poor"][RECALL_QUALITY].mean;
-        assert!((difference - 0.6).abs() < 1e-12);
-    }
-
-    #[test]
-    fn differences_count_clips_that_both_have() {
-        let mut tally = Tally::new([].into_iter(), 2);
-        tally.one_step("left", 0, &[0.0, 2.0]);
-        tally.one_step("left", 1, &[5.0]);
-        tally.one_step("right", 0, &[2.0]);
-        let draws = &mut Draws::new(0);
-        assert_eq!(tally.paired(draws)["left"]["right"]["one_step_psnr"].mean, -1.0);
-        assert_eq!(tally.arms(draws)["left"]["one_step_psnr"].mean, 3.0);
-    }
 }

@@ -2,23 +2,24 @@
 //! tokenizer that keeps the color, and a world model that copies the memory nearest the goal.
 
 use crate::encoded_clip::EncodedClip;
-use crate::{Arm, EvaluationPlan};
+use crate::{Arm, EvaluationContext, EvaluationPlan, FrameQuality, Predictor};
 use far_data::{
-    AgentState, Dataset, DatasetDescription, DatasetWriter, Episode, EpisodeFacts,
-    EvaluationConfig, Frame, FrameImage, Mask, Pair, Phase, Picture, Signal, Split,
+    Dataset, DatasetDescription, DatasetWriter, Episode, EpisodeFacts, EvaluationConfig, Frame,
+    FrameImage, Phase, Picture, Split,
 };
 use far_memory::Pose;
 use far_memory::policy::PolicyConfig;
 use far_model::{
-    ActionFeatures, ConditionScale, ConditioningConfig, ContextBatch, CueEncoder, DdimConfig,
-    EncodedDataset, Futures, LatentShape, Perturbations, Result, Tokenizer, WorldModel,
+    ActionFeatures, ConditionScale, ContextBatch, CueEncoder, DdimConfig, EncodedDataset, Futures,
+    LatentShape, Perturbations, Result, Tokenizer, WorldModel,
 };
 use far_tensor::NoiseSchedule;
 use std::sync::{Arc, Mutex};
 
+/// Width and height of frames.
+pub const SIZE: u32 = 12;
 /// Frames of the way out; the way back has about half as many.
 pub const EXPLORED: usize = 40;
-const SIZE: u32 = 12;
 const SHAPE: LatentShape = LatentShape { channels: 3, height: 1, width: 1, patch: 1 };
 
 /// The color of a place of an episode's road.
@@ -61,88 +62,6 @@ pub fn road(lengths: &[usize], tint: Option<[u8; 3]>) -> (tempfile::TempDir, Enc
     (folder, EncodedDataset::new(dataset, Arc::new(ColorTokenizer), encoders, cache, 1 << 20))
 }
 
-/// The road with a second agent in every third frame, of which the world model is told.
-pub fn watched_road(lengths: &[usize]) -> (tempfile::TempDir, EncodedDataset) {
-    let mut description = DatasetDescription::new("road", 10.0, [SIZE, SIZE], [90.0, 90.0]);
-    description.signals.push(Signal::Agent);
-    let conditioning = ConditioningConfig { agent: true, ..ConditioningConfig::default() };
-    let (folder, dataset) = recorded(description, lengths.len() as u32, |id, writer| {
-        let facts = EpisodeFacts::new("road", Split::Test, 0);
-        let mut episode = writer.episode(id, facts).expect("a new episode");
-        for number in 0..EXPLORED + lengths[id as usize] {
-            let mut frame = plain_frame(number, EXPLORED);
-            if number % 3 == 0 {
-                frame = with_agent(frame, number as f32);
-            }
-            episode.push(frame).expect("a frame");
-        }
-        episode.finish().expect("a whole episode");
-    });
-    (folder, dataset.with_conditioning(conditioning))
-}
-
-/// Three episodes of a corridor: somebody crosses and is found at one end, a counterfactual where it was
-/// never seen to cross, and a static control.
-pub fn corridor() -> (tempfile::TempDir, EncodedDataset) {
-    let mut description = DatasetDescription::new("corridor", 10.0, [SIZE, SIZE], [90.0, 90.0]);
-    description.signals.extend([Signal::Agent, Signal::Events, Signal::States]);
-    description.labels = vec!["transit".into()];
-    let partners = [(1, "factual"), (0, "counterfactual"), (3, "control"), (2, "acted")];
-    recorded(description, 4, |id, writer| {
-        let (partner, role) = partners[id as usize];
-        let mut facts = EpisodeFacts::new("hall", Split::Test, 0);
-        facts.pair = Some(Pair { episode: partner, role: role.into() });
-        let mut episode = writer.episode(id, facts).expect("a new episode");
-        for number in 0..16 {
-            let mut frame = plain_frame(number, 5);
-            frame.events.extend((6..=8).contains(&number).then_some(0));
-            frame.states.pose_key = match number {
-                10 | 11 => 1,
-                13 | 14 => 2,
-                _ => -1,
-            };
-            let crosses = id == 0 && (3..=4).contains(&number);
-            let found = id < 2 && (13..=14).contains(&number);
-            if crosses || found {
-                frame = with_agent(frame, 1.0);
-            }
-            episode.push(frame).expect("a frame");
-        }
-        episode.finish().expect("a whole episode");
-    })
-}
-
-/// A gray frame at a place of its own; the return begins at `boundary`.
-fn plain_frame(number: usize, boundary: usize) -> Frame {
-    let phase = if number < boundary { Phase::Explore } else { Phase::Return };
-    let pose = Pose::from_yaw_pitch([number as f32, 0.0, 1.6], 0.0, 0.0);
-    let image = FrameImage::Pixels(Picture::filled(SIZE, SIZE, [9; 3]));
-    Frame::new(number as f64 / 10.0, pose, phase, image)
-}
-
-/// The frame with somebody so many meters ahead.
-fn with_agent(mut frame: Frame, ahead: f32) -> Frame {
-    frame.agent = AgentState { visible: true, position: [0.5, ahead] };
-    frame.silhouette = Some(Mask::from_fn(SIZE, SIZE, |x, _| x < 3));
-    frame
-}
-
-/// A dataset whose episodes `write` makes one by one.
-fn recorded(
-    description: DatasetDescription,
-    episodes: u32,
-    write: impl Fn(u32, &DatasetWriter),
-) -> (tempfile::TempDir, EncodedDataset) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("recorded");
-    let writer = DatasetWriter::create(&path, description).expect("a new folder");
-    (0..episodes).for_each(|id| write(id, &writer));
-    writer.finish().expect("an index");
-    let dataset = Arc::new(Dataset::open(&path).expect("what was just written"));
-    let cache = folder.path().join("cache");
-    (folder, EncodedDataset::new(dataset, Arc::new(ColorTokenizer), Vec::new(), cache, 1 << 20))
-}
-
 /// All clips of a dataset, a generated frame every other recorded one.
 pub fn clips(dataset: &EncodedDataset) -> Vec<EncodedClip> {
     let walk = plan().walk;
@@ -162,6 +81,30 @@ pub fn plan() -> EvaluationPlan {
         batch: 2,
         ..EvaluationPlan::default()
     }
+}
+
+/// What a probe meets in an evaluation of these arms by the copier.
+pub fn in_context<T>(
+    dataset: &EncodedDataset,
+    arms: &[Arm],
+    probe: impl FnOnce(&EvaluationContext<'_>) -> T,
+) -> T {
+    let (judge, plan, quality) = (Copier::new(), plan(), FrameQuality::new(dataset, None));
+    let predictors: Vec<Predictor<'_>> = arms
+        .iter()
+        .map(|arm| Predictor::new(arm, arms, &judge, dataset.encoders(), &plan).expect("an arm"))
+        .collect();
+    let episodes: Vec<u32> = dataset.dataset().ids().collect();
+    probe(&EvaluationContext {
+        dataset,
+        episodes: &episodes,
+        judge: &judge,
+        arms,
+        plan: &plan,
+        predictors: &predictors,
+        quality: &quality,
+        progress: &|_| (),
+    })
 }
 
 /// Arms with the published settings of these rules.

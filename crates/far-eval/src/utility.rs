@@ -40,8 +40,8 @@ impl<'a> UtilityMeter<'a> {
 
     /// U of each candidate frame: −(1/S) Σ_s ‖f − y‖² over the E elements of the true future, with
     /// the candidate as the only memory of the context. In nats; only differences mean something. All candidates of a question meet the same
-    /// perturbations, which come from the clip and the question alone. What else the model is taught,
-    /// such as a second agent's state, counts as in training.
+    /// perturbations, which come from the clip and the question alone. What else the model is taught
+    /// counts as in training.
     ///
     /// # Errors
     /// If the world model refuses a context or a loss is not finite.

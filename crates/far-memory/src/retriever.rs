@@ -8,6 +8,7 @@ use crate::cosine::QueryAdapter;
 use crate::fusion::{CueTerm, FuseAndSelect, fuse_reference};
 use crate::gate::Gate;
 use crate::metadata_scorer::{Layer, MetadataScorer};
+use crate::policy::{KeyCues, Requirements};
 use crate::recall_pass::{Buffers, PreparedCue, RecallPass};
 use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig};
 use crate::selection::{Ranked, chunk_top_k_reference};
@@ -231,6 +232,35 @@ impl Retriever {
 impl RecallPolicy for Retriever {
     fn id(&self) -> &str {
         "far"
+    }
+
+    fn requirements(&self) -> Requirements {
+        let mut requirements = Requirements::default();
+        let mut keys = Vec::new();
+        for cue in &self.config.cues {
+            match cue.scorer {
+                ScorerConfig::Metadata { .. } => requirements.poses = true,
+                ScorerConfig::Cosine { .. } => keys.push(cue.name.clone()),
+            }
+        }
+        if !keys.is_empty() {
+            requirements.keys = KeyCues::Named(keys);
+        }
+        requirements
+    }
+
+    fn summary(&self) -> String {
+        let cues = self.config.cues.iter().map(|cue| match cue.scorer {
+            ScorerConfig::Metadata { .. } => "pose and time",
+            ScorerConfig::Cosine { .. } => &cue.name,
+        });
+        let cues: Vec<&str> = cues.collect();
+        let only = if cues.len() == 1 { " only" } else { "" };
+        format!("learned recall by {}{only}", cues.join(", "))
+    }
+
+    fn is_learned(&self) -> bool {
+        true
     }
 
     fn recall(

@@ -7,7 +7,7 @@ use crate::{
     RetrieverRecord, StepRecord, Workshop,
 };
 use far_eval::{Control, Evaluation, Probes};
-use far_memory::policy::PolicyConfig;
+use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitWorldModel, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
@@ -129,16 +129,18 @@ impl<'a> ArmTraining<'a> {
     }
 }
 
-/// A policy under an arm's name; the rule that recalls nothing is the control `none`.
+/// A policy under an arm's name. The rule that recalls nothing is the control `none`; the method as a
+/// whole leads.
 pub(crate) fn none_or_policy(
     arm: &Arm,
     name: &str,
     policy: Box<dyn RecallPolicy>,
 ) -> far_eval::Arm {
     match arm {
-        Arm::Rule(rule) if rule.rule.id() == Control::None.id() => {
+        Arm::Rule(rule) if matches!(rule.rule, RuleConfig::None(_)) => {
             far_eval::Arm::control(Control::None)
         }
+        _ if arm.is_whole() => far_eval::Arm::policy(name, policy).leading(),
         _ => far_eval::Arm::policy(name, policy),
     }
 }

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
 use far_data::Dataset;
+use far_memory::policy::RuleConfig;
 use far_model::{
     AgentDetector, CueEncoder, EncodedDataset, KeyEncoder, LongLiveEncoder, Tokenizer,
 };
@@ -51,9 +52,9 @@ impl NeededEncoders {
         for arm in arms {
             match arm {
                 Arm::Far(far) => far.keys.iter().for_each(|cue| needed.add(cue)),
-                Arm::Rule(rule) => match rule.rule.id() {
-                    "longlive-rag" => needed.longlive = true,
-                    "mixture-of-contexts" => needed.add(VISION),
+                Arm::Rule(rule) => match rule.rule {
+                    RuleConfig::LongLiveRag(_) => needed.longlive = true,
+                    RuleConfig::MixtureOfContexts(_) => needed.add(VISION),
                     _ => {}
                 },
             }

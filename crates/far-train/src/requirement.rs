@@ -8,9 +8,6 @@ use far_data::{Dataset, ImageEncoding, Signal};
 const LATENTS: &str = "latents";
 /// The cue of poses and times in `dataset.json`.
 const METADATA: &str = "metadata";
-/// Rules that look neither at poses nor at the goal.
-const WITHOUT_POSES: [&str; 7] =
-    ["none", "random", "temporal", "longlive-rag", "framepack", "mixture-of-contexts", "oracle"];
 
 /// Checks that the dataset has what the configuration needs: pictures or latents, the cues of the
 /// arm, poses for those that look at them, masks.
@@ -60,7 +57,7 @@ pub fn check_dataset_with(
     }
     let looks_at_poses = match &arm {
         Arm::Far(arm) => arm.metadata,
-        Arm::Rule(rule) => !WITHOUT_POSES.contains(&rule.rule.id()),
+        Arm::Rule(rule) => rule.clone().build()?.requirements().poses,
     };
     if looks_at_poses && !has_cue(METADATA) {
         return lacking("poses (cue `metadata`)", &needed_by);

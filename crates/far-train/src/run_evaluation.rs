@@ -2,15 +2,13 @@
 
 use crate::{CueRegistry, Error, Result, SavedRun, Stage, TrainedArm, TrainingContext, Workshop};
 use far_eval::{
-    Arm, Control, Distance, Evaluation, EvaluationPlan, Probes, Progress, Results, Shown, Sight,
+    Arm, Control, Distance, Evaluation, EvaluationPlan, Probe, Probes, Progress, Results, Shown,
+    Sight,
 };
 use far_memory::policy::PolicyConfig;
 use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
 use far_tensor::Device;
 use std::sync::Arc;
-
-/// The arm whose world model also reads for the oracle, so that the two differ in recall alone.
-const ORACLE_READER: &str = "far-multi";
 
 /// Runs that are evaluated on the same clips.
 pub struct RunEvaluation {
@@ -31,6 +29,8 @@ pub struct RunEvaluation {
     pub plan: EvaluationPlan,
     /// Features of cues that are neither built in nor columns of the dataset.
     pub features: Vec<Arc<dyn CueFeature>>,
+    /// Make probes that are asked besides the built-in ones.
+    pub probes: Vec<fn() -> Box<dyn Probe>>,
 }
 
 /// Who hears how far it is.
@@ -61,8 +61,8 @@ impl RunEvaluation {
         });
         let names = names(&called.collect::<Vec<_>>());
         let common = runs.len() == 1;
-        let (rules, features) = (Vec::new(), Vec::new());
-        Self { names, judge, judge_is_arm: true, common, rules, plan, features, runs }
+        let (rules, features, probes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { names, judge, judge_is_arm: true, common, rules, plan, features, probes, runs }
     }
 
     /// The same for runs whose cues are neither built in nor columns of the dataset.
@@ -71,6 +71,12 @@ impl RunEvaluation {
         features: impl IntoIterator<Item = Arc<dyn CueFeature>>,
     ) -> Self {
         self.features.extend(features);
+        self
+    }
+
+    /// The same with one more probe.
+    pub fn with_probe(mut self, probe: fn() -> Box<dyn Probe>) -> Self {
+        self.probes.push(probe);
         self
     }
 
@@ -112,10 +118,12 @@ impl RunEvaluation {
             let name = &self.names[number];
             if number != self.judge || self.judge_is_arm {
                 let arm = trained.into_arm(workshop, name);
+                // The world model of the leading arm reads for the oracle as well, so that the two
+                // differ in recall alone.
+                if !self.common && arm.is_leading() && oracle.model().is_none() {
+                    oracle = oracle.with_model(model.clone());
+                }
                 arms.push(if self.common { arm } else { arm.with_model(model.clone()) });
-            }
-            if !self.common && name == ORACLE_READER {
-                oracle = oracle.with_model(model.clone());
             }
             if number == self.judge {
                 judge = Some(model);
@@ -143,7 +151,9 @@ impl RunEvaluation {
             probes: Probes { sight, detector: workshops[self.judge].detector() },
             device: &device.to_string(),
         };
-        let (mut results, shown) = evaluation.run(listener.progress)?;
+        let mut probes = evaluation.probes.all();
+        probes.extend(self.probes.iter().map(|make| make()));
+        let (mut results, shown) = evaluation.run_with(probes, listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
         Ok((results, shown))
     }

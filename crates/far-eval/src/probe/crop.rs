@@ -1,7 +1,7 @@
 //! The part of a frame that a probe looks at, and how far two pictures of it are apart.
 
-use crate::Result;
 use crate::frame_quality::Distance;
+use crate::{Metric, Result};
 use far_data::{Mask, Picture};
 
 /// The least side of a crop as a share of the frame's: 64 of the paper's 256 pixels.
@@ -89,9 +89,16 @@ impl<'a> CropDistance<'a> {
         }
     }
 
-    /// The name of a metric by this distance: with `_mse` behind it where it is no LPIPS.
-    pub fn metric(&self, name: &str) -> String {
-        if self.lpips.is_some() { name.to_owned() } else { format!("{name}_mse") }
+    /// A metric by this distance: where it is no LPIPS, its key ends with `_mse`, its name says so, and
+    /// it does not stand in the table of a terminal.
+    pub fn measuring(&self, mut metric: Metric) -> Metric {
+        if self.lpips.is_none() {
+            metric.id.push_str("_mse");
+            metric.label.push_str(", by squared error");
+            metric.note.push_str("; nearness by squared error, not LPIPS");
+            metric.title = None;
+        }
+        metric
     }
 
     /// Distances that part small, medium and large changes: about the terciles of what the changed
@@ -152,10 +159,13 @@ mod tests {
         let [a, b] = [&gray, &other].map(|picture| crop.cut(picture));
         let expected = 0.2f64.powi(2) / (3.0 * 1024.0);
         assert!((plain.of(&a, &b).unwrap() - expected).abs() < 1e-12);
-        assert_eq!(plain.metric("state_surface"), "state_surface_mse");
+        let metric = || Metric::share("state_surface", "State").titled("surfaces").noted("near");
+        let squared = plain.measuring(metric());
+        assert_eq!((squared.id.as_str(), squared.title), ("state_surface_mse", None));
+        assert!(squared.label.ends_with("squared error") && squared.note.ends_with("not LPIPS"));
         let lpips = |_: &Picture, _: &Picture| Ok(0.5);
         let learned = CropDistance::new(Some(&lpips));
-        assert_eq!(learned.metric("state_surface"), "state_surface");
+        assert_eq!(learned.measuring(metric()), metric());
         assert_eq!(learned.of(&a, &b).unwrap(), 0.5);
     }
 }

@@ -1,8 +1,12 @@
 //! Both probes in a pantry small enough to reckon with: a row of places, each of one color, and a box
 //! into which something red is put in one of two episodes.
 
-use crate::testing::{ColorTokenizer, Copier, arms, plan};
-use crate::{Arm, Control, CounterfactualView, Evaluation, EvaluationPlan, Probes, Results, Shown};
+use super::changed_states::ChangedStates;
+use super::{ClipGroup, Observed, Probe};
+use crate::testing::{ColorTokenizer, Copier, arms, in_context, plan};
+use crate::{
+    Arm, Control, CounterfactualView, Evaluation, EvaluationPlan, Kept, Probes, Results, Shown,
+};
 use far_data::{
     Change, ChangeKind, Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame,
     FrameImage, Mask, Pair, Phase, Picture, Signal, Split, VisibleStates,
@@ -34,7 +38,7 @@ fn place(frame: usize) -> (usize, bool) {
 }
 
 /// Two episodes: something is put into the box at frame 12 of the first, and nothing in the second.
-fn pantry() -> (tempfile::TempDir, EncodedDataset) {
+pub fn pantry() -> (tempfile::TempDir, EncodedDataset) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("pantry");
     let mut description = DatasetDescription::new("pantry", 10.0, [SIZE, SIZE], [90.0, 90.0]);
@@ -127,6 +131,15 @@ fn who_recalls_the_newest_look_shows_the_present_state() {
     assert_eq!(mean(&results, "nearest-pose", "state_container_recalled"), Some(1.0));
     assert_eq!(mean(&results, "temporal", "state_container_recalled"), Some(0.0));
     assert_eq!(mean(&results, "none", "state_container_recalled"), None);
+    let described: Vec<&str> =
+        results.descriptions.iter().map(|metric| metric.id.as_str()).collect();
+    let probed = described.iter().position(|id| *id == "state_container_mse").unwrap();
+    assert_eq!(described[..3], ["recall_quality", "psnr", "psnr_closure"]);
+    assert_eq!(described[probed + 1], "state_container_now_mse");
+    assert!(described.contains(&"counterfactual_recalled") && !described.contains(&"both_ends"));
+    let metric = results.metric("state_container_large_mse");
+    assert_eq!(metric.label, "State, container, large, by squared error");
+    assert!(metric.note.contains("large changes") && metric.note.ends_with("not LPIPS"));
     let difference = results.paired["nearest-pose"]["temporal"]["state_container_mse"];
     assert_eq!((difference.lo, difference.hi), (1.0, 1.0));
 }
@@ -134,21 +147,35 @@ fn who_recalls_the_newest_look_shows_the_present_state() {
 #[test]
 fn a_viewpoint_counts_once_and_a_tie_is_wrong() {
     let (_folder, dataset) = pantry();
-    let clip = crate::testing::clips(&dataset).remove(0);
-    let quality = crate::FrameQuality::new(&dataset, None);
-    let frames = &clip.frames()[1..];
-    assert_eq!(frames, [22, 24, 26, 28]);
-    let truths = quality.truths(&clip, frames).unwrap().unwrap();
-    let states = super::ChangedStates::of(dataset.dataset(), &clip, &truths, &quality).unwrap();
+    let group = ClipGroup { first: 0, clips: vec![crate::testing::clips(&dataset).remove(0)] };
+    let clip = &group.clips[0];
+    let questions = clip.steps(None);
+    let goals: Vec<usize> = questions.iter().map(|question| question.goal).collect();
+    assert_eq!(goals, [22, 24, 26, 28]);
     let right = |color: [u8; 3]| {
-        let mut tally = crate::tally::Tally::new(["arm"].into_iter(), 1);
-        let pictures = vec![Picture::filled(SIZE, SIZE, color); 4];
-        let recalls = vec![Recall::new(); 4];
-        let shown = (&pictures[..], &recalls[..]);
-        states.tally(&mut tally, "arm", 0, shown, quality.crop_distance()).unwrap();
-        ["state_container_mse", "state_container_now_mse"].map(|name| tally.sums("arm", name, 0))
+        in_context(&dataset, &arms(&["temporal"]), |context| {
+            let mut probe = ChangedStates::default();
+            let truths = context.quality.truths(clip, &goals).unwrap().unwrap();
+            probe.prepare(context, &group, &[truths]).unwrap();
+            let pictures = vec![Picture::filled(SIZE, SIZE, color); 4];
+            let seen = Observed {
+                arm: &context.arms[0],
+                clip,
+                place: 0,
+                row: 0,
+                questions: &questions,
+                recalls: &vec![Recall::new(); 4],
+                pictures: Some(&pictures),
+            };
+            probe.observe(context, &seen).unwrap();
+            let measured = probe.finish(context).unwrap();
+            ["state_container_mse", "state_container_now_mse"].map(|id| {
+                let found = measured.iter().find(|found| found.metric().id == id).unwrap();
+                found.value("temporal", 0).unwrap()
+            })
+        })
     };
-    let (yes, no) = ((1.0, 1.0), (0.0, 1.0));
+    let (yes, no) = ((1.0, Some(1.0)), (0.0, Some(1.0)));
     assert_eq!(right(FULL), [yes, yes]);
     assert_eq!(right([199, 0, 0]), [yes, yes]);
     assert_eq!(right(EMPTY), [no, no], "as far from the truth as the outdated frame");
@@ -172,11 +199,14 @@ fn who_remembers_tells_two_histories_apart() {
     for (arm, expected) in [("nearest-pose", Some(1.0)), ("temporal", Some(0.0)), ("none", None)] {
         assert_eq!(mean(&results, arm, "counterfactual_recalled"), expected, "{arm}");
     }
-    let [CounterfactualView { episodes, current, goal, crop, present, truths, memories, arms }] =
-        &shown.counterfactuals[..]
-    else {
-        panic!("one pair is shown")
-    };
+    let [file] = &shown.probes[..] else { panic!("one pair is shown") };
+    assert_eq!(
+        (file.folder.as_str(), file.name.as_str()),
+        ("probes", "counterfactual-000000.json")
+    );
+    let view = CounterfactualView::from_json(file.text.as_bytes()).unwrap();
+    let CounterfactualView { episodes, current, goal, crop, present, truths, memories, arms } =
+        &view;
     assert_eq!((*episodes, *current, *goal, *crop), ([0, 1], CLOSED, REVEAL, [0, 0, SIZE, SIZE]));
     assert_eq!(present.pixel(0, 0), [0, 8 * 13, 255]);
     assert_eq!(truths.each_ref().map(|truth| truth.pixel(3, 3)), [FULL, EMPTY]);
@@ -190,14 +220,4 @@ fn who_remembers_tells_two_histories_apart() {
     for pair in noises[noises.len() - 6..].chunks(2) {
         assert_eq!(pair[0], pair[1]);
     }
-}
-
-#[test]
-fn a_pair_of_which_one_is_not_judged_is_no_pair() {
-    let (_folder, dataset) = pantry();
-    let find = |episodes: &[u32], most| {
-        super::CounterfactualPair::find(dataset.dataset(), episodes, most).unwrap()
-    };
-    assert_eq!(find(&[0, 1], 9), [[0, 1]]);
-    assert!(find(&[0], 9).is_empty() && find(&[1], 9).is_empty() && find(&[0, 1], 0).is_empty());
 }

@@ -3,7 +3,7 @@
 use super::kept::Kept;
 use super::picture_pack::PicturePack;
 use super::stored_picture::{Pictures, StoredPicture};
-use crate::{BothEndsView, CorridorEnd, EndAnswer};
+use crate::{BothEndsView, EndAnswer, EndView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -115,9 +115,9 @@ impl Kept for BothEndsView {
 }
 
 impl StoredEnd {
-    fn read(self, pictures: &Pictures) -> Result<CorridorEnd, String> {
+    fn read(self, pictures: &Pictures) -> Result<EndView, String> {
         let truth = pictures.take(self.truth)?;
-        Ok(CorridorEnd { goal: self.goal, agent: self.agent, truth })
+        Ok(EndView { goal: self.goal, agent: self.agent, truth })
     }
 }
 

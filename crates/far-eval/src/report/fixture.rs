@@ -1,8 +1,8 @@
 //! Small results and replays for the tests of the report.
 
 use crate::{
-    BothEndsView, CorridorEnd, CounterfactualAnswer, CounterfactualView, Curve, EndAnswer,
-    Interval, RecalledFrame, Replay, ReplayStep, Results,
+    BothEndsView, CounterfactualAnswer, CounterfactualView, Curve, EndAnswer, EndView, Interval,
+    RecalledFrame, Replay, ReplayStep, Results,
 };
 use far_data::Picture;
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ pub fn results() -> Results {
         arms: arms.into_iter().map(|(name, arm)| (name.to_owned(), arm)).collect(),
         paired: BTreeMap::from([("far-multi".to_owned(), pairs.into_iter().collect())]),
         curves: BTreeMap::from([("far-multi".to_owned(), curves)]),
+        ..Results::default()
     }
 }
 
@@ -53,7 +54,7 @@ fn picture(red: u8) -> Picture {
 
 /// A trajectory of which one arm generates both ends right, the other an agent too many.
 pub fn both_ends() -> BothEndsView {
-    let end = |goal: usize, agent, red| CorridorEnd { goal, agent, truth: picture(red) };
+    let end = |goal: usize, agent, red| EndView { goal, agent, truth: picture(red) };
     let answer = |red: u8, fires| EndAnswer { picture: picture(red), fires, recalled: vec![3] };
     let arms = [
         ("far-multi".to_owned(), [answer(141, true), answer(142, false)]),

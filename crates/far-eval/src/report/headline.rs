@@ -1,10 +1,9 @@
 //! The headline table: arms by metrics, and the learned arm against each of the others.
 
 use super::metric::{Better, Metric};
-use super::shown_arm::{self, Role, ShownArm};
-use crate::{Interval, Results};
+use super::shown_arm::ShownArm;
+use crate::{Interval, Results, Role};
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// The values of all arms and the paired differences, ready to be shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +23,8 @@ pub struct Headline {
 pub struct Row {
     /// The arm.
     pub arm: String,
+    /// What kind of recall it is.
+    pub role: Role,
     /// One value per metric; `None` where it was not measured.
     pub cells: Vec<Option<Cell>>,
 }
@@ -46,6 +47,8 @@ pub struct Cell {
 pub struct PairedRow {
     /// The other arm.
     pub arm: String,
+    /// What kind of recall that is.
+    pub role: Role,
     /// One difference per metric.
     pub cells: Vec<Option<PairedCell>>,
 }
@@ -78,23 +81,23 @@ pub enum Verdict {
 impl Headline {
     /// The table of some results.
     pub fn of(results: &Results) -> Self {
-        let metrics = metrics(results);
+        let metrics = results.metrics(results.arms.values().flat_map(|arm| arm.keys()));
         let arms = sorted(results, &metrics);
         let mut rows: Vec<Row> = arms
             .iter()
             .map(|arm| Row {
                 arm: arm.name.clone(),
+                role: arm.role,
                 cells: metrics.iter().map(|metric| cell(results, &arm.name, metric)).collect(),
             })
             .collect();
         for (column, metric) in metrics.iter().enumerate() {
             mark_best(&mut rows, column, metric);
         }
-        let learned =
-            shown_arm::learned(results.arms.keys().map(String::as_str)).map(str::to_owned);
+        let learned = learned(results);
         let paired = learned.as_deref().map_or(Vec::new(), |learned| {
             let others = arms.iter().filter(|arm| arm.name != learned);
-            others.map(|arm| paired_row(results, learned, &arm.name, &metrics)).collect()
+            others.map(|arm| paired_row(results, learned, arm, &metrics)).collect()
         });
         Self { learned, metrics, rows, paired }
     }
@@ -110,16 +113,18 @@ impl Headline {
     }
 }
 
-fn metrics(results: &Results) -> Vec<Metric> {
-    let ids: BTreeSet<&String> = results.arms.values().flat_map(|arm| arm.keys()).collect();
-    let mut metrics: Vec<Metric> = ids.into_iter().map(|id| Metric::of(id)).collect();
-    metrics.sort_by_key(Metric::place);
-    metrics
+/// The arm that a comparison is about: the leading one, else the first that was learned.
+fn learned(results: &Results) -> Option<String> {
+    let arms = || results.arms.keys().map(|name| (name, results.arm(name)));
+    let leading = arms().find(|(_, arm)| arm.leads);
+    let found = leading.or_else(|| arms().find(|(_, arm)| arm.role == Role::Learned));
+    found.map(|(name, _)| name.clone())
 }
 
 /// Arms by kind; within learned arms and rules together the best by the first metric comes first.
 fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
-    let mut arms = ShownArm::all(results.arms.keys().map(String::as_str));
+    let described = results.arms.keys().map(|arm| (arm.as_str(), results.arm(arm)));
+    let mut arms = ShownArm::all(&described.collect());
     let value = |arm: &ShownArm| {
         let metric = metrics.first()?;
         let mean = results.arms.get(&arm.name)?.get(&metric.id)?.mean;
@@ -153,7 +158,7 @@ fn interval_text(value: Interval, text: impl Fn(f64) -> String) -> String {
 
 /// Marks the best among arms that compete; equal texts are equally good.
 fn mark_best(rows: &mut [Row], column: usize, metric: &Metric) {
-    let competes = |row: &Row| Role::of(&row.arm) != Role::Control;
+    let competes = |row: &Row| row.role != Role::Control;
     let means =
         rows.iter().filter(|row| competes(row)).filter_map(|row| row.cells[column].as_ref());
     let means = means.map(|cell| cell.value.mean).filter(|mean| mean.is_finite());
@@ -170,10 +175,10 @@ fn mark_best(rows: &mut [Row], column: usize, metric: &Metric) {
     }
 }
 
-fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric]) -> PairedRow {
+fn paired_row(results: &Results, learned: &str, other: &ShownArm, metrics: &[Metric]) -> PairedRow {
     let cells = metrics.iter().map(|metric| {
         // A weight that differs between arms is no merit of either.
-        let value = difference(results, learned, other, &metric.id)
+        let value = difference(results, learned, &other.name, &metric.id)
             .filter(|_| metric.better != Better::Neither)?;
         let verdict = match value.excludes_zero() {
             false => Verdict::Undecided,
@@ -183,7 +188,7 @@ fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric])
         let interval = interval_text(value, |bound| metric.signed(bound));
         Some(PairedCell { value, text: metric.signed(value.mean), interval, verdict })
     });
-    PairedRow { arm: other.to_owned(), cells: cells.collect() }
+    PairedRow { arm: other.name.clone(), role: other.role, cells: cells.collect() }
 }
 
 /// First minus second, whichever way round it was stored.
@@ -272,6 +277,25 @@ mod tests {
         let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
         assert!(row.cells[column].is_none());
         assert_eq!(column, headline.metrics.len() - 1, "probes stand last");
+    }
+
+    #[test]
+    fn the_comparison_is_about_the_leading_arm_or_else_the_first_learned() {
+        let about = |names: &[&str]| {
+            let arms = names.iter().map(|name| ((*name).to_owned(), Default::default()));
+            Headline::of(&Results { arms: arms.collect(), ..Results::default() }).learned
+        };
+        assert_eq!(about(&["far-meta", "far-multi"]).as_deref(), Some("far-multi"));
+        assert_eq!(about(&["far-vision", "far-meta"]).as_deref(), Some("far-meta"));
+        assert_eq!(about(&["worldmem", "none"]), None);
+        // What an arm says of itself counts more than how it is called.
+        let mut results = results();
+        let description = results.arm("worldmem");
+        let leading = crate::ArmDescription { leads: true, ..description };
+        results.arm_descriptions.insert("worldmem".into(), leading);
+        let plain = crate::ArmDescription { leads: false, ..results.arm("far-multi") };
+        results.arm_descriptions.insert("far-multi".into(), plain);
+        assert_eq!(Headline::of(&results).learned.as_deref(), Some("worldmem"));
     }
 
     #[test]

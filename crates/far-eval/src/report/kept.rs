@@ -4,6 +4,40 @@ use super::run_file;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
+/// A file that an evaluation keeps for looking at, before it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// The folder in that of the run.
+    pub folder: String,
+    /// Its name there.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
+}
+
+impl KeptFile {
+    /// The file of something that is kept.
+    pub fn of<K: Kept>(kept: &K) -> Self {
+        Self {
+            folder: K::FOLDER.to_owned(),
+            name: format!("{}{:06}.json", K::PREFIX, kept.number()),
+            text: kept.to_json(),
+        }
+    }
+
+    /// Writes it into its folder below a run's and says where.
+    ///
+    /// # Errors
+    /// If the folder or the file cannot be written.
+    pub fn write(&self, run: &Path) -> Result<PathBuf> {
+        let folder = run.join(&self.folder);
+        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+        let path = folder.join(&self.name);
+        run_file::write(&path, &self.text)?;
+        Ok(path)
+    }
+}
+
 /// Something of an evaluation that a run's folder keeps, one file each, and that reports show.
 pub trait Kept: Sized {
     /// The folder in that of the run.
@@ -29,11 +63,7 @@ pub trait Kept: Sized {
     /// # Errors
     /// If the folder or the file cannot be written.
     fn write(&self, run: &Path) -> Result<PathBuf> {
-        let folder = run.join(Self::FOLDER);
-        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        let path = folder.join(format!("{}{:06}.json", Self::PREFIX, self.number()));
-        run_file::write(&path, &self.to_json())?;
-        Ok(path)
+        KeptFile::of(self).write(run)
     }
 
     /// All of a run's folder, by the names of their files; none if there are none.

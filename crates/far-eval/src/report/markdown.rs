@@ -2,8 +2,7 @@
 
 use super::headline::{Headline, PairedRow, Row, Verdict};
 use super::metric::{Better, MetricTable};
-use super::shown_arm::Role;
-use crate::Results;
+use crate::{Results, Role};
 use std::fmt::Write;
 
 /// Metrics of the first table, as far as they were measured; tiers and probes have tables of their
@@ -78,8 +77,8 @@ fn facts(results: &Results) -> String {
     )
 }
 
-fn name(arm: &str) -> String {
-    if Role::of(arm) == Role::Control { format!("· {arm}") } else { arm.to_owned() }
+fn name(arm: &str, role: Role) -> String {
+    if role == Role::Control { format!("· {arm}") } else { arm.to_owned() }
 }
 
 fn header(text: &mut String, first: &str, titles: impl Iterator<Item = String>) {
@@ -97,9 +96,9 @@ fn titles<'a>(headline: &'a Headline, columns: &'a [usize]) -> impl Iterator<Ite
     })
 }
 
-fn row(text: &mut String, arm: &str, cells: impl Iterator<Item = Option<String>>) {
+fn row(text: &mut String, arm: &str, role: Role, cells: impl Iterator<Item = Option<String>>) {
     let cells: Vec<String> = cells.map(|cell| cell.unwrap_or_else(|| "–".to_owned())).collect();
-    let _ = writeln!(text, "| {} | {} |", name(arm), cells.join(" | "));
+    let _ = writeln!(text, "| {} | {} |", name(arm, role), cells.join(" | "));
 }
 
 fn interval(text: &str, interval: &str) -> String {
@@ -120,7 +119,7 @@ fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
             let mean = if cell.best { format!("**{}**", cell.text) } else { cell.text.clone() };
             Some(interval(&mean, &cell.interval))
         });
-        row(text, &each.arm, cells);
+        row(text, &each.arm, each.role, cells);
     }
 }
 
@@ -144,7 +143,7 @@ fn differences(text: &mut String, headline: &Headline, columns: &[usize]) {
             let star = if cell.verdict == Verdict::Undecided { "" } else { " \\*" };
             Some(format!("{}{star}", interval(&cell.text, &cell.interval)))
         });
-        row(text, &each.arm, cells);
+        row(text, &each.arm, each.role, cells);
     }
 }
 
@@ -171,13 +170,14 @@ fn curves(text: &mut String, headline: &Headline, results: &Results) {
             let place = curve.time.iter().position(|own| (own - time).abs() < 1e-9)?;
             Some(metric.text(curve.values[place].mean))
         });
-        row(text, &each.arm, cells);
+        row(text, &each.arm, each.role, cells);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Metric;
     use crate::report::fixture::{interval, results};
 
     #[test]
@@ -205,6 +205,10 @@ mod tests {
         for (id, value) in [("psnr_tier_5", 19.0), ("state_surface", 0.8), ("weight_audio", 0.4)] {
             values.insert(id.into(), interval(value, 0.1));
         }
+        let state = Metric::share("state_surface", "State, surface").noted("things moved");
+        let weight = Metric::number("weight_audio", "λ audio").noted("mean weight of the cue");
+        let weight = weight.in_table(MetricTable::Detail).with_better(Better::Neither);
+        results.descriptions = vec![Metric::of("psnr").of_tier(5), state, weight];
         let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
         pair.insert("state_surface".into(), interval(0.3, 0.1));
         let text = markdown("kitchen", &results);

@@ -1,17 +1,17 @@
 //! What a metric means: its name for people, its unit, its digits, which way is better.
 
-use super::probe_metric;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// How one metric is shown.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What one metric means and how it is shown. Whoever measures describes: an evaluation its own metrics,
+/// a probe those that it adds, and `results.json` keeps the descriptions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its key in `results.json`.
     pub id: String,
     /// Its name for people.
     pub label: String,
     /// Its unit; empty for a ratio.
-    pub unit: &'static str,
+    pub unit: String,
     /// What values are multiplied by to have that unit.
     pub factor: f64,
     /// Digits after the point.
@@ -22,10 +22,13 @@ pub struct Metric {
     pub note: String,
     /// The table that it stands in.
     pub table: MetricTable,
+    /// Its title in the narrow table of a terminal; a probe's metric without one does not stand there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// Which values of a metric are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Larger ones.
@@ -37,7 +40,7 @@ pub enum Better {
 }
 
 /// The tables of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricTable {
     /// What every corpus has.
@@ -46,7 +49,8 @@ pub enum MetricTable {
     Tier,
     /// Questions whose answer is right or wrong.
     Probe,
-    /// What is behind the answers: what was recalled, harder questions, weights of cues.
+    /// What is behind the answers: what was recalled, harder questions, weights of cues; and whatever
+    /// nobody has described.
     Detail,
     /// The same by how large a change is.
     Size,
@@ -89,59 +93,97 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
 ];
 
 impl Metric {
-    /// How the metric with this key is shown; a key that is not known is shown as it is.
-    pub fn of(id: &str) -> Self {
-        let known = KNOWN.iter().find(|known| known.0 == id);
-        if let Some(&(_, label, unit, digits, higher, note)) = known {
-            let better = if higher { Better::Higher } else { Better::Lower };
-            let (id, label, note) = (id.to_owned(), label.to_owned(), note.to_owned());
-            let (factor, table) = (1.0, MetricTable::Main);
-            return Self { id, label, unit, factor, digits, better, note, table };
-        }
-        Self::of_tier(id).or_else(|| probe_metric::of(id)).unwrap_or_else(|| Self::unknown(id))
+    /// A share of right answers, in percent: more is better, and it stands among the probes.
+    pub fn share(id: impl Into<String>, label: impl Into<String>) -> Self {
+        let (unit, factor, digits) = ("%".to_owned(), 100.0, 1);
+        Self { unit, factor, digits, ..Self::number(id, label) }
     }
 
-    /// `psnr_tier_15`: another metric over the returns of one tier.
-    fn of_tier(id: &str) -> Option<Self> {
-        let (base, tier) = id.rsplit_once("_tier_")?;
-        let meters: u32 = tier.parse().ok()?;
-        let base = Self::of(base);
-        Some(Self {
-            id: id.to_owned(),
-            label: format!("{}, {meters} m", base.label),
-            note: format!("ways back of the tier of about {meters} m; {}", base.note),
-            table: MetricTable::Tier,
-            ..base
+    /// A number without a unit, with two digits: more is better, and it stands among the probes.
+    pub fn number(id: impl Into<String>, label: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            label: label.into(),
+            unit: String::new(),
+            factor: 1.0,
+            digits: 2,
+            better: Better::Higher,
+            note: String::new(),
+            table: MetricTable::Probe,
+            title: None,
+        }
+    }
+
+    /// The same with this unit and as many digits after the point.
+    pub fn with_digits(self, unit: &str, digits: usize) -> Self {
+        Self { unit: unit.to_owned(), digits, ..self }
+    }
+
+    /// The same, better this way.
+    pub fn with_better(self, better: Better) -> Self {
+        Self { better, ..self }
+    }
+
+    /// The same in another table.
+    pub fn in_table(self, table: MetricTable) -> Self {
+        Self { table, ..self }
+    }
+
+    /// The same with a line that says what it measures.
+    pub fn noted(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+
+    /// The same with a title in the table of a terminal.
+    pub fn titled(self, title: &str) -> Self {
+        Self { title: Some(title.to_owned()), ..self }
+    }
+
+    /// The metrics of every evaluation, in the order in which they are shown.
+    pub(crate) fn standard() -> impl Iterator<Item = Self> {
+        KNOWN.into_iter().map(|(id, label, unit, digits, higher, note)| {
+            let better = if higher { Better::Higher } else { Better::Lower };
+            let metric = Self::number(id, label).with_digits(unit, digits).with_better(better);
+            metric.noted(note).in_table(MetricTable::Main)
         })
     }
 
-    fn unknown(id: &str) -> Self {
-        let lower = ["lpips", "error", "loss", "distance"].iter().any(|word| id.contains(word));
+    /// How a metric with this key is shown that nobody has described: a standard one as it is known,
+    /// any other by its key, and judging nobody.
+    pub fn of(id: &str) -> Self {
+        Self::standard().find(|metric| metric.id == id).unwrap_or_else(|| {
+            let metric = Self::number(id, id.replace('_', " ")).with_digits("", 3);
+            metric.with_better(Better::Neither).in_table(MetricTable::Detail)
+        })
+    }
+
+    /// The key of a metric over the returns of one tier.
+    pub(crate) fn tier_id(id: &str, tier: u32) -> String {
+        format!("{id}_tier_{tier}")
+    }
+
+    /// The same over the returns of one tier, in meters.
+    pub(crate) fn of_tier(&self, tier: u32) -> Self {
         Self {
-            id: id.to_owned(),
-            label: id.replace('_', " "),
-            unit: if id.contains("psnr") { "dB" } else { "" },
-            factor: 1.0,
-            digits: 3,
-            better: if lower { Better::Lower } else { Better::Higher },
-            note: String::new(),
-            table: MetricTable::Main,
+            id: Self::tier_id(&self.id, tier),
+            label: format!("{}, {tier} m", self.label),
+            note: format!("ways back of the tier of about {tier} m; {}", self.note),
+            table: MetricTable::Tier,
+            ..self.clone()
         }
     }
 
-    /// Where the metric stands among the others: by table, then known ones first, then by name, in
-    /// which numbers count as such.
-    pub fn place(&self) -> (MetricTable, usize, String) {
-        let base = self.id.rsplit_once("_tier_").map_or(self.id.as_str(), |(base, _)| base);
-        let known = KNOWN.iter().position(|known| known.0 == base);
-        let order = known.or_else(|| probe_metric::place(&self.id)).unwrap_or(usize::MAX);
+    /// Where a metric that nobody has described stands in its table: standard ones first, then by name,
+    /// in which numbers count as such.
+    pub(crate) fn place(&self) -> (usize, String) {
+        let known = KNOWN.iter().position(|known| known.0 == self.id);
         let name = match self.id.rsplit_once('_') {
             Some((stem, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
                 format!("{stem}_{number:0>10}")
             }
             _ => self.id.clone(),
         };
-        (self.table, order, name)
+        (known.unwrap_or(usize::MAX), name)
     }
 
     /// A value without its unit; "–" where there is none.
@@ -201,21 +243,30 @@ mod tests {
     }
 
     #[test]
-    fn unknown_metrics_are_shown_after_the_known() {
-        let error = Metric::of("closure_error");
-        assert!(error.better == Better::Lower && error.label == "closure error");
-        assert!(Metric::of("psnr_raw").place() < error.place());
+    fn what_nobody_has_described_is_shown_by_its_key_after_the_rest() {
+        let unknown = Metric::of("closure_error");
+        assert_eq!((unknown.label.as_str(), unknown.table), ("closure error", MetricTable::Detail));
+        assert!(Metric::of("psnr_raw").place() < unknown.place());
+        assert!(Metric::of("odd_5").place() < Metric::of("odd_15").place());
     }
 
     #[test]
-    fn tiers_are_told_in_meters_and_in_their_order() {
-        let tier = Metric::of("psnr_tier_5");
-        assert_eq!((tier.label.as_str(), tier.unit, tier.digits), ("PSNR, 5 m", "dB", 2));
-        assert_eq!(tier.table, MetricTable::Tier);
-        assert!(tier.note.contains("about 5 m; rollout against"), "{}", tier.note);
-        assert!(tier.place() < Metric::of("psnr_tier_15").place());
-        assert!(Metric::of("psnr_tier_50").place() < Metric::of("lpips_tier_5").place());
-        assert_eq!(Metric::of("lpips_tier_5").better, Better::Lower);
-        assert_eq!(Metric::of("psnr_tier_far").table, MetricTable::Main);
+    fn tiers_are_told_in_meters() {
+        let tier = Metric::of("lpips").of_tier(5);
+        assert_eq!((tier.id.as_str(), tier.label.as_str()), ("lpips_tier_5", "LPIPS, 5 m"));
+        assert_eq!((tier.table, tier.better, tier.digits), (MetricTable::Tier, Better::Lower, 3));
+        assert!(tier.note.contains("about 5 m; perceptual"), "{}", tier.note);
+    }
+
+    #[test]
+    fn shares_are_percent_and_descriptions_survive_text() {
+        let share = Metric::share("sharp", "Sharp").titled("sharp").noted("edges are there");
+        assert_eq!((share.text(0.802), share.signed(0.25)), ("80.2".into(), "+25.0".into()));
+        assert_eq!(share.with_unit(&share.text(0.802)), "80.2 %");
+        let alarms = Metric::number("alarms", "Alarms").with_better(Better::Neither);
+        for metric in [share, alarms.in_table(MetricTable::Detail)] {
+            let text = serde_json::to_string(&metric).unwrap();
+            assert_eq!(serde_json::from_str::<Metric>(&text).unwrap(), metric);
+        }
     }
 }

@@ -81,17 +81,18 @@ pub fn report_page(runs: &[ReportRun]) -> String {
     let title = title(runs);
     let mut pack = PicturePack::default();
     let data: Vec<RunData> = runs.iter().map(|run| run_data(run, &mut pack)).collect();
-    let names = runs.iter().flat_map(|run| {
+    let described = runs.iter().flat_map(|run| {
         let replayed = run.replays.iter().flat_map(|replay| replay.arms.keys());
         let pairs = run.counterfactuals.iter().flat_map(|view| view.arms.keys());
         let ends = run.both_ends.iter().flat_map(|view| view.arms.keys());
         let probed = pairs.chain(ends);
-        run.results.arms.keys().chain(replayed).chain(probed).map(String::as_str)
+        let names = run.results.arms.keys().chain(replayed).chain(probed);
+        names.map(|name| (name.as_str(), run.results.arm(name)))
     });
     let data = PageData {
         title: &title,
         version: env!("CARGO_PKG_VERSION"),
-        arms: ShownArm::all(names),
+        arms: ShownArm::all(&described.collect()),
         runs: data,
         pictures: pack.encode(PICTURE_BUDGET * runs.len().max(1)),
     };
@@ -192,24 +193,17 @@ fn duration(seconds: f64) -> String {
 }
 
 fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
-    let ids: BTreeSet<&String> = results.curves.values().flat_map(|arm| arm.keys()).collect();
-    let mut groups: Vec<CurveGroup> = ids
-        .into_iter()
-        .map(|id| CurveGroup {
-            metric: Metric::of(id),
-            arms: results
-                .curves
-                .iter()
-                .filter_map(|(arm, curves)| Some((arm.as_str(), curves.get(id)?)))
-                .map(|(arm, curve)| {
-                    let values = curve.values.iter().map(|value| [value.mean, value.lo, value.hi]);
-                    (arm, CurveView { time: &curve.time, values: values.collect() })
-                })
-                .collect(),
-        })
-        .collect();
-    groups.sort_by_key(|group| group.metric.place());
-    groups
+    let metrics = results.metrics(results.curves.values().flat_map(|arm| arm.keys()));
+    let groups = metrics.into_iter().map(|metric| {
+        let own = results.curves.iter();
+        let own = own.filter_map(|(arm, curves)| Some((arm.as_str(), curves.get(&metric.id)?)));
+        let arms = own.map(|(arm, curve)| {
+            let values = curve.values.iter().map(|value| [value.mean, value.lo, value.hi]);
+            (arm, CurveView { time: &curve.time, values: values.collect() })
+        });
+        CurveGroup { arms: arms.collect(), metric }
+    });
+    groups.collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! What the results mean, in two sentences made from the numbers.
 
 use super::headline::{Headline, Verdict};
-use super::shown_arm::Role;
-use crate::Results;
+use crate::{Control, Results, Role};
 
 /// Below this many clips an interval over clips says little.
 const FEW_CLIPS: usize = 8;
@@ -44,7 +43,7 @@ fn counted(clips: usize) -> String {
 fn comparison(results: &Results, headline: &Headline, column: usize, learned: &str) -> String {
     let metric = &headline.metrics[column];
     let value = headline.cell(learned, column).map_or("–", |cell| &cell.text);
-    let rules = headline.paired.iter().filter(|row| Role::of(&row.arm) != Role::Control);
+    let rules = headline.paired.iter().filter(|row| row.role != Role::Control);
     let rules: Vec<_> =
         rules.filter_map(|row| Some((row.arm.as_str(), row.cells[column].as_ref()?))).collect();
     let group = |verdict: Verdict, lead: &str| {
@@ -84,11 +83,12 @@ fn bounds(headline: &Headline, column: usize, learned: &str) -> Option<String> {
         parts.push(format!("{text}, where 0 is chance and 1 is the oracle"));
     }
     let metric = &headline.metrics[column];
-    let control = |arm: &str| {
-        let cell = headline.cell(arm, column).filter(|cell| cell.value.mean.is_finite())?;
+    let control = |arm: &Control| {
+        let cell = headline.cell(arm.id(), column).filter(|cell| cell.value.mean.is_finite())?;
         Some(metric.with_unit(&cell.text))
     };
-    let limits = [("no memory gives", "none"), ("recall by measured utility gives", "oracle")];
+    let limits =
+        [("no memory gives", Control::None), ("recall by measured utility gives", Control::Oracle)];
     let limits =
         limits.iter().filter_map(|(words, arm)| Some(format!("{words} {}", control(arm)?)));
     let limits: Vec<String> = limits.collect();
@@ -108,7 +108,7 @@ fn best_rule(results: &Results, headline: &Headline) -> Option<String> {
     let column = headline.column("psnr").unwrap_or(0);
     let metric = headline.metrics.get(column)?;
     let best = headline.rows.iter().find(|row| {
-        Role::of(&row.arm) != Role::Control && row.cells[column].as_ref().is_some_and(|c| c.best)
+        row.role != Role::Control && row.cells[column].as_ref().is_some_and(|c| c.best)
     })?;
     let value = metric.with_unit(&best.cells[column].as_ref()?.text);
     Some(format!(

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         policy.recall(&scene.snapshot, &scene.query, SLOTS, &mut Scratch::new(), &mut recall)?;
         let ids: Vec<String> = recall.ids().map(|id| id.to_string()).collect();
         println!("{id:20} {}", ids.join(" "));
-        let picture = drawing::draw(&scene, id, caption(id), &recall);
+        let picture = drawing::draw(&scene, id, &caption(id, policy.as_ref()), &recall);
         std::fs::write(folder.join(format!("{id}.svg")), picture)?;
     }
     Ok(())
@@ -54,29 +54,11 @@ fn untrained() -> Result<Retriever, far_memory::Error> {
     Retriever::from_tensors(config, parameters)
 }
 
-fn caption(id: &str) -> &'static str {
+/// What stands below a picture: what the policy recalls, or what is special about the picture.
+fn caption(id: &str, policy: &dyn RecallPolicy) -> String {
     match id {
-        "far" => "learned cues, fused; here before training, vision alone",
-        "none" => "recalls nothing",
-        "random" => "a draw from the whole past",
-        "temporal" => "the latest",
-        "nearest-pose" => "closest place and direction to the goal",
-        "worldmem" => "cover the coming view, then what is left of it",
-        "worldmem-paper" => "view overlap and recency, similar ones cut",
-        "fov-topk" => "most view overlap, without the residual",
-        "longlive-rag" => "keys most like the present, the latest left out",
-        "context-as-memory" => "crossing fields of view, one of each run",
-        "vrag" => "nearest state, in order of time",
-        "vrag-segments" => "ever longer stretches of the past",
-        "matrix-game" => "best frustum overlap for each coming frame, and the first",
-        "i3dm" => "raise the confidence of every cell, and the last",
-        "spmem" => "novel keyframes that cover the view, and the latest",
-        "framepack" => "similarity plus recency",
-        "mixture-of-contexts" => "chunks by mean key, the local one always",
-        "car-closest" => "closest camera matrix",
-        "spatia" => "a memory of its own for each coming view",
-        "seoul" => "nearest along the way, and one for its end",
-        "oracle" => "by the share of the coming view it really shows",
-        _ => "",
+        "far" => "learned cues, fused; here before training, vision alone".to_owned(),
+        "oracle" => "by the share of the coming view it really shows".to_owned(),
+        _ => policy.summary(),
     }
 }

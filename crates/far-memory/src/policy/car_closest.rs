@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_positive;
 use crate::Error;
@@ -39,6 +40,10 @@ impl CarClosest {
 }
 
 impl Rule for CarClosest {
+    fn requirements(&self) -> Requirements {
+        Requirements::poses()
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -5,6 +5,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{check_angle, check_positive, check_weight};
 use crate::selection::Ranked;
@@ -115,6 +116,10 @@ fn crossing(own: [f32; 2], offset: [f32; 2], other: [f32; 2]) -> Option<f32> {
 }
 
 impl Rule for ContextAsMemory {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

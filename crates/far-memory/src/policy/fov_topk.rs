@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::point_set::PointSet;
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::ViewConfig;
 use crate::Error;
@@ -36,6 +37,10 @@ impl FovTopK {
 }
 
 impl Rule for FovTopK {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
 use crate::Error;
@@ -89,6 +90,13 @@ impl FramePack {
 }
 
 impl Rule for FramePack {
+    fn requirements(&self) -> Requirements {
+        match self.config.order {
+            FramePackOrder::Time => Requirements::default(),
+            _ => Requirements::keys(KeyCues::setting(self.config.cue.as_ref())),
+        }
+    }
+
     fn select(
         &self,
         scene: &Scene,

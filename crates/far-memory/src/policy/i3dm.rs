@@ -3,6 +3,7 @@
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::sight::{FrustumSight, Sight};
 use super::view::{FrustumConfig, check_count};
@@ -172,6 +173,10 @@ fn confidence(sight: &FrustumSight, [x, y, z]: [f32; 3], [a, b, c]: [f32; 3]) ->
 }
 
 impl Rule for I3dm {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

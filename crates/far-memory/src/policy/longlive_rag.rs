@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 use crate::selection::Ranked;
@@ -39,6 +40,10 @@ impl LongLiveRag {
 }
 
 impl Rule for LongLiveRag {
+    fn requirements(&self) -> Requirements {
+        Requirements::keys(KeyCues::setting(self.config.cue.as_ref()))
+    }
+
     fn select(
         &self,
         scene: &Scene,

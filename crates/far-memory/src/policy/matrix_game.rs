@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::point_set;
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::sight::FrustumSight;
 use super::view::{FrustumConfig, check_count};
@@ -63,6 +64,10 @@ impl MatrixGame {
 }
 
 impl Rule for MatrixGame {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

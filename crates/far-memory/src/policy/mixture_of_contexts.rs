@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
@@ -44,6 +45,10 @@ impl MixtureOfContexts {
 }
 
 impl Rule for MixtureOfContexts {
+    fn requirements(&self) -> Requirements {
+        Requirements::keys(KeyCues::setting(self.config.cue.as_ref()))
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -20,6 +20,7 @@ mod oracle;
 mod point_set;
 mod random;
 mod registry;
+mod requirement;
 mod rule;
 mod seoul;
 mod sight;
@@ -48,6 +49,7 @@ pub use novelty::NoveltyGate;
 pub use oracle::OracleConfig;
 pub use random::RandomConfig;
 pub use registry::{FarConfig, PolicyConfig, RuleConfig};
+pub use requirement::{KeyCues, Requirements};
 pub use seoul::SeoulConfig;
 pub use spatia::SpatiaConfig;
 pub use spmem::SpMemConfig;
@@ -68,6 +70,19 @@ use crate::{Error, Recall, RecallQuery, Scratch, Snapshot};
 pub trait RecallPolicy: Send + Sync {
     /// The id of the rule, as on the command line.
     fn id(&self) -> &str;
+
+    /// What the rule reads: the recall is the same whatever stands in everything else.
+    fn requirements(&self) -> Requirements;
+
+    /// What it recalls, in a few words for tables and legends; empty if nobody has said it.
+    fn summary(&self) -> String {
+        String::new()
+    }
+
+    /// Whether it was trained, or is a rule made by hand.
+    fn is_learned(&self) -> bool {
+        false
+    }
 
     /// Fills `recall` with up to `slots` memories. Allocates nothing once `scratch` and `recall`
     /// have grown to the size of the pool.

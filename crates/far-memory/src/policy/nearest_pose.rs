@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
 use crate::selection::Ranked;
@@ -37,6 +38,10 @@ impl NearestPose {
 }
 
 impl Rule for NearestPose {
+    fn requirements(&self) -> Requirements {
+        Requirements::poses()
+    }
+
     fn select(
         &self,
         scene: &Scene,

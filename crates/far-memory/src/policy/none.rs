@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 use crate::selection::Ranked;
@@ -21,6 +22,10 @@ impl NoRecall {
 }
 
 impl Rule for NoRecall {
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
+    }
+
     fn select(&self, _: &Scene, _: usize, _: &mut Work, _: &mut Vec<Ranked>) -> Result<(), Error> {
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
@@ -51,6 +52,10 @@ impl Oracle {
 }
 
 impl Rule for Oracle {
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
+    }
+
     fn select(
         &self,
         scene: &Scene,

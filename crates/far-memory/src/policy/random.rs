@@ -4,6 +4,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 use crate::selection::Ranked;
@@ -25,6 +26,10 @@ impl Random {
 }
 
 impl Rule for Random {
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
+    }
+
     fn select(
         &self,
         scene: &Scene,

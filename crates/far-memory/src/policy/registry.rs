@@ -138,9 +138,9 @@ impl FarConfig {
     }
 }
 
-/// One line per rule: its id, its settings, the number of slots in its source, its type.
+/// One entry per rule: its id, its settings, the number of slots in its source, its type, what it recalls.
 macro_rules! rules {
-    ($($id:tt $variant:ident($config:ty) slots $slots:expr, $rule:ty;)*) => {
+    ($($id:tt $variant:ident($config:ty) slots $slots:expr, $rule:ty, $summary:literal;)*) => {
         /// The settings of one rule, tagged by its id.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "id")]
@@ -195,7 +195,7 @@ macro_rules! rules {
                     Self::Far(config) => Ok(Box::new(config.load()?.with_pool_cap(pool_cap))),
                     $(Self::$variant(config) => {
                         let rule = <$rule>::new(config)?;
-                        Ok(Box::new(RulePolicy::new($id, rule, pool_cap)))
+                        Ok(Box::new(RulePolicy::new($id, $summary, rule, pool_cap)))
                     })*
                 }
             }
@@ -204,26 +204,46 @@ macro_rules! rules {
 }
 
 rules! {
-    "none" None(NoneConfig) slots Some(0), NoRecall;
-    "random" Random(RandomConfig) slots None, Random;
-    "temporal" Temporal(TemporalConfig) slots Some(4), Temporal;
-    "nearest-pose" NearestPose(NearestPoseConfig) slots None, NearestPose;
-    "worldmem" WorldMem(WorldMemConfig) slots Some(8), WorldMem;
-    "worldmem-paper" WorldMemPaper(WorldMemPaperConfig) slots Some(8), WorldMemPaper;
-    "fov-topk" FovTopK(FovTopKConfig) slots None, FovTopK;
-    "longlive-rag" LongLiveRag(LongLiveRagConfig) slots Some(6), LongLiveRag;
-    "context-as-memory" ContextAsMemory(ContextAsMemoryConfig) slots Some(20), ContextAsMemory;
-    "vrag" Vrag(VragConfig) slots Some(10), Vrag;
-    "vrag-segments" VragSegments(VragSegmentsConfig) slots Some(10), VragSegments;
-    "matrix-game" MatrixGame(MatrixGameConfig) slots Some(5), MatrixGame;
-    "i3dm" I3dm(I3dmConfig) slots Some(4), I3dm;
-    "spmem" SpMem(SpMemConfig) slots None, SpMem;
-    "framepack" FramePack(FramePackConfig) slots Some(19), FramePack;
-    "mixture-of-contexts" MixtureOfContexts(MixtureOfContextsConfig) slots Some(5), MixtureOfContexts;
-    "car-closest" CarClosest(CarClosestConfig) slots Some(1), CarClosest;
-    "spatia" Spatia(SpatiaConfig) slots Some(7), Spatia;
-    "seoul" Seoul(SeoulConfig) slots Some(5), Seoul;
-    "oracle" Oracle(OracleConfig) slots None, Oracle;
+    "none" None(NoneConfig) slots Some(0), NoRecall,
+        "recalls nothing";
+    "random" Random(RandomConfig) slots None, Random,
+        "a draw from the whole past";
+    "temporal" Temporal(TemporalConfig) slots Some(4), Temporal,
+        "the latest";
+    "nearest-pose" NearestPose(NearestPoseConfig) slots None, NearestPose,
+        "closest place and direction to the goal";
+    "worldmem" WorldMem(WorldMemConfig) slots Some(8), WorldMem,
+        "cover the coming view, then what is left of it";
+    "worldmem-paper" WorldMemPaper(WorldMemPaperConfig) slots Some(8), WorldMemPaper,
+        "view overlap and recency, similar ones cut";
+    "fov-topk" FovTopK(FovTopKConfig) slots None, FovTopK,
+        "most view overlap, without the residual";
+    "longlive-rag" LongLiveRag(LongLiveRagConfig) slots Some(6), LongLiveRag,
+        "keys most like the present, the latest left out";
+    "context-as-memory" ContextAsMemory(ContextAsMemoryConfig) slots Some(20), ContextAsMemory,
+        "crossing fields of view, one of each run";
+    "vrag" Vrag(VragConfig) slots Some(10), Vrag,
+        "nearest state, in order of time";
+    "vrag-segments" VragSegments(VragSegmentsConfig) slots Some(10), VragSegments,
+        "ever longer stretches of the past";
+    "matrix-game" MatrixGame(MatrixGameConfig) slots Some(5), MatrixGame,
+        "best frustum overlap for each coming frame, and the first";
+    "i3dm" I3dm(I3dmConfig) slots Some(4), I3dm,
+        "raise the confidence of every cell, and the last";
+    "spmem" SpMem(SpMemConfig) slots None, SpMem,
+        "novel keyframes that cover the view, and the latest";
+    "framepack" FramePack(FramePackConfig) slots Some(19), FramePack,
+        "similarity plus recency";
+    "mixture-of-contexts" MixtureOfContexts(MixtureOfContextsConfig) slots Some(5), MixtureOfContexts,
+        "chunks by mean key, the local one always";
+    "car-closest" CarClosest(CarClosestConfig) slots Some(1), CarClosest,
+        "closest camera matrix";
+    "spatia" Spatia(SpatiaConfig) slots Some(7), Spatia,
+        "a memory of its own for each coming view";
+    "seoul" Seoul(SeoulConfig) slots Some(5), Seoul,
+        "nearest along the way, and one for its end";
+    "oracle" Oracle(OracleConfig) slots None, Oracle,
+        "the greatest utility, which was measured with the future";
 }
 
 #[cfg(test)]
@@ -267,7 +287,12 @@ mod tests {
         for id in RuleConfig::IDS {
             let config = PolicyConfig::from_id(id).expect("known").with_camera(&camera, 6.0);
             let text = serde_json::to_string(&config).expect("serializes");
-            if text.contains("horizontal_degrees") {
+            let has_view = text.contains("horizontal_degrees");
+            if let Ok(policy) = config.clone().build() {
+                assert_eq!(policy.requirements().views, has_view, "{id}");
+                assert!(!policy.summary().is_empty(), "{id}");
+            }
+            if has_view {
                 assert!(text.contains("80.0") || text.contains("79.99"), "{text}");
                 assert!(text.contains(":6.0") && !text.contains("30.0"), "{text}");
             }

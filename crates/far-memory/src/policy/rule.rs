@@ -14,6 +14,7 @@ use super::coverage::Coverage;
 use super::i3dm::Confidence;
 use super::novelty::NoveltyGate;
 use super::point_set::PointSet;
+use super::requirement::Requirements;
 use super::sight::FrustumSight;
 use crate::cosine::cosines;
 use crate::selection::{ChunkTopK, Ranked, TopK};
@@ -36,6 +37,9 @@ pub(crate) struct Scene<'a> {
 
 /// A recall rule over a scene.
 pub(crate) trait Rule: Send + Sync {
+    /// What the rule reads.
+    fn requirements(&self) -> Requirements;
+
     /// Appends the chosen candidates to `picks`, in the order of the rule. Called with at least one
     /// candidate and at least one slot.
     fn select(
@@ -200,6 +204,7 @@ impl WithSimd for Compare<'_> {
 /// A rule as a policy: reads the pool, runs the rule and records its picks.
 pub(crate) struct RulePolicy<R> {
     id: &'static str,
+    summary: &'static str,
     rule: R,
     pool_cap: Option<usize>,
     /// Names of the terms of a score, in the place of cues.
@@ -208,10 +213,15 @@ pub(crate) struct RulePolicy<R> {
 }
 
 impl<R: Rule> RulePolicy<R> {
-    pub(crate) fn new(id: &'static str, rule: R, pool_cap: Option<usize>) -> Self {
+    pub(crate) fn new(
+        id: &'static str,
+        summary: &'static str,
+        rule: R,
+        pool_cap: Option<usize>,
+    ) -> Self {
         let (names, weights): (Vec<_>, Vec<_>) = rule.terms().into_iter().unzip();
         let cues = names.into_iter().map(str::to_owned).collect();
-        Self { id, rule, pool_cap, cues, weights }
+        Self { id, summary, rule, pool_cap, cues, weights }
     }
 }
 
@@ -225,6 +235,14 @@ struct Buffers {
 impl<R: Rule> RecallPolicy for RulePolicy<R> {
     fn id(&self) -> &str {
         self.id
+    }
+
+    fn requirements(&self) -> Requirements {
+        self.rule.requirements()
+    }
+
+    fn summary(&self) -> String {
+        self.summary.to_owned()
     }
 
     fn recall(

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::point_set::PointSet;
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_count, check_weight};
 use crate::Error;
@@ -50,6 +51,10 @@ impl Seoul {
 }
 
 impl Rule for Seoul {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

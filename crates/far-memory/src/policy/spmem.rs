@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::point_set::PointSet;
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{FrustumConfig, ViewConfig, check_weight};
 use crate::Error;
@@ -56,6 +57,10 @@ impl SpMem {
 }
 
 impl Rule for SpMem {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 use crate::selection::Ranked;
@@ -24,6 +25,10 @@ impl Temporal {
 }
 
 impl Rule for Temporal {
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
 use crate::selection::Ranked;
@@ -39,6 +40,10 @@ impl Vrag {
 }
 
 impl Rule for Vrag {
+    fn requirements(&self) -> Requirements {
+        Requirements::poses()
+    }
+
     fn select(
         &self,
         scene: &Scene,

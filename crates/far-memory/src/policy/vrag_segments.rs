@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
@@ -46,6 +47,10 @@ impl VragSegments {
 }
 
 impl Rule for VragSegments {
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::point_set::PointSet;
+use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
@@ -46,6 +47,10 @@ impl WorldMem {
 }
 
 impl Rule for WorldMem {
+    fn requirements(&self) -> Requirements {
+        Requirements::views()
+    }
+
     fn select(
         &self,
         scene: &Scene,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::point_set::PointSet;
+use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
@@ -58,6 +59,10 @@ impl WorldMemPaper {
 }
 
 impl Rule for WorldMemPaper {
+    fn requirements(&self) -> Requirements {
+        Requirements { keys: KeyCues::setting(self.config.cue.as_ref()), ..Requirements::views() }
+    }
+
     fn select(
         &self,
         scene: &Scene,

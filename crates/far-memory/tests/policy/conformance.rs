@@ -1,7 +1,7 @@
 //! One suite that every recall policy passes, whatever its rule.
 
 use crate::retriever_file;
-use far_memory::policy::{FarConfig, OracleConfig, PolicyConfig, RuleConfig};
+use far_memory::policy::{FarConfig, KeyCues, OracleConfig, PolicyConfig, RuleConfig};
 use far_memory::{
     Camera, Cue, Error, Memory, MemoryId, Observation, Pool, Pose, Recall, RecallPolicy,
     RecallQuery, Schema, Scratch, Snapshot,
@@ -247,8 +247,50 @@ fn a_query_without_embedding_is_refused_only_by_rules_that_need_it() {
                 assert!(error.to_string().contains("vision"), "{id}: {error}");
             }
         }
-        let needs_keys = needs_query || ["far", "worldmem-paper"].contains(&id);
+        let needs_keys = policy.requirements().keys != KeyCues::None;
+        assert!(needs_keys || !needs_query, "{id} compares keys that it does not name");
         assert_eq!(recall(policy, &keyless, &query, 4).is_err(), needs_keys, "{id}");
+    });
+}
+
+#[test]
+fn poses_decide_where_a_rule_says_so_and_nowhere_else() {
+    let records = walk(60);
+    // The same times and keys, each from somewhere else, and another goal.
+    let mut scrambled = records.clone();
+    for (index, record) in scrambled.iter_mut().enumerate() {
+        let other = records[(index * 23 + 7) % records.len()].pose;
+        let position = other.position.map(|axis| 1.4 * axis - 2.0);
+        record.pose = Pose::from_yaw_pitch(position, other.yaw() + 1.0, -0.2);
+    }
+    let [there, elsewhere] = [snapshot(&records), snapshot(&scrambled)];
+    let at = |yaw| Pose::from_yaw_pitch([-2.0, 2.0, 0.7], yaw, -0.3);
+    let turned = RecallQuery::new(query(60).time, at(3.0), at(2.0))
+        .with_horizon(&[at(2.6), at(2.3), at(2.0)])
+        .with_key("vision", &QUERY_KEY)
+        .with_seed(11);
+    each(|id, policy| {
+        let before = checked(id, policy, &there, &query(60), 6);
+        let after = checked(id, policy, &elsewhere, &turned, 6);
+        assert_eq!(before != after, policy.requirements().poses, "{id}");
+    });
+}
+
+#[test]
+fn keys_decide_only_where_a_rule_says_so() {
+    let records = walk(60);
+    let mut rekeyed = records.clone();
+    for (index, record) in rekeyed.iter_mut().enumerate() {
+        record.key = records[(index * 23 + 7) % records.len()].key;
+    }
+    let [before, after] = [snapshot(&records), snapshot(&rekeyed)];
+    each(|id, policy| {
+        let same = checked(id, policy, &before, &query(60), 6)
+            == checked(id, policy, &after, &query(60), 6);
+        let needed = policy.requirements().keys;
+        // WorldMem as written cuts repetitions by their keys, of which this walk has few.
+        assert!(same == (needed == KeyCues::None) || id == "worldmem-paper", "{id}");
+        assert!(needed != KeyCues::Named(Vec::new()), "{id} names no cue");
     });
 }
 

@@ -70,6 +70,16 @@ impl Arm {
             Self::Rule(_) => &[],
         }
     }
+
+    /// Whether it is the method as a whole: poses and times beside keys, with weights that are learned.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Self::Far(arm) => {
+                arm.metadata && !arm.keys.is_empty() && arm.weights != CueWeighting::Equal
+            }
+            Self::Rule(_) => false,
+        }
+    }
 }
 
 impl ArmConfig {

@@ -2,12 +2,10 @@
 
 use far_eval::{Headline, Results, Role, Verdict};
 
-/// Titles of metrics, in the order of importance.
-const COLUMNS: [(&str, &str); 10] = [
+/// Titles of standard metrics, in the order of importance; those of probes bring their own and stand
+/// behind the first.
+const COLUMNS: [(&str, &str); 7] = [
     ("recall_quality", "recall quality"),
-    ("state_surface", "surfaces"),
-    ("state_container", "containers"),
-    ("counterfactual", "histories"),
     ("psnr", "rollout PSNR"),
     ("psnr_closure", "at closure"),
     ("one_step_psnr", "one step"),
@@ -16,18 +14,22 @@ const COLUMNS: [(&str, &str); 10] = [
     ("psnr_raw", "to raw frame"),
 ];
 
-/// Prints the arms' values of the metrics that are `shown`, and the learned arm's paired gains.
+/// Prints the arms' values of the standard metrics that are `shown` and of probes, and the learned arm's paired gains.
 pub fn print(results: &Results, shown: &[&str]) {
     let headline = Headline::of(results);
-    let wanted = COLUMNS.iter().filter(|(id, _)| shown.contains(id));
-    let columns: Vec<(usize, &str)> =
-        wanted.filter_map(|(id, title)| Some((headline.column(id)?, *title))).collect();
+    let standard = COLUMNS.iter().filter(|(id, _)| shown.contains(id));
+    let standard = standard.filter_map(|(id, title)| Some((headline.column(id)?, *title)));
+    let metrics = headline.metrics.iter().enumerate();
+    let probes = metrics.filter_map(|(column, metric)| Some((column, metric.title.as_deref()?)));
+    let mut columns: Vec<(usize, &str)> = standard.collect();
+    let behind = columns.len().min(1);
+    columns.splice(behind..behind, probes);
     print!("  {:<14}", "");
     columns.iter().for_each(|(_, title)| print!(" {title:>14}"));
     let learned = headline.learned.as_deref().unwrap_or("learned");
     println!("   {learned} minus it, PSNR");
     for row in &headline.rows {
-        let control = if Role::of(&row.arm) == Role::Control { "·" } else { " " };
+        let control = if row.role == Role::Control { "·" } else { " " };
         print!("{control} {:<14}", row.arm);
         for (column, _) in &columns {
             let cell = row.cells[*column].as_ref();

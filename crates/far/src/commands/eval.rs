@@ -131,18 +131,9 @@ pub fn evaluate(
     Ok(results)
 }
 
-/// Metrics in the table.
-const SHOWN: [&str; 9] = [
-    "recall_quality",
-    "state_surface",
-    "state_container",
-    "counterfactual",
-    "psnr",
-    "psnr_closure",
-    "one_step_psnr",
-    "ssim",
-    "lpips",
-];
+/// Standard metrics in the table.
+const SHOWN: [&str; 6] =
+    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips"];
 
 /// Prints one line per arm and a summary.
 pub fn print_table(results: &Results) {

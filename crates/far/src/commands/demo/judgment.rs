@@ -18,7 +18,8 @@ pub fn common(
     let judge = training.joint().model().average()?;
     let mut arms = Vec::new();
     for id in ARMS {
-        arms.push(Arm::policy(id, policy(workshop, training, id)?));
+        let arm = Arm::policy(id, policy(workshop, training, id)?);
+        arms.push(if id == workshop.config().arm.id { arm.leading() } else { arm });
     }
     arms.extend(Control::ALL.map(Arm::control));
     let plan = workshop.config().evaluation_plan();

@@ -1,17 +1,17 @@
-//! The counterfactual probe: the same present, the same action, another history.
+//! One counterfactual pair: the same present, the same action, another history.
 //!
 //! Two episodes tell the same story but for one deed, so that what they record is the same from the
 //! return on until a container opens. From the last frame before it opens, with the same noise and
 //! each with its own memory, an arm predicts the first look inside. It is right when, on a crop around
 //! the difference of the two truths, each prediction is nearer its own truth than the other's.
 
-use super::counterfactual_view::{CounterfactualAnswer, CounterfactualView};
-use super::crop::Crop;
+use super::view::{CounterfactualAnswer, CounterfactualView};
 use crate::Result;
 use crate::encoded_clip::{EncodedClip, Question};
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::plan::EvaluationPlan;
 use crate::prediction::{Ask, Predictor};
+use crate::probe::crop::Crop;
 use far_data::{Dataset, Divergence, Picture};
 use far_memory::Recall;
 use far_model::EncodedDataset;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 const FACTUAL: &str = "factual";
 
 /// One pair of episodes.
-pub(crate) struct CounterfactualPair {
+pub struct CounterfactualPair {
     clips: [EncodedClip; 2],
     /// From the last common frame to the reveal.
     question: Question,
@@ -33,7 +33,7 @@ pub(crate) struct CounterfactualPair {
 }
 
 /// What an arm predicted of a pair, and whether each was nearer its own truth.
-pub(crate) struct PairAnswer {
+pub struct PairAnswer {
     recalls: [Recall; 2],
     predictions: [Picture; 2],
     right: [bool; 2],

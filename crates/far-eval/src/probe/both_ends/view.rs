@@ -1,6 +1,6 @@
 //! The both-ends probe for looking at.
 
-use super::both_ends::BothEnds;
+use super::question::EndsQuestion;
 use crate::Result;
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
@@ -22,7 +22,7 @@ pub struct BothEndsView {
     /// The present as it was recorded.
     pub present: Picture,
     /// The two ends.
-    pub ends: [CorridorEnd; 2],
+    pub ends: [EndView; 2],
     /// Every memory frame that any arm recalled.
     pub memories: BTreeMap<usize, Picture>,
     /// What each arm generated, by end.
@@ -31,7 +31,7 @@ pub struct BothEndsView {
 
 /// One end of a corridor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CorridorEnd {
+pub struct EndView {
     /// The frame that looks at it.
     pub goal: usize,
     /// Whether the second agent is there.
@@ -57,7 +57,7 @@ impl BothEndsView {
     /// # Errors
     /// If a recorded frame cannot be read.
     pub(crate) fn new(
-        ends: &BothEnds,
+        ends: &EndsQuestion,
         clip: &EncodedClip,
         quality: &FrameQuality<'_>,
     ) -> Result<Option<Self>> {
@@ -70,7 +70,7 @@ impl BothEndsView {
         else {
             return Ok(None);
         };
-        let end = |place: usize, truth| CorridorEnd {
+        let end = |place: usize, truth| EndView {
             goal: ends.looks[place],
             agent: ends.there == Some(place),
             truth,

@@ -1,11 +1,11 @@
-//! Both ends of a corridor: does the world model know where somebody is whom nobody sees?
+//! Both ends of a corridor: does the world model know where somebody is that nobody sees?
 //!
 //! From the same present, in the passage through the door before anything is revealed, and the same
 //! noise, two frames are generated: the look at each end. The answer is right when a detector finds the
 //! agent at the end where it is and not at the other. It depends on memory where exactly one end has the
 //! agent and a crossing was watched; a static control, where nobody ever was, is right when neither fires.
 
-use crate::encoded_clip::{EncodedClip, Question};
+use crate::encoded_clip::Question;
 use far_data::{Dataset, Episode, Pair, last_crossing};
 
 /// The label of frames in the passage.
@@ -17,7 +17,7 @@ const UNPAIRED: [&str; 2] = [CONTROL, "acted"];
 
 /// The question of one clip.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BothEnds {
+pub struct EndsQuestion {
     /// The present: the middle frame of the passage.
     pub current: usize,
     /// The first look at each end.
@@ -30,7 +30,7 @@ pub struct BothEnds {
     pub pair: Option<u32>,
 }
 
-impl BothEnds {
+impl EndsQuestion {
     /// The question of an episode; `None` when it has no passage with two looks behind it, or what is
     /// there cannot be known.
     ///
@@ -88,24 +88,15 @@ impl BothEnds {
     }
 }
 
-/// The question of a clip.
-///
-/// # Errors
-/// If its episode cannot be opened.
-pub fn both_ends(dataset: &Dataset, clip: &EncodedClip) -> crate::Result<Option<BothEnds>> {
-    let episode = dataset.episode(clip.episode().id())?;
-    BothEnds::of(dataset, &episode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::corridor;
+    use crate::probe::testing::corridor;
 
     #[test]
     fn the_question_is_asked_in_the_passage_of_who_can_be_known() {
         let (_folder, dataset) = corridor();
-        let of = |id| BothEnds::of(dataset.dataset(), &dataset.dataset().episode(id).unwrap());
+        let of = |id| EndsQuestion::of(dataset.dataset(), &dataset.dataset().episode(id).unwrap());
         let known = of(0).unwrap().unwrap();
         // Frames 6 to 8 are the passage, 10 and 11 look west, 13 and 14 east, where somebody is.
         assert_eq!((known.current, known.looks, known.there), (7, [10, 13], Some(1)));
