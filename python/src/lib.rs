@@ -8,6 +8,7 @@ mod policy;
 mod pose_rows;
 mod query_batch;
 mod recall_batch;
+mod retriever_parts;
 mod snapshot;
 mod work;
 
@@ -20,6 +21,8 @@ mod _native {
     use crate::memory::Memory;
     #[pymodule_export]
     use crate::policy::{Policy, published_slots, rules};
+    #[pymodule_export]
+    use crate::retriever_parts::{retriever_bytes, retriever_parts, retriever_shapes};
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     use pyo3::prelude::*;

@@ -6,6 +6,7 @@
 
 use crate::failure::{Failure, Outcome};
 use far_memory::Pose;
+use numpy::PyReadonlyArray3;
 use pyo3::prelude::*;
 
 /// Numbers of a row that holds a 4 × 4 matrix.
@@ -18,8 +19,18 @@ const TOLERANCE: f64 = 1e-2;
 
 type Matrix = [[f64; 3]; 3];
 
-/// What the numbers of a pose mean, as `far_memory.Convention` computes it.
-#[derive(Clone, Copy, Debug, FromPyObject)]
+/// What `far_memory.Convention` hands over.
+#[derive(FromPyObject)]
+struct GivenAxes<'py> {
+    /// W and C, [2, 3, 3].
+    matrices: PyReadonlyArray3<'py, f64>,
+    inverse: bool,
+    real_first: bool,
+    unit: f64,
+}
+
+/// What the numbers of a pose mean.
+#[derive(Clone, Copy, Debug)]
 pub struct Axes {
     /// W: the caller's world axes in the project's.
     world: Matrix,
@@ -31,6 +42,24 @@ pub struct Axes {
     real_first: bool,
     /// Meters per unit of length.
     unit: f64,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Axes {
+    type Error = PyErr;
+
+    fn extract(convention: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let GivenAxes { matrices, inverse, real_first, unit } = convention.extract()?;
+        let numbers = matrices.as_slice().ok().filter(|numbers| numbers.len() == 18);
+        let numbers = numbers.ok_or_else(|| {
+            Failure::input("the convention has no two matrices", "give far_memory.Convention(…)")
+        })?;
+        let matrix = |first: usize| -> Matrix {
+            std::array::from_fn(|row| {
+                std::array::from_fn(|column| numbers[first + 3 * row + column])
+            })
+        };
+        Ok(Self { world: matrix(0), camera: matrix(9), inverse, real_first, unit })
+    }
 }
 
 impl Axes {

@@ -3,12 +3,12 @@
 use crate::failure::{Failure, Outcome};
 use crate::memory::{Memory, cue_list};
 use crate::policy::Policy;
-use crate::query_batch::{GivenQueries, QueryBatch};
+use crate::query_batch::{GivenQueries, QueryBatch, flat};
 use crate::recall_batch::{RecallArrays, RecallBatch};
 use far_memory::store::Store;
 use far_memory::{FEATURES, FeatureScale, Keys, MemoryId, Payload, features};
 use numpy::ndarray::{Array2, Array3, ArrayView1, ArrayView2};
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArray3};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use std::path::PathBuf;
@@ -109,6 +109,34 @@ impl Snapshot {
             }
         });
         blocks.collect()
+    }
+
+    /// The keys of some records as 32-bit floats, [ids, dimension], and which of them have one.
+    fn gather<'py>(
+        &self,
+        py: Python<'py>,
+        cue: &str,
+        ids: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<bool>>)> {
+        let cue = self.cue(cue)?;
+        let ids = flat(ids.as_slice(), "the ids")?;
+        let length = self.inner.len() as i64;
+        if let Some(id) = ids.iter().find(|id| !(0..length).contains(id)) {
+            let cause = format!("there is no memory {id}; the snapshot has {length}");
+            return Err(Failure::input(cause, "ids count from 0").into());
+        }
+        let key = self.inner.schema().keys().find(|key| key.0 == cue);
+        let dimension = key.map_or(0, |(_, _, dimension, _)| dimension);
+        let mut keys = Array2::zeros((ids.len(), dimension));
+        let mut present = vec![false; ids.len()];
+        for ((mut row, there), id) in keys.rows_mut().into_iter().zip(&mut present).zip(ids) {
+            if let (Some(key), Some(row)) = (self.inner.key(cue, *id as usize), row.as_slice_mut())
+            {
+                key.copy_to(row);
+                *there = true;
+            }
+        }
+        Ok((keys.into_pyarray(py), present.into_pyarray(py)))
     }
 
     /// Which records have a key of the cue.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .errors import InputError
-
-Matrix = tuple[tuple[float, float, float], ...]
 
 # Directions in the project's camera axes: x right, y down, z forward.
 _DIRECTIONS = {
@@ -49,8 +48,8 @@ class Convention:
     transform: str
     quaternion: str | None = None
     unit: float = 1.0
-    world: Matrix = field(init=False, repr=False, compare=False)
-    camera: Matrix = field(init=False, repr=False, compare=False)
+    matrices: NDArray[np.float64] = field(init=False, repr=False, compare=False)
+    """The world's axes in the project's, and the project's camera axes in these, [2, 3, 3]."""
     inverse: bool = field(init=False, repr=False, compare=False)
     real_first: bool = field(init=False, repr=False, compare=False)
 
@@ -74,8 +73,7 @@ class Convention:
         if self.handedness == "left":
             world[1] = -world[1]
         derived = {
-            "world": tuple(map(tuple, world.tolist())),
-            "camera": tuple(_DIRECTIONS[letter] for letter in self.axes),
+            "matrices": np.array([world, [_DIRECTIONS[letter] for letter in self.axes]]),
             "inverse": self.transform == "world-to-camera",
             "real_first": self.quaternion != "xyzw",
         }
