@@ -1,6 +1,8 @@
 //! Failures as Python exceptions, each with its cause and a hint of what to do.
 
+use far_data::DataError;
 use far_memory::Error;
+use far_world::WorldError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -20,6 +22,8 @@ pub enum Kind {
     Closed,
     /// Use in another process than the owner's.
     Process,
+    /// A dataset that cannot be read or written.
+    Dataset,
 }
 
 impl Kind {
@@ -31,6 +35,7 @@ impl Kind {
             Self::Store => "StoreError",
             Self::Closed => "ClosedError",
             Self::Process => "ProcessError",
+            Self::Dataset => "DatasetError",
         }
     }
 }
@@ -121,6 +126,27 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        let mut cause = error.to_string();
+        if let Some(source) = std::error::Error::source(&error) {
+            cause = format!("{cause}: {source}");
+        }
+        Self::new(Kind::Dataset, cause, error.hint())
+    }
+}
+
+impl From<WorldError> for Failure {
+    fn from(error: WorldError) -> Self {
+        match error {
+            WorldError::Data(error) => error.into(),
+            other => {
+                Self::input(other.to_string(), "far_memory.worlds.variants() lists what there is")
+            }
+        }
+    }
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         Python::attach(|py| match class(py, failure.kind) {
@@ -132,7 +158,7 @@ impl From<Failure> for PyErr {
 
 /// The exception class, looked up once for each kind.
 fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyType>> {
-    static CLASSES: [PyOnceLock<Py<PyType>>; 6] = [const { PyOnceLock::new() }; 6];
+    static CLASSES: [PyOnceLock<Py<PyType>>; 7] = [const { PyOnceLock::new() }; 7];
     let name = kind.class_name();
     CLASSES[kind as usize].import(py, "far_memory.errors", name).cloned()
 }

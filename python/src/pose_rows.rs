@@ -5,8 +5,10 @@
 //! camera-to-world rotation R and position t become W·R·C and unit·W·t.
 
 use crate::failure::{Failure, Outcome};
+use crate::query_batch::poses;
 use far_memory::Pose;
-use numpy::PyReadonlyArray3;
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::prelude::*;
 
 /// Numbers of a row that holds a 4 × 4 matrix.
@@ -109,6 +111,26 @@ impl Axes {
             Err(("its position is beyond what 32-bit floats hold".to_owned(), "look at the unit"))
         }
     }
+}
+
+/// Poses in the project's convention, [n, 7], from rows of 16 or 7 numbers.
+#[pyfunction]
+pub fn canonical_poses<'py>(
+    py: Python<'py>,
+    rows: PyReadonlyArray2<'py, f64>,
+    convention: Axes,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    Ok(pose_table(py, &poses(&convention, &rows, "pose")?))
+}
+
+/// Poses as positions and quaternions, [n, 7].
+pub fn pose_table<'py>(py: Python<'py>, poses: &[Pose]) -> Bound<'py, PyArray2<f32>> {
+    let mut table = Array2::zeros((poses.len(), QUATERNION));
+    for (mut row, pose) in table.rows_mut().into_iter().zip(poses) {
+        let numbers = pose.position.iter().chain(&pose.rotation);
+        row.iter_mut().zip(numbers).for_each(|(slot, number)| *slot = *number);
+    }
+    table.into_pyarray(py)
 }
 
 fn from_matrix(numbers: &[f64]) -> Result<(Matrix, [f64; 3]), (String, &'static str)> {

@@ -24,6 +24,7 @@ from .errors import (
     RetrieverError,
     StoreError,
 )
+from .evaluation import evaluate
 from .memory import Key, Memory
 from .policy import Policy, rules
 from .queries import Queries
@@ -47,5 +48,6 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "__version__",
+    "evaluate",
     "rules",
 ]
