@@ -75,6 +75,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// A snapshot with other cues than the memory that should go back to it. Fork the snapshot instead.
+    #[error("the snapshot has the cues {found}, not {expected}")]
+    SnapshotSchema {
+        /// Cues of the snapshot.
+        found: String,
+        /// Cues of the memory.
+        expected: String,
+    },
+
     /// A disk operation failed. A writer stops; readers may try again.
     #[error("cannot {operation} {file}")]
     Disk {
@@ -100,6 +109,13 @@ pub enum Error {
     /// The folder contains no store.
     #[error("there is no memory store in {path}")]
     NoStore {
+        /// The folder.
+        path: String,
+    },
+
+    /// There is a store where a new one should be written. Choose another folder.
+    #[error("there is a memory store in {path} already")]
+    StoreExists {
         /// The folder.
         path: String,
     },

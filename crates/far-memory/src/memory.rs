@@ -44,6 +44,8 @@ pub struct Memory {
     shared: Arc<Shared>,
     /// One key at a time, scaled to unit length before it is stored.
     row: Vec<f32>,
+    /// Whether the last block belongs to another memory, which may still write to it.
+    last_is_shared: bool,
 }
 
 /// A handle from which any thread takes snapshots without waiting for the writer.
@@ -92,7 +94,48 @@ impl Memory {
     fn from_rows(schema: Arc<Schema>, blocks: Vec<Arc<Block>>, length: usize) -> Self {
         let blocks = ArcSwap::from_pointee(blocks);
         let shared = Shared { schema, blocks, length: AtomicUsize::new(length) };
-        Self { shared: Arc::new(shared), row: Vec::new() }
+        Self { shared: Arc::new(shared), row: Vec::new(), last_is_shared: false }
+    }
+
+    /// A memory of its own that begins with the records of this one; see [`Snapshot::fork`].
+    pub fn fork(&self) -> Self {
+        self.snapshot().fork()
+    }
+
+    /// A memory that begins with published rows of blocks that another one may own.
+    pub(crate) fn from_shared_rows(
+        schema: Arc<Schema>,
+        blocks: Vec<Arc<Block>>,
+        length: usize,
+    ) -> Self {
+        Self { last_is_shared: true, ..Self::from_rows(schema, blocks, length) }
+    }
+
+    /// Goes back to the records of a snapshot, of this memory or of another with the same cues.
+    /// Readers that were made before, and snapshots, keep the records they have.
+    ///
+    /// ```
+    /// use far_memory::{Cue, Memory, Observation, Pose, Schema};
+    /// let mut memory = Memory::new(Schema::new(vec![Cue::metadata("meta")])?);
+    /// memory.append(&Observation::new(0.0, Pose::identity()))?;
+    /// let before = memory.snapshot();
+    /// memory.append(&Observation::new(1.0, Pose::identity()))?;
+    /// memory.restore(&before)?;
+    /// assert_eq!(memory.len(), 1);
+    /// # Ok::<(), far_memory::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SnapshotSchema`] if the snapshot has other cues.
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        if snapshot.schema() != self.schema() {
+            let names = |schema: &Schema| format!("{:?}", schema.cues());
+            let (found, expected) = (names(snapshot.schema()), names(self.schema()));
+            return Err(Error::SnapshotSchema { found, expected });
+        }
+        // A new list and a new length together: a reader of the old pair must not mix them.
+        *self = snapshot.fork();
+        Ok(())
     }
 
     /// The cues.
@@ -215,10 +258,12 @@ impl Memory {
     }
 
     /// The block of the next row, made or enlarged and published if necessary.
-    fn block_with_room(&self, length: usize) -> Arc<Block> {
+    fn block_with_room(&mut self, length: usize) -> Arc<Block> {
         let blocks = self.shared.blocks.load_full();
         let row = length % BLOCK_RECORDS;
+        let last_is_shared = std::mem::take(&mut self.last_is_shared);
         if let Some(last) = blocks.last()
+            && !last_is_shared
             && blocks.len() * BLOCK_RECORDS > length
             && row < last.capacity()
         {

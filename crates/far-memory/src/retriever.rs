@@ -110,6 +110,18 @@ impl Retriever {
         scorers.sum()
     }
 
+    /// The parameters as [`RetrieverConfig::tensors`] lists them: name, shape and row-major numbers.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
+        let parameters = self.parameters();
+        let tensors = self.config.tensors().into_iter();
+        tensors
+            .map(|(name, shape)| {
+                let values = parameters[&name];
+                (name, shape, values)
+            })
+            .collect()
+    }
+
     /// The parameters by name.
     pub(crate) fn parameters(&self) -> BTreeMap<String, &[f32]> {
         let mut parameters = BTreeMap::new();

@@ -118,10 +118,8 @@ impl Retriever {
     pub fn to_bytes(&self) -> Vec<u8> {
         let document = Document { version: RETRIEVER_VERSION, config: self.config().clone() };
         let entry = serde_json::to_string(&document).expect("a configuration is plain data");
-        let parameters = self.parameters();
-        let views = self.config().tensors().into_iter().map(|(name, shape)| {
-            let bytes: &[u8] = bytemuck::cast_slice(parameters[&name]);
-            let view = TensorView::new(Dtype::F32, shape, bytes);
+        let views = self.tensors().into_iter().map(|(name, shape, values)| {
+            let view = TensorView::new(Dtype::F32, shape, bytemuck::cast_slice(values));
             (name, view.expect("parameters have the shapes of the configuration"))
         });
         let metadata = HashMap::from([(ENTRY.to_owned(), entry)]);

@@ -3,7 +3,7 @@
 use crate::block::{Block, BlockView};
 use crate::key::Keys;
 use crate::pool::{Pool, PoolView};
-use crate::{BLOCK_RECORDS, Error, MemoryId, Payload, Pose, Schema};
+use crate::{BLOCK_RECORDS, Error, Memory, MemoryId, Payload, Pose, Schema};
 use std::sync::Arc;
 
 /// The records that existed when it was taken. Cheap to clone, never changes, never blocks the
@@ -64,6 +64,28 @@ impl Snapshot {
     /// All blocks, oldest first.
     pub fn blocks(&self) -> impl Iterator<Item = BlockView<'_>> {
         (0..self.block_count()).map(|number| self.block(number))
+    }
+
+    /// The oldest `length` records alone, or all if there are fewer.
+    pub fn first(&self, length: usize) -> Self {
+        Self { length: length.min(self.length), ..self.clone() }
+    }
+
+    /// A memory of its own that begins with these records. Full blocks stay shared; the last one is
+    /// copied when the fork first appends, so a fork that only recalls costs nothing.
+    ///
+    /// ```
+    /// use far_memory::{Cue, Memory, Observation, Pose, Schema};
+    /// let mut memory = Memory::new(Schema::new(vec![Cue::metadata("meta")])?);
+    /// memory.append(&Observation::new(0.0, Pose::identity()))?;
+    /// let mut imagined = memory.snapshot().fork();
+    /// imagined.append(&Observation::new(1.0, Pose::identity()))?;
+    /// assert_eq!((memory.len(), imagined.len()), (1, 2));
+    /// # Ok::<(), far_memory::Error>(())
+    /// ```
+    pub fn fork(&self) -> Memory {
+        let blocks = self.blocks[..self.block_count()].to_vec();
+        Memory::from_shared_rows(self.schema.clone(), blocks, self.length)
     }
 
     /// The block and row of a record.

@@ -170,3 +170,37 @@ fn pools_are_checked_against_the_snapshot() {
     let run = Pool::ids((3..8).map(MemoryId));
     assert_eq!(snapshot.pool(&run, None).expect("a pool").as_range(), Some(3..8));
 }
+
+#[test]
+fn forks_share_the_past_and_have_futures_of_their_own() {
+    for length in [0, 3, 256, 300, BLOCK_RECORDS, BLOCK_RECORDS + 9] {
+        let mut memory = Memory::new(schema());
+        (0..length).for_each(|number| append(&mut memory, number));
+        let before = memory.snapshot();
+        let mut fork = memory.fork();
+        let mut other = before.fork();
+        // Each appends something else after the same past.
+        for number in length..length + 400 {
+            append(&mut memory, number);
+            append(&mut fork, number);
+            let far = Pose::from_yaw_pitch([-1.0; 3], 0.0, 0.0);
+            other.append(&Observation::new(-1.0, far)).expect("valid");
+        }
+        for (snapshot, expected) in [(memory.snapshot(), 400), (fork.snapshot(), 400)] {
+            assert_eq!(snapshot.len(), length + expected);
+            (0..snapshot.len()).rev().take(900).for_each(|number| check(&snapshot, number));
+        }
+        let other = other.snapshot();
+        (0..length).rev().take(400).for_each(|number| check(&other, number));
+        assert!((length..length + 400).all(|number| other.time(number) == -1.0));
+        assert_eq!(before.len(), length);
+        memory.restore(&before).expect("the same cues");
+        assert_eq!(memory.len(), length);
+        append(&mut memory, length);
+        check(&memory.snapshot(), length);
+    }
+    let mut bare =
+        Memory::new(Schema::new(vec![far_memory::Cue::metadata("meta")]).expect("valid"));
+    let refused = bare.restore(&Memory::new(schema()).snapshot()).expect_err("other cues");
+    assert!(refused.to_string().contains("vision"), "{refused}");
+}

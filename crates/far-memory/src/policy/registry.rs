@@ -279,6 +279,13 @@ mod tests {
         let refused = config.build().err().expect("out of range").to_string();
         assert!(refused.contains("horizontal_degrees") && refused.contains("190"), "{refused}");
         assert!(PolicyConfig::from_id("random").expect("known").with_pool_cap(0).build().is_err());
+        for absurd in [
+            r#"{ "id": "worldmem", "view": { "points": 1000000000000 } }"#,
+            r#"{ "id": "matrix-game", "frustum": { "cells": [4294967296, 4294967296, 2] } }"#,
+        ] {
+            let config: PolicyConfig = serde_json::from_str(absurd).expect("reads");
+            assert!(config.build().is_err(), "{absurd} would take all of RAM");
+        }
     }
 
     #[test]

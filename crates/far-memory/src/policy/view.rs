@@ -55,7 +55,7 @@ impl ViewConfig {
         check_angle("view.horizontal_degrees", self.horizontal_degrees)?;
         check_angle("view.vertical_degrees", self.vertical_degrees)?;
         check_positive("view.radius", self.radius)?;
-        check_count("view.points", self.points)?;
+        check_points("view.points", Some(self.points))?;
         Ok(PointSet::ball(self.points, self.radius, self.point_seed))
     }
 }
@@ -114,7 +114,9 @@ impl FrustumConfig {
         check_angle("frustum.vertical_degrees", self.vertical_degrees)?;
         check_positive("frustum.near", self.near)?;
         check_positive("frustum.far", self.far - self.near)?;
-        check_count("frustum.cells", self.cells.iter().product())
+        let cells =
+            self.cells.iter().try_fold(1usize, |product, &count| product.checked_mul(count));
+        check_points("frustum.cells", cells)
     }
 }
 
@@ -143,6 +145,14 @@ pub(crate) fn check_weight(option: &str, value: f32) -> Result<(), Error> {
 /// Rejects a count of zero.
 pub(crate) fn check_count(option: &str, value: usize) -> Result<(), Error> {
     (value > 0).then_some(()).ok_or_else(|| refuse(option, value, "at least 1"))
+}
+
+/// Refuses no sample points at all, and more than could ever be looked at: they would take all of RAM.
+fn check_points(option: &str, value: Option<usize>) -> Result<(), Error> {
+    const MOST: usize = 1 << 24;
+    let valid = value.is_some_and(|count| (1..=MOST).contains(&count));
+    let found = value.map_or("beyond counting".to_owned(), |count| count.to_string());
+    valid.then_some(()).ok_or_else(|| refuse(option, found, "1 to 16,777,216"))
 }
 
 fn refuse(option: &str, value: impl std::fmt::Display, wanted: &str) -> Error {

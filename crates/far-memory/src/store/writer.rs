@@ -132,6 +132,27 @@ impl Store {
         Self::recover(disk, lock, manifest, options)
     }
 
+    /// Writes the records of a snapshot to a new store in the folder `path`, all of them safe when this
+    /// returns. [`StoreReader::snapshot`](super::StoreReader::snapshot) reads them back, bit for bit.
+    ///
+    /// # Errors
+    /// [`Error::StoreExists`] if there is a store already, [`Error::Disk`] if the system refuses.
+    pub fn save(snapshot: &Snapshot, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let disk = LocalDisk::create(path)
+            .map_err(|source| Error::disk("create", path.display().to_string(), source))?;
+        if Manifest::load(&disk)?.is_some() {
+            return Err(Error::StoreExists { path: disk.describe() });
+        }
+        let (disk, options) = (Arc::new(disk), StoreOptions::default());
+        let mut store = Self::open_or_create_on(disk, snapshot.schema(), options)?;
+        while store.len() < snapshot.len() {
+            store.memory = snapshot.first(store.len() + BLOCK_RECORDS).fork();
+            store.or_stop(Self::seal)?;
+        }
+        store.close()
+    }
+
     fn recover(
         disk: Arc<dyn Disk>,
         lock: Box<dyn Send + Sync>,

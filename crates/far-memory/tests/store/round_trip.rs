@@ -218,3 +218,41 @@ fn what_cannot_be_stored_is_refused_and_the_store_goes_on() {
     let refused = Store::open_or_create_on(disk, &wide, StoreOptions::default()).err();
     assert!(matches!(refused, Some(Error::Schema { .. })), "{refused:?}");
 }
+
+#[test]
+fn a_saved_snapshot_is_read_back_bit_for_bit_and_never_replaces_a_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let schema =
+        Schema::new(vec![Cue::half_key("vision", 4), Cue::metadata("meta")]).expect("valid");
+    for length in [0, 5, BLOCK_RECORDS, BLOCK_RECORDS + 3] {
+        let mut memory = Memory::new(schema.clone());
+        for number in 0..length {
+            let (key, payload) = ([number as f32, 1.0, -2.0, 0.3], number.to_le_bytes());
+            let mut observation = Observation::new(number as f64, Pose::identity());
+            if number % 3 != 1 {
+                observation = observation.with_key("vision", &key).with_bytes(&payload);
+            }
+            memory.append(&observation).expect("valid");
+        }
+        let path = folder.path().join(length.to_string());
+        let snapshot = memory.snapshot();
+        Store::save(&snapshot, &path).expect("saved");
+        let loaded = StoreReader::open(&path).and_then(|mut reader| reader.snapshot());
+        let loaded = loaded.expect("read back");
+        assert_eq!(loaded.len(), length);
+        for number in (0..length).rev().step_by(7) {
+            assert_eq!(loaded.key(0, number), snapshot.key(0, number));
+            assert_eq!(loaded.time(number), number as f64);
+            let id = MemoryId::from(number);
+            assert_eq!(loaded.payload(id), snapshot.payload(id));
+        }
+        // What was saved is a store like any other, and what was loaded a memory like any other.
+        let mut store = Store::open(&path).expect("opens for writing");
+        store.append(&Observation::new(0.0, Pose::identity())).expect("appended");
+        store.close().expect("closed");
+        let mut fork = loaded.fork();
+        assert_eq!(fork.append(&Observation::new(0.0, Pose::identity())).unwrap().index(), length);
+        let again = Store::save(&snapshot, &path).expect_err("a store is there");
+        assert!(matches!(again, Error::StoreExists { .. }), "{again}");
+    }
+}

@@ -1,0 +1,203 @@
+"""Learning what to recall: candidates, their utilities with the future known, and the loss.
+
+With scores s of the candidates of a pool and utilities û, r = softmax(s) is what the retriever would recall and
+q = softmax(s + û) what it should have recalled once the future is known. The loss is KL(q ‖ r), q held fixed, over the K
+recalled (the global pool) plus the chunk of one of them (the local pool), each the mean over pools with a choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed
+from torch import Tensor, nn
+
+from ..errors import InputError
+from ..memory import Memory
+from ..queries import Queries
+from ..snapshot import Snapshot
+from .batch import RetrieverBatch
+from .draw import Draw
+from .retriever import Retriever, Scores
+
+Utility = Callable[[Tensor, Draw], Tensor]
+
+
+class Recalled(NamedTuple):
+    """What was recalled for B examples, best first; shapes never depend on what was found."""
+
+    ids: Tensor
+    """[B, K]; −1 where there is no memory."""
+    mask: Tensor
+    """[B, K]."""
+    scores: Scores
+    """The scores of all memories that were searched, without gradients."""
+
+
+class FutureAware:
+    """Recall that learns from what its memories were worth.
+
+    ``retriever`` is a ``Retriever``, perhaps wrapped by DDP or compiled. In each step of the user's loop ``recall`` chooses
+    ``k`` memories for each example, and ``loss`` is added to the model's own. ``samples`` draws of noise are averaged;
+    the retriever learns in every ``every``-th step. ``nats`` is what a unit of the utility's loss is worth (the number of
+    elements, for a mean squared error) and ``temperature`` divides it. ``extra`` memories drawn at random are credited too.
+    """
+
+    def __init__(
+        self,
+        retriever: nn.Module,
+        k: int,
+        samples: int = 4,
+        every: int = 1,
+        *,
+        extra: int = 0,
+        nats: float = 1.0,
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        for name, value, least in [("k", k, 1), ("samples", samples, 1), ("every", every, 1), ("extra", extra, 0), ("seed", seed, 0)]:
+            if not isinstance(value, int) or value < least:
+                raise InputError(f"{name} is {value!r}", f"give a whole number of at least {least}")
+        if not (nats > 0 and temperature > 0 and math.isfinite(nats / temperature)):
+            raise InputError(f"nats are {nats} and the temperature is {temperature}", "give numbers above 0")
+        self.retriever, self.k, self.samples, self.every = retriever, k, samples, every
+        self.extra, self.nats, self.temperature, self.seed = extra, nats, temperature, seed
+        self.step = 0
+        self._batch: RetrieverBatch | None = None
+        self._chosen = torch.empty(0, 0, dtype=torch.long)
+
+    @property
+    def plain(self) -> Retriever:
+        """The retriever without what wraps it."""
+        module = self.retriever
+        while not isinstance(module, Retriever):
+            inner = getattr(module, "module", None) or getattr(module, "_orig_mod", None)
+            if not isinstance(inner, nn.Module):
+                raise InputError(f"the retriever is a {type(module).__name__}", "give a far_memory.torch.Retriever")
+            module = inner
+        return module
+
+    def recall(self, memories: Memory | Snapshot | Sequence[Memory | Snapshot], queries: Queries) -> Recalled:
+        """The best ``k`` memories for each query, at most one of a chunk; from one memory, or from one for each query."""
+        plain = self.plain
+        device = next((parameter.device for parameter in plain.parameters()), torch.device("cpu"))
+        self._batch = RetrieverBatch.read(plain.config, memories, queries).to(device)
+        with torch.no_grad():
+            scores = plain(self._batch)
+        self._chosen = chunk_top(scores.fused, self._batch.mask, plain.chunk, self.k)
+        ids = gathered(self._batch.ids, self._chosen)
+        return Recalled(ids, ids >= 0, scores)
+
+    def loss(self, utility: Utility) -> Tensor:
+        """The retriever's loss for the examples of the last ``recall``, a scalar.
+
+        ``utility(memories, draw)`` is called without gradients, for every candidate and draw: ``memories`` [B, 1] has one
+        memory for each example as the only context (−1 for none), ``draw`` the noise. It returns the model's loss for
+        each example, [B]. Every process makes the same calls and, under DDP, takes the same retriever steps.
+        """
+        batch = self._batch
+        if batch is None:
+            raise InputError("nothing was recalled", "call recall(…) before loss(…)")
+        self._batch = None
+        self.step += 1
+        if (self.step - 1) % self.every:
+            return torch.zeros((), device=batch.ids.device)
+        slots, kinds = self._candidates(batch)
+        utilities = self._utilities(gathered(batch.ids, slots), utility)
+        # Through what wraps the retriever, so that its gradients are shared.
+        scores: Scores = self.retriever(batch)
+        fused = scores.fused
+        total = fused.sum() * 0.0  # an empty pool still takes part in the step
+        for members in kinds:
+            total = total + distillation(gathered(fused, slots), utilities, members)
+        return total
+
+    def _examples(self, count: int) -> list[int]:
+        """The number of each example among those of all processes."""
+        rank = torch.distributed.get_rank() if _distributed() else 0
+        return list(range(rank * count, (rank + 1) * count))
+
+    def _candidates(self, batch: RetrieverBatch) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Slots [B, A] of the candidates, −1 for none, and which belong to the global and to the local pool."""
+        chunk = self.plain.chunk
+        count, width = len(batch.ids), self.k + self.extra + chunk
+        lengths = batch.mask.sum(1).tolist()
+        chosen = self._chosen.tolist()
+        slots = np.full((count, width), -1, np.int64)
+        members = np.zeros((2, count, width), bool)
+        for row, example in enumerate(self._examples(count)):
+            recalled = [slot for slot in chosen[row] if slot >= 0]
+            if not recalled:
+                continue
+            random = np.random.default_rng([2, self.seed, self.step, example])
+            first = recalled[random.integers(len(recalled))] // chunk * chunk
+            others = np.setdiff1d(np.arange(lengths[row]), recalled)
+            drawn = random.permutation(others)[: self.extra].tolist()
+            local = range(first, min(first + chunk, lengths[row]))
+            candidates = recalled + drawn + [slot for slot in local if slot not in recalled and slot not in drawn]
+            slots[row, : len(candidates)] = candidates
+            members[0, row, : len(recalled) + len(drawn)] = True
+            members[1, row, : len(candidates)] = [slot in local for slot in candidates]
+        device = batch.ids.device
+        pools = torch.from_numpy(members).to(device)
+        return torch.from_numpy(slots).to(device), (pools[0], pools[1])
+
+    @torch.no_grad()
+    def _utilities(self, ids: Tensor, utility: Utility) -> Tensor:
+        """û [B, A] in nats."""
+        total = torch.zeros(ids.shape, device=ids.device)
+        for sample in range(self.samples):
+            draw = Draw(self.seed, self.step, sample, self.samples, self._examples(len(ids)))
+            for place in range(ids.shape[1]):
+                losses = utility(ids[:, place : place + 1], draw)
+                if losses.shape != ids.shape[:1]:
+                    raise InputError(f"the utility returned losses of shape {tuple(losses.shape)}", f"return [{len(ids)}], one for each example")
+                total[:, place] -= losses.to(total)
+        total = total * (self.nats / (self.temperature * self.samples))
+        if not torch.isfinite(total[ids >= 0]).all():
+            raise InputError("the utility returned a loss that is not finite", "look at the model's loss with a single memory")
+        return torch.where(ids >= 0, total, 0.0)
+
+
+def _distributed() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def gathered(values: Tensor, slots: Tensor) -> Tensor:
+    """The values [B, N] at slots [B, A]; −1 where a slot is."""
+    found = values.gather(1, slots.clamp(min=0))
+    return torch.where(slots >= 0, found, torch.full_like(found, -1))
+
+
+def chunk_top(scores: Tensor, mask: Tensor, chunk: int, k: int) -> Tensor:
+    """Slots [B, k] of the best of each chunk, best first, −1 where there are no more. Of equals the later wins."""
+    count, slots = scores.shape
+    chunks = -(-slots // chunk)
+    padded = scores.new_full((count, chunks * chunk), -torch.inf)
+    padded[:, :slots] = torch.where(mask & ~scores.isnan(), scores, -torch.inf)
+    # Turned around, a stable order puts the later of equals first.
+    best, place = padded.view(count, chunks, chunk).flip(-1).sort(dim=-1, descending=True, stable=True)
+    best, place = best[..., 0], chunk - 1 - place[..., 0]
+    ranked, order = best.flip(-1).sort(dim=-1, descending=True, stable=True)
+    order = chunks - 1 - order
+    found = torch.where(ranked > -torch.inf, order * chunk + place.gather(1, order), -1)[:, :k]
+    return nn.functional.pad(found, (0, k - found.shape[1]), value=-1)
+
+
+def distillation(scores: Tensor, utilities: Tensor, members: Tensor) -> Tensor:
+    """KL(q ‖ r) of pools [B, A], the mean over those with two candidates or more, of all processes together."""
+    choice = members & (members.sum(1, keepdim=True) > 1)
+    hidden = torch.where(choice, scores, -1e30)
+    utilities = utilities - torch.where(choice, utilities, -torch.inf).amax(1, keepdim=True).clamp(min=-1e30)
+    prior = hidden.log_softmax(-1)
+    posterior = torch.where(choice, scores.detach() + utilities, -1e30).log_softmax(-1)
+    divergence = torch.where(choice, posterior.exp() * (posterior - prior), 0.0).sum()
+    pools = choice.any(1).sum().to(scores.dtype)
+    if _distributed():
+        torch.distributed.all_reduce(pools)
+        pools = pools / torch.distributed.get_world_size()  # DDP takes the mean over processes
+    return divergence / pools.clamp(min=1e-12)
