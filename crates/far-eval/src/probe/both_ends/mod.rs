@@ -16,7 +16,6 @@ pub use view::{BothEndsView, EndAnswer, EndView};
 
 use super::{ClipGroup, Measured, Probe};
 use crate::arm::Control;
-use crate::encoded_clip::EncodedClip;
 use crate::evaluation::EvaluationContext;
 use crate::prediction::{Ask, Imagined, Predictor};
 use crate::{Better, KeptFile, Metric, MetricTable, Result};
@@ -176,7 +175,7 @@ impl Probe for BothEnds<'_> {
                     states: predicted(&imagined, asks.len(), [west, east]),
                 };
                 if let Some(Some(view)) = views.get_mut(place) {
-                    let clip: &EncodedClip = &group.clips[asked.place];
+                    let clip = &group.clips[asked.place];
                     let answers = [west, east].map(|at| (frames[at], verdicts[at]));
                     let arm = predictor.arm().id();
                     view.add(arm, clip, context.quality, answers, answered.recalls)?;
@@ -203,7 +202,7 @@ fn questions(context: &EvaluationContext<'_>, group: &ClipGroup) -> Result<Vec<A
     let mut all = Vec::new();
     for (place, clip) in group.clips.iter().enumerate() {
         let id = clip.episode().id();
-        let question = EndsQuestion::of(dataset, &*dataset.episode(id)?)?;
+        let question = EndsQuestion::of(dataset, &dataset.episode(id)?)?;
         let row = group.first + place;
         all.extend(question.map(|question| Asked { place, row, episode: id, question }));
     }
