@@ -118,7 +118,7 @@ def train(walks: list[Walk], steps: int, batch: int, seed: int) -> tuple[WorldMo
     for step in range(steps):
         chosen = [walks[number] for number in random.integers(0, len(walks), batch)]
         now = [int(random.integers(walk.boundary, len(walk.times) - 1)) for walk in chosen]
-        goal = [min(frame + int(random.integers(1, 33)), len(walk.times) - 1) for walk, frame in zip(chosen, now)]
+        goal = [min(frame + int(random.integers(8, 33)), len(walk.times) - 1) for walk, frame in zip(chosen, now)]
         pick = lambda name, frames: torch.stack([getattr(w, name)[f] for w, f in zip(chosen, frames)])  # noqa: B023, E731
         present, pose, target, future = pick("latents", now), pick("poses", now), pick("poses", goal), pick("latents", goal)
         seconds = np.array([[walk.times[n], walk.times[g]] for walk, n, g in zip(chosen, now, goal)])
@@ -141,12 +141,16 @@ def train(walks: list[Walk], steps: int, batch: int, seed: int) -> tuple[WorldMo
 
         recalled = far.recall([walk.memory for walk in chosen], queries).ids
         # It learns to read good and bad memories alike, and few as well as many.
-        anything = torch.stack([torch.from_numpy(random.integers(0, len(walk.remembered), K)) for walk in chosen])
-        context = torch.where(torch.from_numpy(random.random((batch, 1)) < 0.4), anything, recalled)
+        anything = np.stack([random.integers(0, len(walk.remembered), K) for walk in chosen])
+        asked = [queries.select(slice(row, row + 1)) for row in range(batch)]
+        near = np.concatenate([walk.memory.recall("nearest-pose", one, K).ids for walk, one in zip(chosen, asked)])
+        kind = torch.from_numpy(random.integers(0, 3, (1, batch, 1))).expand(1, batch, K)
+        context = torch.stack([recalled, torch.from_numpy(anything), torch.from_numpy(near)]).gather(0, kind)[0]
         context = torch.where(torch.arange(K) < torch.from_numpy(random.integers(1, K + 1, (batch, 1))), context, -1)
         loss = losses(context).mean()
         optimizer.zero_grad()
-        (loss + far.loss(utility)).backward()
+        credit = far.loss(utility) if step > steps // 5 else 0.0  # reading comes before recall
+        (loss + credit).backward()
         optimizer.step()
         schedule.step()
         if step % 100 == 0:
@@ -165,7 +169,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     began = time.monotonic()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # its tensors are small: more threads would wait for each other
     dataset = record("village", arguments.folder / "villages", episodes=arguments.episodes, seed=arguments.seed, size=arguments.size)
     training = dataset.select("train")
     print(f"recorded {len(dataset)} villages, {len(training)} to train on, after {time.monotonic() - began:.0f} s", flush=True)
@@ -181,7 +185,7 @@ def main() -> None:
     policies |= {rule: Policy(rule, view=view) for rule in ("worldmem", "fov-topk")}
     policies |= {rule: rule for rule in ("longlive-rag", "vrag", "temporal", "nearest-pose")}
     results = evaluate(
-        Judged(model, tokenizer), dataset, policies, k=K, clips=arguments.clips, folder=arguments.folder, train_seconds=trained
+        Judged(model, tokenizer), dataset, policies, k=K, stride=16, clips=arguments.clips, folder=arguments.folder, train_seconds=trained
     )
     print("                recall quality               rollout PSNR")
     for arm, found in sorted(results["arms"].items(), key=lambda item: -item[1]["recall_quality"]["mean"]):

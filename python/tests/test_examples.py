@@ -35,6 +35,28 @@ def test_ten_lines() -> None:
     assert "nearest-pose ['" in output and "300.jpg" in output and "gate: " in output
 
 
+def test_a_world_model_of_one_s_own_learns_recalls_and_is_judged(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    sizes = {"episodes": 8, "steps": 20, "batch": 4, "clips": 1, "size": 16}
+    options = [part for name, value in sizes.items() for part in (f"--{name}", str(value))]
+    output = run("own_world_model.py", "--folder", str(tmp_path), *options)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert {"far-multi", "worldmem", "nearest-pose", "none", "random"} <= set(results["arms"])
+    assert results["clips"] == 1 and results["corpus"] == "village" and "recall quality" in output
+    assert set(results["paired"]["far-multi"]["random"]["psnr"]) == {"mean", "lo", "hi"}
+    assert (tmp_path / "retriever.safetensors").exists()
+
+
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    notebook = json.loads((EXAMPLES / "memory.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    script = tmp_path / "notebook.py"
+    script.write_text("import matplotlib\nmatplotlib.use('Agg')\n" + "\n\n".join(cells))
+    output = run(str(script))
+    assert "gate: " in output and "in the fork" in output
+
+
 def test_two_processes_have_the_losses_of_one_with_the_double_batch() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     one = losses(run("ddp.py", "--steps", "50"))
