@@ -89,21 +89,14 @@ def info_nce_fixture():
     present["positive"][1, 1:] = 0
     present["negative"][2, 4] = 0
     score = lambda cosines, mask: (cosines / 0.07).masked_fill(mask == 0, -torch.inf)
-    p, n = score(positives, present["positive"]), score(negatives, present["negative"])
+    n = score(negatives, present["negative"])
     share = present["positive"] / present["positive"].sum(1, keepdim=True)
-    everything = torch.cat([p, n], 1).logsumexp(1)
     kept = positives / 0.07
-    forms = {
-        "per_positive": (share * (torch.logaddexp(kept, n.logsumexp(1, keepdim=True)) - kept)).sum(1),
-        "supcon": everything - (share * kept).sum(1),
-        "mil_nce": everything - p.logsumexp(1),
-    }
-    tensors = {"positives": positives, "negatives": negatives}
+    losses = (share * (torch.logaddexp(kept, n.logsumexp(1, keepdim=True)) - kept)).sum(1)
+    tensors = {"positives": positives, "negatives": negatives, "loss": losses.mean()}
     tensors |= {f"present.{name}": mask for name, mask in present.items()}
-    for name, losses in forms.items():
-        loss = losses.mean()
-        slopes = torch.autograd.grad(loss, [positives, negatives], retain_graph=True)
-        tensors |= {f"{name}.loss": loss, f"{name}.positives": slopes[0], f"{name}.negatives": slopes[1]}
+    slopes = torch.autograd.grad(tensors["loss"], [positives, negatives])
+    tensors |= {"gradient.positives": slopes[0], "gradient.negatives": slopes[1]}
     return tensors
 
 

@@ -25,7 +25,7 @@ pub use encoder::audio_feature::{
 pub use encoder::column_feature::ColumnFeature;
 pub use encoder::cue_encoder::{ActionFeatures, CueEncoder};
 pub use encoder::cue_feature::CueFeature;
-pub use encoder::info_nce::{InfoNce, PositiveForm, Similarities};
+pub use encoder::info_nce::{Similarities, info_nce};
 pub use encoder::interaction_feature::{INTERACTION_CUE, InteractionFeature};
 pub use encoder::key_encoder::{EncoderDescription, KeyEncoder};
 pub use encoder::longlive_autoencoder::{LongLiveAutoencoder, LongLiveConfig, LongLiveLosses};
@@ -48,7 +48,6 @@ pub use retriever::utility::UtilityEstimator;
 pub use retriever::utility_config::UtilityConfig;
 pub use retriever::utility_meter::{Utilities, UtilityMeter};
 pub use tokenizer::{
-    Convolutional, ConvolutionalConfig, ConvolutionalTraining, ConvolutionalTrainingConfig,
     PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
 };
 pub use world_model::block::{Block, BlockConfig, Grouping, ModulationStart};

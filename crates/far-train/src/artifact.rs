@@ -73,7 +73,7 @@ impl NeededEncoders {
 pub(crate) struct Maker<'a> {
     pub config: &'a TrainConfig,
     pub folder: &'a Path,
-    /// What tokenizers and encoders learn on.
+    /// What encoders learn on.
     pub device: &'a Device,
     /// What they run on once they have: beside the world model, which has the device.
     pub cpu: &'a Device,
@@ -88,17 +88,15 @@ impl Maker<'_> {
         (path, exists)
     }
 
-    pub fn tokenizer(&self, progress: &mut dyn FnMut(Stage)) -> Result<Arc<dyn Tokenizer>> {
+    pub fn tokenizer(&self) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
         let (path, exists) = self.artifact(TOKENIZER);
-        if exists && let Some(fitted) = settings.load(&path, self.cpu)? {
+        if exists && let Some(fitted) = settings.load(&path)? {
             return Ok(fitted);
         }
-        let report = counter("updates of the tokenizer", settings.updates(), progress);
-        let seed = self.config.training.seed;
-        let fitted = settings.build(self.dataset, self.learned, seed, self.device, report)?;
+        let fitted = settings.build(self.dataset, self.learned)?;
         fitted.save(&path)?;
-        Ok(settings.load(&path, self.cpu)?.unwrap_or(fitted))
+        Ok(settings.load(&path)?.unwrap_or(fitted))
     }
 
     pub fn encoders(

@@ -7,7 +7,7 @@ use crate::{Error, Result, TrainConfig};
 pub struct Contender {
     /// Its name in results, and of its run's folder.
     pub name: String,
-    /// What it changes in the common configuration, as `arm.pool_cap=200`.
+    /// What it changes in the common configuration, as `arm.settings.pool_cap=200`.
     pub sets: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ const PROTOCOL: [(&str, &[&str]); 12] = [
     ("far-vision-frozen", &["arm.id=far-vision", "arm.adapter=identity"]),
     ("longlive-rag", &["arm.id=longlive-rag"]),
     ("worldmem", &["arm.id=worldmem"]),
-    ("worldmem-200", &["arm.id=worldmem", "arm.pool_cap=200"]),
+    ("worldmem-200", &["arm.id=worldmem", "arm.settings.pool_cap=200"]),
     ("nearest-pose", &["arm.id=nearest-pose"]),
     ("temporal", &["arm.id=temporal"]),
     ("random", &["arm.id=random"]),
@@ -38,7 +38,7 @@ impl Contender {
     ///
     /// ```
     /// use far_train::Contender;
-    /// assert_eq!(Contender::parse("worldmem-200")?.sets[1], "arm.pool_cap=200");
+    /// assert_eq!(Contender::parse("worldmem-200")?.sets[1], "arm.settings.pool_cap=200");
     /// assert_eq!(Contender::parse("vrag")?.sets, ["arm.id=vrag"]);
     /// let near = Contender::parse("near:arm.id=worldmem,arm.settings.view.radius=8")?;
     /// assert_eq!((near.name.as_str(), near.sets.len()), ("near", 2));

@@ -7,8 +7,8 @@
 use crate::{Error, Result};
 use far_data::{ContrastiveConfig, ContrastiveExample, ContrastiveSampler};
 use far_model::{
-    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, InfoNce, KeyEncoder,
-    QueryVit, QueryVitConfig, Similarities,
+    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, KeyEncoder, QueryVit,
+    QueryVitConfig, Similarities, info_nce,
 };
 use far_tensor::{
     AdamWConfig, Checkpoint, CheckpointWriter, Device, Matching, Parameters, Tape, Tensor, Trained,
@@ -30,24 +30,13 @@ pub struct ContrastiveTraining {
     pub learning_rate: f32,
     /// Updates over which the rate rises; the paper gives none, 5,000 as in joint training.
     pub warm_up: u64,
-    /// Parts that a batch is worked off in, one after the other, to save memory.
-    pub parts: usize,
     /// Seed of the parameters.
     pub seed: u64,
-    /// The loss.
-    pub loss: InfoNce,
 }
 
 impl Default for ContrastiveTraining {
     fn default() -> Self {
-        Self {
-            steps: 400_000,
-            learning_rate: 2e-4,
-            warm_up: 5_000,
-            parts: 1,
-            seed: 0,
-            loss: InfoNce::default(),
-        }
+        Self { steps: 400_000, learning_rate: 2e-4, warm_up: 5_000, seed: 0 }
     }
 }
 
@@ -97,10 +86,6 @@ impl<'a> Contrastive<'a> {
         config: ContrastiveTraining,
         device: &Device,
     ) -> Result<Self> {
-        if config.parts == 0 || !(sampler.batch as usize).is_multiple_of(config.parts) {
-            let reason = format!("{} does not divide the batch {}", config.parts, sampler.batch);
-            return Err(Error::setting("encoder.pretraining.parts", reason));
-        }
         if encoded.plain_encoder(cue).is_some() {
             let reason = format!("the keys of `{cue}` follow from recordings: nothing to train");
             return Err(Error::setting("arm.cue", reason));
@@ -169,21 +154,17 @@ impl<'a> Contrastive<'a> {
     /// were.
     pub fn step(&mut self) -> Result<ContrastiveStep> {
         let examples = self.sampler.batch(self.done())?;
-        let size = examples.len().div_ceil(self.config.parts);
-        let description = &self.description;
-        let parts = examples.chunks(size).map(|part| Batch::new(self.encoded, description, part));
-        let parts: Vec<Batch> = parts.collect::<Result<_>>()?;
-        let (network, loss) = (&self.network, self.config.loss);
-        let mut hits = vec![0; parts.len()];
-        let step = self.trained.step(&self.device, parts.len(), |tape, parameters, part| {
-            let (loss, found) = parts[part].loss(tape, network, parameters, loss)?;
-            hits[part] = found;
+        let batch = Batch::new(self.encoded, &self.description, &examples)?;
+        let (network, mut hits) = (&self.network, 0);
+        let step = self.trained.step(&self.device, 1, |tape, parameters, _| {
+            let (loss, found) = batch.loss(tape, network, parameters)?;
+            hits = found;
             Ok(loss)
         })?;
         Ok(ContrastiveStep {
             number: step.update.number,
             loss: step.loss,
-            accuracy: hits.iter().sum::<usize>() as f32 / examples.len() as f32,
+            accuracy: hits as f32 / examples.len() as f32,
             gradient_norm: step.update.gradient_norm,
         })
     }
@@ -323,7 +304,6 @@ impl Batch {
         tape: &mut Tape,
         network: &QueryVit,
         parameters: &Parameters,
-        loss: InfoNce,
     ) -> far_tensor::Result<(Tensor, usize)> {
         let keys = network.forward(tape, parameters, &self.memories, None)?;
         let queries = network.forward(tape, parameters, &self.current, Some(&self.actions))?;
@@ -333,7 +313,7 @@ impl Batch {
         let hits = best.filter(|(near, far)| near > far).count();
         let positives = Similarities { cosines: &near, present: &self.positives.present };
         let negatives = Similarities { cosines: &far, present: &self.negatives.present };
-        Ok((loss.loss(tape, positives, negatives)?, hits))
+        Ok((info_nce(tape, positives, negatives)?, hits))
     }
 }
 

@@ -210,7 +210,7 @@ impl Error {
             }
             Self::UnknownKey { .. } => "docs/settings.md lists every setting".into(),
             Self::RetiredKeys { .. } => {
-                "leave them out, or write the new names; a run that was made with other values goes on only with the version that made it".into()
+                "leave them out, or write the new names; a run goes on only with the version that made it".into()
             }
             Self::Config { .. } => "`far train --config default --print-config` shows a whole one".into(),
             Self::UnknownPreset { .. } => "give a preset's name or the path of a .toml file".into(),

@@ -41,9 +41,7 @@ pub fn check_dataset_with(
         TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
-        TokenizerKind::PatchPca | TokenizerKind::Convolutional
-            if description.images == ImageEncoding::None =>
-        {
+        TokenizerKind::PatchPca if description.images == ImageEncoding::None => {
             return lacking("pictures", "a tokenizer other than \"precomputed\"");
         }
         _ => {}

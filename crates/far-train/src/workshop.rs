@@ -113,7 +113,7 @@ impl Workshop {
         let cpu = Device::cpu();
         let cpu = &cpu;
         let maker = Maker { config, folder, device, cpu, dataset: &dataset, learned: &learned };
-        let tokenizer = maker.tokenizer(progress)?;
+        let tokenizer = maker.tokenizer()?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes)

@@ -77,7 +77,10 @@ fn the_papers_tables_are_in_its_presets() {
         let training = &config.training;
         assert_eq!((training.slots, training.warm_up, training.evaluate_every), (3, 5_000, 2_500));
         assert_eq!((training.learning_rate, config.retriever.learning_rate), (1e-4, 1e-4));
-        assert_eq!((training.average_decay, training.clip, training.epsilon), (0.9999, 1.0, 1e-6));
+        assert_eq!((training.average_decay, training.average_warm_up), (0.9999, false));
+        let optimizer = training.optimizer();
+        assert_eq!((optimizer.clip, optimizer.epsilon), (Some(1.0), 1e-6));
+        assert_eq!((optimizer.warm_up_from, optimizer.weight_decay), (0.2, 0.0));
         let encoder = &config.encoder;
         assert_eq!((encoder.depth, encoder.width, encoder.heads, encoder.key), (6, 384, 12, 256));
         assert_eq!(config.evaluation.sampler.steps, 20);

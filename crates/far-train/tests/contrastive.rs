@@ -154,18 +154,3 @@ fn a_checkpoint_of_another_run_is_refused_by_name() {
     std::fs::write(&path, b"nothing").unwrap();
     assert!(other.resume(&path).is_err());
 }
-
-/// Sharing frames between the queries of a batch, or working it off in parts, changes nothing.
-#[test]
-fn parts_of_a_batch_add_up_to_the_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let encoded = corridor(folder.path());
-    let [mut whole, mut parts] =
-        [1, 8].map(|parts| begin(&encoded, ContrastiveTraining { parts, ..config() }));
-    let (whole, parts) = (whole.step().unwrap(), parts.step().unwrap());
-    assert!((whole.loss - parts.loss).abs() < 1e-5, "{whole:?} {parts:?}");
-    assert!((whole.gradient_norm - parts.gradient_norm).abs() < 1e-3 * whole.gradient_norm);
-    assert_eq!(whole.accuracy, parts.accuracy);
-    let odd = ContrastiveTraining { parts: 3, ..config() };
-    assert!(Contrastive::new(&encoded, "vision", sampler(), NETWORK, odd, &Device::cpu()).is_err());
-}

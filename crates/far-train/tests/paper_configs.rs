@@ -48,7 +48,7 @@ fn own(preset: &str) -> &'static [&'static str] {
 fn parameters_are_those_of_dit_b_and_conditioning() {
     for preset in PRESETS {
         let config = TrainConfig::resolve(preset, &[]).expect(preset);
-        let shape = config.tokenizer.precomputed.shape;
+        let shape = synthetic::latents_of(preset);
         let scale = ConditionScale { length: 1.0, time: 1.0 };
         let setting = DitSetting {
             config: config.world_model,
@@ -88,7 +88,7 @@ fn every_configuration_makes_two_steps_one_of_them_the_retrievers() {
         let place = format!("data.folder={:?}", data.to_string_lossy());
         let sets = [&TWO_STEPS[..], &SMALL, own(preset), &[place.as_str()]].concat();
         let config = TrainConfig::resolve(preset, &sets).expect(preset);
-        synthetic::write(&config, &data, [24, 20]).expect(preset);
+        synthetic::write(&config, synthetic::latents_of(preset), &data, [24, 20]).expect(preset);
         let device = Device::cpu();
         let workshop = Workshop::open(&config, folder.path(), &device, &mut |_| {}).expect(preset);
         let mut training = ArmTraining::new(&workshop).expect(preset);
@@ -113,7 +113,7 @@ fn keys_that_nothing_makes_are_refused_before_anything_is_computed() {
     let place = format!("data.folder={:?}", data.to_string_lossy());
     let config = TrainConfig::resolve("paper-soundspaces", &[&place, "arm.cue=\"smell\""]);
     let config = config.expect("a configuration");
-    synthetic::write(&config, &data, [4, 4]).expect("a dataset");
+    synthetic::write(&config, synthetic::SDXL, &data, [4, 4]).expect("a dataset");
     let refused = Workshop::open(&config, folder.path(), &Device::cpu(), &mut |_| {
         panic!("something is computed");
     });

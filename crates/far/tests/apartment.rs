@@ -121,7 +121,7 @@ const SMALL: [&str; 11] = [
     "world_model={ depth = 2, width = 16, heads = 2 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
     "encoder.pretraining={ steps = 6, batch = 4, positives = 2, negatives = 6 }",
-    "retriever={ queries = 8, metadata_width = 16, adapter_width = 8, eager = 4, interval = 2 }",
+    "retriever={ queries = 8, eager = 4, interval = 2 }",
     "training={ steps = 200, warm_up = 5, checkpoint_every = 200 }",
     "evaluation={ questions = 2, utility_pool = 6, utility_levels = 1, replays = 1, pool = 60 }",
     "evaluation.clips=8",

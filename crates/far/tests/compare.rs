@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 const SETTINGS: [&str; 11] = [
     "data.batch=4",
-    "retriever={ queries = 4, metadata_width = 16, adapter_width = 8 }",
+    "retriever={ queries = 4 }",
     "world_model={ depth = 2, width = 16, heads = 2 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
     "encoder.pretraining={ steps = 2, batch = 4 }",
@@ -26,7 +26,12 @@ fn compare(data: &Path, out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_far"));
     command.args(["compare", "--config", "quick", "--jobs", "2", "--json", "--data"]).arg(data);
     command.arg("--out").arg(out).args(SETTINGS.iter().flat_map(|set| ["--set", set]));
-    command.args(["--arm", "far-multi", "--arm", "capped:arm.id=worldmem,arm.pool_cap=20"]);
+    command.args([
+        "--arm",
+        "far-multi",
+        "--arm",
+        "capped:arm.id=worldmem,arm.settings.pool_cap=20",
+    ]);
     command.args(["--arm", "none"]).args(more);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command

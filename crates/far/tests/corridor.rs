@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 const SETTINGS: [&str; 13] = [
     "data.batch=8",
     "compute.device=cpu",
-    "retriever={ eager = 0, metadata_width = 16, adapter_width = 8, extra_candidates = 0 }",
+    "retriever={ eager = 0, extra_candidates = 0 }",
     "world_model={ depth = 2, width = 16, heads = 2 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
     "encoder.pretraining={ steps = 2, batch = 4 }",

@@ -10,7 +10,7 @@ const SETTINGS: [&str; 11] = [
     "world_model={ depth = 2, width = 16, heads = 2 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
     "encoder.pretraining={ steps = 2, batch = 4 }",
-    "retriever={ queries = 4, metadata_width = 16, adapter_width = 8, interval = 2 }",
+    "retriever={ queries = 4, interval = 2 }",
     "training={ steps = 200, checkpoint_every = 100, log_every = 50, learning_rate = 0.002 }",
     "evaluation={ clips = 2, questions = 1, utility_pool = 4, utility_levels = 1, replays = 1 }",
     "evaluation.sampler.steps=2",

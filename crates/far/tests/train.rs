@@ -6,11 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// The smallest run with two cues, one retriever step after every second of 8 steps.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 12] = [
     "data.batch=4",
     "retriever.queries=4",
-    "retriever.metadata_width=16",
-    "retriever.adapter_width=8",
     "world_model.depth=2",
     "world_model.width=16",
     "world_model.heads=2",

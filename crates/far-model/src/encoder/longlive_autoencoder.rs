@@ -21,6 +21,19 @@ const PREFIX: &str = "longlive.";
 /// What is added to a squared length, so that its root has a slope at zero.
 const LEAST_SQUARE: f32 = 1e-8;
 
+/// The cosine up to which neighbors may be alike; this and the next five are the authors'.
+const MARGIN: f32 = 0.85;
+/// How far apart neighbors may be, in frames of a window.
+const LAGS: usize = 3;
+/// Weight of the neighbors' term.
+const DIFFERENCE_WEIGHT: f32 = 1.0;
+/// Learning rate, without warm-up.
+const LEARNING_RATE: f32 = 3e-4;
+/// Decoupled weight decay.
+const WEIGHT_DECAY: f32 = 1e-4;
+/// Largest global gradient norm.
+const CLIP: f32 = 1.0;
+
 /// The settings of the autoencoder and of its training; the defaults are its authors'.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -29,25 +42,8 @@ pub struct LongLiveConfig {
     pub widths: Vec<usize>,
     /// Numbers of an embedding.
     pub embedding: usize,
-    /// The cosine up to which neighbors may be alike.
-    pub margin: f32,
-    /// How far apart neighbors may be, in frames of a window.
-    pub lags: usize,
-    /// Weight of the neighbors' term.
-    pub difference_weight: f32,
     /// Weight of the evenness of change.
     pub smoothness_weight: f32,
-    /// Learning rate, without warm-up.
-    pub learning_rate: f32,
-    /// Decoupled weight decay.
-    pub weight_decay: f32,
-    /// Largest global gradient norm.
-    pub clip: f32,
-    /// Frames of a window.
-    pub window: usize,
-    /// Frames of an episode from one frame of a window to the next: the authors' latents hold four
-    /// video frames each.
-    pub spacing: usize,
     /// Windows per update.
     pub batch: usize,
     /// Updates. The authors train for 400 passes over their data.
@@ -59,15 +55,7 @@ impl Default for LongLiveConfig {
         Self {
             widths: vec![64, 128, 256],
             embedding: 1024,
-            margin: 0.85,
-            lags: 3,
-            difference_weight: 1.0,
             smoothness_weight: 1.0,
-            learning_rate: 3e-4,
-            weight_decay: 1e-4,
-            clip: 1.0,
-            window: 8,
-            spacing: 4,
             batch: 128,
             steps: 20_000,
         }
@@ -119,9 +107,9 @@ impl LongLiveAutoencoder {
         let encoder = EncoderNetwork::new(&shape, &mut builder)?;
         let decoder = DecoderNetwork::new(&shape, &mut builder);
         let optimizer = AdamWConfig {
-            learning_rate: config.learning_rate,
-            weight_decay: config.weight_decay,
-            clip: Some(config.clip),
+            learning_rate: LEARNING_RATE,
+            weight_decay: WEIGHT_DECAY,
+            clip: Some(CLIP),
             epsilon: 1e-8,
             warm_up: 0,
             average_decay: None,
@@ -212,11 +200,10 @@ impl Network {
         let reconstruction = tape.squared_error(&decoded, images, None)?;
         let sizes = [windows, embeddings.shape().rows() / windows, embeddings.shape().last()];
         let embeddings = embeddings.reshape(sizes)?;
-        let difference = neighbor_likeness(tape, &embeddings, config.margin, config.lags)?;
+        let difference = neighbor_likeness(tape, &embeddings)?;
         let smoothness = unevenness(tape, &embeddings)?;
-        let LongLiveConfig { difference_weight, smoothness_weight, .. } = *config;
-        let total = tape.weighted_sum(&reconstruction, 1.0, &difference, difference_weight)?;
-        let total = tape.weighted_sum(&total, 1.0, &smoothness, smoothness_weight)?;
+        let total = tape.weighted_sum(&reconstruction, 1.0, &difference, DIFFERENCE_WEIGHT)?;
+        let total = tape.weighted_sum(&total, 1.0, &smoothness, config.smoothness_weight)?;
         let losses = LongLiveLosses {
             total: total.item()?,
             reconstruction: reconstruction.item()?,
@@ -229,14 +216,9 @@ impl Network {
 
 /// max(0, cos(e_t, e_{t−k}) − margin) of embeddings [B, S, D]: the mean over frames for each lag k,
 /// then over lags; 0 where a window has one frame.
-fn neighbor_likeness(
-    tape: &mut Tape,
-    embeddings: &Tensor,
-    margin: f32,
-    lags: usize,
-) -> far_tensor::Result<Tensor> {
+fn neighbor_likeness(tape: &mut Tape, embeddings: &Tensor) -> far_tensor::Result<Tensor> {
     let [frames, width] = [embeddings.shape().extents()[1], embeddings.shape().last()];
-    let lags = lags.min(frames - 1);
+    let lags = LAGS.min(frames - 1);
     let mut mean = Tensor::zeros([0usize; 0]);
     for lag in 1..=lags {
         let later = tape.slice(embeddings, 1, lag..frames)?;
@@ -245,7 +227,7 @@ fn neighbor_likeness(
         let (later, earlier) =
             (later.reshape([pairs, width])?, earlier.reshape([pairs, 1, width])?);
         let cosine = tape.cosine(&later, &earlier, 1e-8)?;
-        let above = tape.affine(&cosine, 1.0, -margin)?;
+        let above = tape.affine(&cosine, 1.0, -MARGIN)?;
         let above = tape.activate(&above, Activation::Relu)?;
         let penalty = tape.mean(&above)?;
         mean = tape.weighted_sum(&mean, 1.0, &penalty, 1.0 / lags as f32)?;
@@ -284,7 +266,7 @@ mod tests {
     fn temporal(values: &[f32]) -> [f32; 2] {
         let mut tape = Tape::inference(&Device::cpu());
         let embeddings = Tensor::from_slice(values, [1, 3, 2]).unwrap();
-        let likeness = neighbor_likeness(&mut tape, &embeddings, 0.85, 3).unwrap();
+        let likeness = neighbor_likeness(&mut tape, &embeddings).unwrap();
         [likeness.item().unwrap(), unevenness(&mut tape, &embeddings).unwrap().item().unwrap()]
     }
 
@@ -302,7 +284,7 @@ mod tests {
     fn windows_too_short_for_a_term_have_none() {
         let mut tape = Tape::inference(&Device::cpu());
         let one = Tensor::from_slice(&[1.0, 2.0], [1, 1, 2]).unwrap();
-        assert_eq!(neighbor_likeness(&mut tape, &one, 0.85, 3).unwrap().item().unwrap(), 0.0);
+        assert_eq!(neighbor_likeness(&mut tape, &one).unwrap().item().unwrap(), 0.0);
         assert_eq!(unevenness(&mut tape, &one).unwrap().item().unwrap(), 0.0);
     }
 
@@ -316,7 +298,7 @@ mod tests {
             values[start + 3] = values[start + 1] - 0.1;
         }
         let total = |tape: &mut Tape, embeddings: &Tensor| {
-            let likeness = neighbor_likeness(tape, embeddings, 0.85, 2).unwrap();
+            let likeness = neighbor_likeness(tape, embeddings).unwrap();
             let unevenness = unevenness(tape, embeddings).unwrap();
             tape.weighted_sum(&likeness, 3.0, &unevenness, 0.5).unwrap()
         };

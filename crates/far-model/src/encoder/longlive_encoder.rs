@@ -15,6 +15,11 @@ const KIND: &str = "longlive-encoder";
 pub const LONGLIVE_CUE: &str = "reconstruction";
 /// Frames encoded at a time.
 const FRAMES_AT_A_TIME: usize = 128;
+/// Frames of a window, as its authors have it.
+const WINDOW: usize = 8;
+/// Frames of an episode from one frame of a window to the next: the authors' latents hold four video
+/// frames each.
+const SPACING: usize = 4;
 
 /// Frames to embeddings of unit length from which the frame could be told.
 ///
@@ -70,27 +75,27 @@ impl LongLiveEncoder {
     ) -> Result<Self> {
         let latent = dataset.tokenizer().shape();
         let mut learner = LongLiveAutoencoder::new(config.clone(), latent, seed, device)?;
-        let LongLiveConfig { window, spacing, batch, steps, .. } = *config;
-        let span = window.saturating_sub(1).saturating_mul(spacing);
+        let LongLiveConfig { batch, steps, .. } = *config;
+        let span = (WINDOW - 1) * SPACING;
         let mut long = Vec::new();
         for id in episodes {
             let frames = dataset.dataset().lengths(*id)?.0 as usize;
             long.extend((frames > span).then_some((*id, frames)));
         }
-        if long.is_empty() || window == 0 || batch == 0 {
+        if long.is_empty() || batch == 0 {
             let reason =
-                format!("no episode has {batch} windows of {window} frames, {spacing} apart");
+                format!("no episode has {batch} windows of {WINDOW} frames, {SPACING} apart");
             return Err(Error::Setting { setting: "longlive", reason });
         }
         for step in 0..steps {
             let mut random = Random::stream(seed, "longlive: windows", step);
-            let mut frames = Vec::with_capacity(batch * window * latent.elements());
+            let mut frames = Vec::with_capacity(batch * WINDOW * latent.elements());
             for _ in 0..batch {
                 let (id, length) = long[random.below(long.len())];
                 let start = random.below(length - span);
                 let episode = dataset.episode(id)?;
-                for place in 0..window {
-                    frames.extend_from_slice(episode.latent(start + place * spacing));
+                for place in 0..WINDOW {
+                    frames.extend_from_slice(episode.latent(start + place * SPACING));
                 }
             }
             progress(&learner.step(&frames, batch)?);

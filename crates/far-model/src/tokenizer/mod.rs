@@ -1,14 +1,10 @@
 //! Tokenizers: frames to latents and back.
 
-mod convolutional;
-mod convolutional_training;
 mod patch_pca;
 mod precomputed;
 mod resize;
 mod spread;
 
-pub use convolutional::{Convolutional, ConvolutionalConfig};
-pub use convolutional_training::{ConvolutionalTraining, ConvolutionalTrainingConfig};
 pub use patch_pca::{PatchPca, PatchPcaConfig};
 pub use precomputed::{Precomputed, PrecomputedConfig};
 pub use resize::area_resize;

@@ -6,69 +6,83 @@ use super::Tokenizer;
 use crate::{Error, LatentShape, Result};
 use far_data::{CachedTensors, Dataset, Episode, Picture};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Side of the world model's patches of a latent, as in the paper.
+const PATCH: usize = 2;
 
 /// The settings of a [`Precomputed`] tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrecomputedConfig {
-    /// The shape of the latents. Paper: 16 × 18 × 32 (LoopNav) and 4 × 32 × 32, patch 2.
-    #[serde(flatten)]
-    pub shape: LatentShape,
     /// What the stored numbers are multiplied by to have about unit variance; 1 where that was done
     /// before, 0.13025 for raw SDXL latents, 20/255 for raw OASIS ones.
-    #[serde(default = "one")]
     pub scale: f32,
-}
-
-fn one() -> f32 {
-    1.0
 }
 
 /// Reads latents instead of making them.
 pub struct Precomputed {
     config: PrecomputedConfig,
+    shape: LatentShape,
     folder: PathBuf,
 }
 
 impl Precomputed {
-    /// The latents of this dataset.
+    /// The latents of this dataset, whose shape is that of its first episode's.
     ///
     /// # Errors
-    /// If the shape cannot be cut into patches, or the dataset has no folder `latents`.
+    /// If the dataset has no folder `latents` or no episode, or the latents cannot be cut into patches.
     pub fn new(dataset: &Dataset, config: PrecomputedConfig) -> Result<Self> {
         let wrong = |reason: String| Err(Error::Setting { setting: "tokenizer", reason });
-        let sound = config.scale.is_finite() && config.scale > 0.0;
-        if !(config.shape.is_valid() && sound) {
-            return wrong(format!("{config:?} does not describe latents"));
+        if !(config.scale.is_finite() && config.scale > 0.0) {
+            return wrong(format!("a scale of {} makes no latents", config.scale));
         }
         let folder = dataset.folder().join("latents");
         if !folder.is_dir() {
             return wrong(format!("{} is not there", folder.display()));
         }
-        Ok(Self { config, folder })
+        let Some(first) = dataset.ids().next() else {
+            return wrong("the dataset has no episode".to_owned());
+        };
+        let path = file(&folder, first);
+        let stored = CachedTensors::open(&path)?.tensor("latents")?.shape;
+        let &[_, channels, height, width] = stored.as_slice() else {
+            let reason = format!("latents have shape {stored:?} instead of [frames, C, H, W]");
+            return Err(Error::File { path, reason });
+        };
+        let shape = LatentShape { channels, height, width, patch: PATCH };
+        if !shape.is_valid() {
+            let reason = format!("{PATCH} does not divide {channels} × {height} × {width}");
+            return Err(Error::File { path, reason });
+        }
+        Ok(Self { config, shape, folder })
     }
+}
+
+/// The latents of an episode.
+fn file(folder: &Path, episode: u32) -> PathBuf {
+    folder.join(format!("{episode:06}.safetensors"))
 }
 
 impl Tokenizer for Precomputed {
     fn shape(&self) -> LatentShape {
-        self.config.shape
+        self.shape
     }
 
     fn recipe(&self) -> String {
-        format!("precomputed {:?}", self.config)
+        format!("precomputed {:?} {:?}", self.shape, self.config)
     }
 
     fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
-        let LatentShape { channels, height, width, .. } = self.config.shape;
-        let path = self.folder.join(format!("{:06}.safetensors", episode.id()));
+        let LatentShape { channels, height, width, .. } = self.shape;
+        let path = file(&self.folder, episode.id());
         let stored = CachedTensors::open(&path)?.tensor("latents")?;
         let expected = [episode.len(), channels, height, width];
         if stored.shape != expected {
             let reason = format!("latents have shape {:?} instead of {expected:?}", stored.shape);
             return Err(Error::File { path, reason });
         }
-        let frames = stored.values.chunks_exact(self.config.shape.elements());
+        let frames = stored.values.chunks_exact(self.shape.elements());
         for (frame, values) in frames.clone().enumerate() {
             Error::check_finite(
                 format!("{}: the latent of frame {frame}", path.display()),
@@ -77,7 +91,7 @@ impl Tokenizer for Precomputed {
         }
         let scale = self.config.scale;
         Ok(frames
-            .flat_map(|frame| self.config.shape.to_tokens(frame))
+            .flat_map(|frame| self.shape.to_tokens(frame))
             .map(|value| scale * value)
             .collect())
     }

@@ -1,4 +1,5 @@
-//! Writes a small dataset that has everything a configuration asks for, with latents of its shape, so
+//! Writes a small dataset that has everything a configuration asks for, with latents of the size that the
+//! paper has for it, so
 //! that any configuration can be tried before its corpus and its encoder are at hand:
 //!
 //! ```sh
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let config = TrainConfig::resolve(&preset, &[])?;
     let folder = PathBuf::from(folder);
-    synthetic::write(&config, &folder, FRAMES)?;
+    synthetic::write(&config, synthetic::latents_of(&preset), &folder, FRAMES)?;
     println!("{}: latents and columns for {preset}", folder.display());
     Ok(())
 }

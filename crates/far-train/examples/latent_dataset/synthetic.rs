@@ -1,4 +1,4 @@
-//! A dataset that has everything a configuration asks for: latents of its shape, poses, times, and the
+//! A dataset that has everything a configuration asks for: latents, poses, times, and the
 //! labels, masks and sounds it names. Somebody walks around a circle and back.
 
 use far_data::{
@@ -19,15 +19,25 @@ const CELL: u32 = 8;
 /// Two episodes to learn from and one to be judged by, each a scene of its own.
 const SPLITS: [Split; 3] = [Split::Train, Split::Train, Split::Test];
 
+/// Latents of OASIS' tokenizer, as the paper has them for LoopNav.
+pub const OASIS: LatentShape = LatentShape { channels: 16, height: 18, width: 32, patch: 2 };
+/// Latents of SDXL's, as for its other corpora.
+pub const SDXL: LatentShape = LatentShape { channels: 4, height: 32, width: 32, patch: 2 };
+
+/// The latents that a preset is meant for.
+pub fn latents_of(preset: &str) -> LatentShape {
+    if preset == "paper-loopnav" { OASIS } else { SDXL }
+}
+
 /// Writes three episodes of `explored` and `returned` frames for a configuration with precomputed
-/// latents.
+/// latents of this shape.
 pub fn write(
     config: &TrainConfig,
+    shape: LatentShape,
     folder: &Path,
     [explored, returned]: [u32; 2],
 ) -> Result<(), Box<dyn Error>> {
-    let shape = config.tokenizer.precomputed.shape;
-    let writer = DatasetWriter::create(folder, describe(config))?;
+    let writer = DatasetWriter::create(folder, describe(config, shape))?;
     std::fs::create_dir_all(folder.join("latents"))?;
     for (id, split) in (0..).zip(SPLITS) {
         let facts = EpisodeFacts::new(format!("circle {id}"), split, u64::from(id));
@@ -56,8 +66,8 @@ pub fn write(
 }
 
 /// Says that the dataset has what the configuration needs.
-fn describe(config: &TrainConfig) -> DatasetDescription {
-    let LatentShape { height, width, .. } = config.tokenizer.precomputed.shape;
+fn describe(config: &TrainConfig, shape: LatentShape) -> DatasetDescription {
+    let LatentShape { height, width, .. } = shape;
     let resolution = [width, height].map(|cells| CELL * cells as u32);
     let fps = FRAMES_PER_SECOND;
     let mut description = DatasetDescription::new("synthetic", fps, resolution, [90.0, 90.0]);

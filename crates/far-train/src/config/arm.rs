@@ -27,8 +27,6 @@ pub struct ArmConfig {
     pub adapter: AdapterKind,
     /// How the cues of `far-multi` are weighed.
     pub weights: CueWeighting,
-    /// For rules: search at most this many memories.
-    pub pool_cap: Option<usize>,
     /// For rules: settings as `docs/recall-policies.md` lists them.
     pub settings: Table,
 }
@@ -92,10 +90,9 @@ impl ArmConfig {
             let (adapter, weights) = (self.adapter, self.weights);
             Ok(Arm::Far(FarArm { metadata, keys, adapter, weights }))
         };
-        let has_rule_settings = !self.settings.is_empty() || self.pool_cap.is_some();
         let learned = self.id.strip_prefix(LEARNED).filter(|cue| !cue.is_empty());
-        if learned.is_some() && has_rule_settings {
-            let reason = format!("{} has no settings and no pool_cap: only rules do", self.id);
+        if learned.is_some() && !self.settings.is_empty() {
+            let reason = format!("{} has no settings: only rules do", self.id);
             return Err(Error::setting("arm.settings", reason));
         }
         match learned {
@@ -141,9 +138,6 @@ impl ArmConfig {
         let id = rule.rule.id();
         let mut table = Table::try_from(&rule).expect("every rule can be written");
         layer::merge(&mut table, self.settings.clone());
-        if let Some(cap) = self.pool_cap {
-            table.insert("pool_cap".to_owned(), (cap as i64).into());
-        }
         table.try_into().map_err(|error: toml::de::Error| {
             Error::setting("arm.settings", format!("{id}: {}", one_line(error.message())))
         })

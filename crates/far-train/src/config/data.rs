@@ -4,7 +4,6 @@ use super::TokenizerConfig;
 use crate::Result;
 use far_data::{AnchorConfig, Dataset, SamplingConfig, Split, SplitRule};
 use far_model::EncodedDataset;
-use far_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,21 +32,15 @@ pub struct DataConfig {
 
 impl DataConfig {
     /// Opens the dataset and fits the tokenizer to its training split; latents are cached in the
-    /// folder `cache` of the dataset. `progress` hears of every update of a tokenizer that is trained.
+    /// folder `cache` of the dataset.
     ///
     /// # Errors
     /// If the dataset cannot be read, or does not fit the tokenizer.
-    pub fn open(
-        &self,
-        tokenizer: &TokenizerConfig,
-        seed: u64,
-        device: &Device,
-        progress: impl FnMut(),
-    ) -> Result<EncodedDataset> {
+    pub fn open(&self, tokenizer: &TokenizerConfig) -> Result<EncodedDataset> {
         let dataset = Arc::new(Dataset::open(&self.folder)?);
         let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
         let episodes = dataset.select(rule, Split::Train)?;
-        let tokenizer = tokenizer.build(&dataset, &episodes, seed, device, progress)?;
+        let tokenizer = tokenizer.build(&dataset, &episodes)?;
         let (cache, most) = (self.folder.join("cache"), self.memory_megabytes << 20);
         Ok(EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most))
     }

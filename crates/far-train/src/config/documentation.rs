@@ -2,7 +2,7 @@
 //!
 //! That file is the one place where settings are described: the lines above a key say what it does.
 //! A key that is absent unless somebody wants it stands there behind a `#` without a space, as
-//! `#pool_cap = 200`, and so does a whole table.
+//! `#most_steps = 40`, and so does a whole table.
 
 use super::TrainConfig;
 use super::preset::DEFAULT;

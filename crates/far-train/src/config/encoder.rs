@@ -3,7 +3,7 @@
 use super::DataConfig;
 use crate::{ContrastiveTraining, Error, Result};
 use far_data::{ContrastiveConfig, ContrastiveFrames, ContrastiveRule, Split};
-use far_model::{InfoNce, PositiveForm, QueryVitConfig};
+use far_model::QueryVitConfig;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -35,10 +35,8 @@ impl EncoderConfig {
 
     /// The settings of its training.
     pub fn training(&self, seed: u64) -> ContrastiveTraining {
-        let PretrainingSettings { steps, learning_rate, form, temperature, warm_up, parts, .. } =
-            self.pretraining;
-        let loss = InfoNce { form, temperature };
-        ContrastiveTraining { steps, learning_rate, warm_up, parts, seed, loss }
+        let PretrainingSettings { steps, learning_rate, warm_up, .. } = self.pretraining;
+        ContrastiveTraining { steps, learning_rate, warm_up, seed }
     }
 
     /// What it is shown: pairs of the training split, goals as far ahead as the world model's.
@@ -72,22 +70,18 @@ impl EncoderConfig {
 
     pub(super) fn check(&self) -> Result<()> {
         self.network().validate()?;
-        let PretrainingSettings { steps, batch, positives, negatives, parts, .. } =
-            self.pretraining;
+        let PretrainingSettings { steps, batch, positives, negatives, .. } = self.pretraining;
         let counts = [
             ("steps", steps),
             ("batch", batch.into()),
             ("positives", positives.into()),
             ("negatives", negatives.into()),
-            ("parts", parts as u64),
         ];
         for (key, count) in counts {
             super::positive(&format!("encoder.pretraining.{key}"), count)?;
         }
-        let PretrainingSettings { learning_rate, temperature, radius, .. } = self.pretraining;
-        let numbers =
-            [("learning_rate", learning_rate), ("temperature", temperature), ("radius", radius)];
-        for (key, number) in numbers {
+        let PretrainingSettings { learning_rate, radius, .. } = self.pretraining;
+        for (key, number) in [("learning_rate", learning_rate), ("radius", radius)] {
             super::positive_number(&format!("encoder.pretraining.{key}"), number)?;
         }
         let door = self.pretraining.door;
@@ -127,12 +121,6 @@ pub struct PretrainingSettings {
     /// Largest difference in how far the acted door is open, of a positive and the goal; 1 for any.
     /// Below 1, up to half of the negatives show the same place with another door.
     pub door: f32,
-    /// How several positives share the loss.
-    pub form: PositiveForm,
-    /// Temperature of the loss.
-    pub temperature: f32,
     /// Updates over which the learning rate rises.
     pub warm_up: u64,
-    /// Parts that a batch is worked off in, to save memory.
-    pub parts: usize,
 }

@@ -77,7 +77,6 @@ fn forget_other_rule(base: &mut Table, over: &Table) {
         && let Some(Value::Table(arm)) = base.get_mut("arm")
     {
         arm.insert("settings".to_owned(), Value::Table(Table::new()));
-        arm.remove("pool_cap");
     }
 }
 

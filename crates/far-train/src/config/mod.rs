@@ -1,7 +1,7 @@
 //! The configuration of a run: one TOML document, one section per part of the system.
 //!
 //! Settings come in layers: `configs/default.toml`, which names every setting and says what it
-//! does, then a preset or a file, then `--set` on the command line. What is written into the run's
+//! does, then a preset or a file with what it extends, then `--set` on the command line. What is written into the run's
 //! folder is the result, whole.
 
 mod arm;

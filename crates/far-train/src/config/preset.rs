@@ -1,13 +1,18 @@
 //! Presets by name, files by path, and the way from either to a configuration.
+//!
+//! A preset or a file that begins with `extends = "NAME"` changes that preset, any other the default.
 
 use super::documentation::{find, instances};
 use super::{TrainConfig, layer};
 use crate::{Error, Result};
 use std::path::Path;
-use toml::Table;
+use toml::{Table, Value};
 
 /// The lowest layer, which has every setting.
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
+
+/// The key of what a preset or a file changes.
+const EXTENDS: &str = "extends";
 
 /// All presets: their names and their text.
 pub const PRESETS: [(&str, &str); 12] = [
@@ -23,6 +28,12 @@ pub const PRESETS: [(&str, &str); 12] = [
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
     ("paper-thor", include_str!("../../../../configs/paper-thor.toml")),
     ("paper-thor-dyn", include_str!("../../../../configs/paper-thor-dyn.toml")),
+];
+
+/// What presets share and nobody trains: names and text.
+const BASES: [(&str, &str); 2] = [
+    ("gpu", include_str!("../../../../configs/gpu.toml")),
+    ("paper", include_str!("../../../../configs/paper.toml")),
 ];
 
 impl TrainConfig {
@@ -47,8 +58,7 @@ impl TrainConfig {
             Some((name, text)) => ((*text).to_owned(), format!("preset {name}")),
             None => (read(preset_or_path)?, preset_or_path.to_owned()),
         };
-        let mut table = parse(DEFAULT, "preset default")?;
-        layer::lay(&mut table, parse(&text, &origin)?, &origin)?;
+        let mut table = whole(&text, &origin)?;
         for set in sets {
             layer::lay(&mut table, layer::overlay(set)?, &format!("--set {set}"))?;
         }
@@ -57,14 +67,13 @@ impl TrainConfig {
         Ok(config)
     }
 
-    /// Reads a configuration from text; what it leaves out is as in the default.
+    /// Reads a configuration from text; what it leaves out is as in what it extends, or as in the
+    /// default.
     ///
     /// # Errors
     /// As [`TrainConfig::resolve`].
     pub fn from_toml(text: &str, origin: &str) -> Result<Self> {
-        let mut table = parse(DEFAULT, "preset default")?;
-        layer::lay(&mut table, parse(text, origin)?, origin)?;
-        let config = layer::understand(table, origin)?;
+        let config = layer::understand(whole(text, origin)?, origin)?;
         config.check()?;
         Ok(config)
     }
@@ -94,6 +103,29 @@ impl TrainConfig {
     }
 }
 
+/// The settings of a text over those that it inherits.
+fn whole(text: &str, origin: &str) -> Result<Table> {
+    let (mut table, own) = inherited(text, origin)?;
+    layer::lay(&mut table, own, origin)?;
+    Ok(table)
+}
+
+/// The settings that a text inherits, and its own.
+fn inherited(text: &str, origin: &str) -> Result<(Table, Table)> {
+    let mut own = parse(text, origin)?;
+    let Some(extended) = own.remove(EXTENDS) else {
+        return Ok((parse(DEFAULT, "preset default")?, own));
+    };
+    let named = PRESETS.iter().chain(&BASES).find(|(name, _)| extended.as_str() == Some(name));
+    let Some((name, text)) = named else {
+        let known: Vec<&str> = PRESETS.iter().chain(&BASES).map(|(name, _)| *name).collect();
+        let reason =
+            format!("it extends {extended}; what can be extended are {}", known.join(", "));
+        return Err(Error::Config { origin: origin.to_owned(), reason });
+    };
+    Ok((whole(text, &format!("preset {name}"))?, own))
+}
+
 fn read(path: &str) -> Result<String> {
     std::fs::read_to_string(Path::new(path)).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => Error::UnknownPreset {
@@ -110,4 +142,46 @@ fn parse(text: &str, origin: &str) -> Result<Table> {
         let reason = format!("line {line}: {}", error.message().lines().next().unwrap_or_default());
         Error::Config { origin: origin.to_owned(), reason }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(table: &Table, prefix: &str, found: &mut Vec<(String, Value)>) {
+        for (name, value) in table {
+            let key = format!("{prefix}{name}");
+            match value {
+                Value::Table(inner) => keys(inner, &format!("{key}."), found),
+                value => found.push((key, value.clone())),
+            }
+        }
+    }
+
+    #[test]
+    fn no_preset_restates_what_it_inherits() {
+        for (name, text) in PRESETS.iter().chain(&BASES).filter(|(name, _)| *name != "default") {
+            let (inherited, own) = inherited(text, name).expect(name);
+            let mut changed = Vec::new();
+            keys(&own, "", &mut changed);
+            assert!(!changed.is_empty(), "{name} changes nothing");
+            for (key, value) in changed {
+                assert_ne!(find(&inherited, &key), Some(&value), "{name} restates {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn files_extend_presets_and_nothing_else() {
+        let text = "extends = \"village\"\n[training]\nsteps = 7\n";
+        let config = TrainConfig::from_toml(text, "mine.toml").expect("understood");
+        let village = TrainConfig::resolve("village", &["training.steps=7"]).expect("known");
+        assert_eq!(config, village);
+        for wrong in ["\"vilage\"", "7"] {
+            let text = format!("extends = {wrong}\n");
+            let message = TrainConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();
+            assert!(message.starts_with("mine.toml: it extends"), "{message}");
+            assert!(message.contains(wrong) && message.contains("village"), "{message}");
+        }
+    }
 }

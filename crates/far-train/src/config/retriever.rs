@@ -8,6 +8,9 @@ use far_memory::{
 use far_model::METADATA_CUE;
 use serde::{Deserialize, Serialize};
 
+/// Hidden units of the metadata scorer's layers and of query adapters; the paper gives none.
+const WIDTH: usize = 128;
+
 /// The settings of the retriever's steps and of its size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,16 +46,10 @@ pub struct RetrieverSettings {
     pub chunk_size: usize,
     /// Layers of the metadata scorer, 2 or 3. Paper: 2, AI2-THOR 3.
     pub metadata_layers: usize,
-    /// Hidden units of each layer.
-    pub metadata_width: usize,
     /// Meters that count as 1 in the metadata scorer.
     pub length_scale: f32,
     /// Seconds that count as 1 in the metadata scorer.
     pub time_scale: f32,
-    /// Hidden units of a residual adapter.
-    pub adapter_width: usize,
-    /// Whether the gate sees the stride by cue; without it a stride cannot change the weights.
-    pub stride_products: bool,
     /// Whether only anchored examples teach the retriever. Paper: dyn.
     pub anchored_only: bool,
 }
@@ -89,7 +86,7 @@ impl RetrieverSettings {
                 features: FeatureSet::RelativePoseTime1,
                 activation: Activation::GeluTanh,
                 layers: self.metadata_layers,
-                width: self.metadata_width,
+                width: WIDTH,
                 length_scale: self.length_scale,
                 time_scale: self.time_scale,
             };
@@ -97,12 +94,13 @@ impl RetrieverSettings {
         }
         for name in &arm.keys {
             let is_identity = arm.adapter == AdapterKind::Identity;
-            let adapter_width = if is_identity { 0 } else { self.adapter_width };
+            let adapter_width = if is_identity { 0 } else { WIDTH };
             let (dimension, adapter) = (dimension(name), arm.adapter);
             let scorer = ScorerConfig::Cosine { dimension, adapter, adapter_width };
             cues.push(CueConfig { name: name.clone(), scorer });
         }
-        let gate = GateConfig { stride_products: self.stride_products, stride_scale };
+        // Without the stride by cue, a stride could not change the weights.
+        let gate = GateConfig { stride_products: true, stride_scale };
         RetrieverConfig { cues, chunk_size: self.chunk_size, gate }
     }
 
@@ -125,8 +123,6 @@ impl RetrieverSettings {
         };
         super::positive("retriever.interval", self.interval)?;
         super::positive("retriever.chunk_size", self.chunk_size as u64)?;
-        super::positive("retriever.metadata_width", self.metadata_width as u64)?;
-        super::positive("retriever.adapter_width", self.adapter_width as u64)?;
         super::positive_number("retriever.length_scale", self.length_scale)?;
         super::positive_number("retriever.time_scale", self.time_scale)?;
         super::positive_number("retriever.learning_rate", self.learning_rate)?;

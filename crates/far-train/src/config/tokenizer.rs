@@ -2,11 +2,7 @@
 
 use crate::{Error, Result};
 use far_data::Dataset;
-use far_model::{
-    Convolutional, ConvolutionalConfig, ConvolutionalTrainingConfig, LatentShape, PatchPca,
-    PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer,
-};
-use far_tensor::Device;
+use far_model::{PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +15,6 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Settings of `patch-pca`.
     pub patch_pca: PatchPcaConfig,
-    /// Settings of `convolutional`.
-    pub convolutional: ConvolutionalConfig,
-    /// How it is trained.
-    pub convolutional_training: ConvolutionalTrainingConfig,
     /// Settings of `precomputed`.
     pub precomputed: PrecomputedConfig,
 }
@@ -33,37 +25,18 @@ pub struct TokenizerConfig {
 pub enum TokenizerKind {
     /// Principal components of patches, fitted to the dataset in seconds.
     PatchPca,
-    /// A small autoencoder, trained on the dataset in minutes.
-    Convolutional,
     /// Latents that came with the data.
     Precomputed,
 }
 
 impl TokenizerConfig {
-    /// The tokenizer of a dataset, fitted to these episodes where it is one that is fitted;
-    /// `progress` hears of every update where it is one that is trained.
+    /// The tokenizer of a dataset, fitted to these episodes where it is one that is fitted.
     ///
     /// # Errors
     /// If frames or latents are missing, or the settings do not fit them.
-    pub fn build(
-        &self,
-        dataset: &Dataset,
-        episodes: &[u32],
-        seed: u64,
-        device: &Device,
-        mut progress: impl FnMut(),
-    ) -> Result<Arc<dyn Tokenizer>> {
+    pub fn build(&self, dataset: &Dataset, episodes: &[u32]) -> Result<Arc<dyn Tokenizer>> {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
-            TokenizerKind::Convolutional => Arc::new(Convolutional::fit(
-                dataset,
-                episodes,
-                self.convolutional.clone(),
-                &self.convolutional_training,
-                seed,
-                device,
-                |_| progress(),
-            )?),
             TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
         })
     }
@@ -72,27 +45,19 @@ impl TokenizerConfig {
     ///
     /// # Errors
     /// If the file holds something else.
-    pub fn load(&self, path: &Path, device: &Device) -> Result<Option<Arc<dyn Tokenizer>>> {
+    pub fn load(&self, path: &Path) -> Result<Option<Arc<dyn Tokenizer>>> {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Some(Arc::new(PatchPca::load(path)?)),
-            TokenizerKind::Convolutional => Some(Arc::new(Convolutional::load(path, device)?)),
             TokenizerKind::Precomputed => None,
         })
-    }
-
-    /// Updates of its training; 0 for one that is fitted at once or not at all.
-    pub fn updates(&self) -> u64 {
-        match self.kind {
-            TokenizerKind::Convolutional => self.convolutional_training.steps,
-            TokenizerKind::PatchPca | TokenizerKind::Precomputed => 0,
-        }
     }
 
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),
-            TokenizerKind::Convolutional => self.check_convolutional(),
-            TokenizerKind::Precomputed => self.check_precomputed(),
+            TokenizerKind::Precomputed => {
+                super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)
+            }
         }
     }
 
@@ -120,28 +85,5 @@ impl TokenizerConfig {
             return Err(Error::setting("tokenizer.patch_pca.channels", reason));
         }
         Ok(())
-    }
-
-    fn check_convolutional(&self) -> Result<()> {
-        self.convolutional.shape()?;
-        let ConvolutionalTrainingConfig { frames, steps, batch, learning_rate } =
-            self.convolutional_training;
-        let counts = [
-            ("tokenizer.convolutional_training.frames", frames as u64),
-            ("tokenizer.convolutional_training.steps", steps),
-            ("tokenizer.convolutional_training.batch", batch as u64),
-        ];
-        counts.into_iter().try_for_each(|(key, count)| super::positive(key, count))?;
-        super::positive_number("tokenizer.convolutional_training.learning_rate", learning_rate)
-    }
-
-    fn check_precomputed(&self) -> Result<()> {
-        super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)?;
-        if self.precomputed.shape.is_valid() {
-            return Ok(());
-        }
-        let LatentShape { channels, height, width, patch } = self.precomputed.shape;
-        let reason = format!("{patch} does not divide {channels} × {height} × {width}");
-        Err(Error::setting("tokenizer.precomputed.patch", reason))
     }
 }

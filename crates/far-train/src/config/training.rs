@@ -64,14 +64,6 @@ pub struct TrainingSettings {
     pub learning_rate: f32,
     /// Steps over which the rate rises linearly. Paper: 5,000.
     pub warm_up: u64,
-    /// Fraction of the rate at the first step. Paper: 0.2.
-    pub warm_up_from: f32,
-    /// Largest global gradient norm. Paper: 1.
-    pub clip: f32,
-    /// ε of AdamW. Paper: 1e-6.
-    pub epsilon: f32,
-    /// Decoupled weight decay. Paper: 0.
-    pub weight_decay: f32,
     /// Decay of the moving average of the parameters, which is what is evaluated. Paper: 0.9999.
     pub average_decay: f32,
     /// Whether that decay begins as (1 + n)/(10 + n); runs below some 50,000 steps need it.
@@ -93,15 +85,15 @@ pub struct TrainingSettings {
 }
 
 impl TrainingSettings {
-    /// The world model's optimizer.
+    /// The world model's optimizer. What is not a setting is as in the paper's table.
     pub fn optimizer(&self) -> AdamWConfig {
         AdamWConfig {
             learning_rate: self.learning_rate,
-            epsilon: self.epsilon,
-            weight_decay: self.weight_decay,
-            clip: Some(self.clip),
+            epsilon: 1e-6,
+            weight_decay: 0.0,
+            clip: Some(1.0),
             warm_up: self.warm_up,
-            warm_up_from: self.warm_up_from,
+            warm_up_from: 0.2,
             average_decay: Some(self.average_decay),
             average_warm_up: self.average_warm_up,
             ..AdamWConfig::default()
@@ -129,19 +121,9 @@ impl TrainingSettings {
         ];
         counts.into_iter().try_for_each(|(key, count)| super::positive(key, count))?;
         super::positive_number("training.learning_rate", self.learning_rate)?;
-        super::positive_number("training.clip", self.clip)?;
-        super::positive_number("training.epsilon", self.epsilon)?;
         if !(0.0..1.0).contains(&self.average_decay) {
             let reason = format!("{} is not in [0, 1)", self.average_decay);
             return Err(Error::setting("training.average_decay", reason));
-        }
-        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            let reason = format!("{} is not 0 or more", self.weight_decay);
-            return Err(Error::setting("training.weight_decay", reason));
-        }
-        if !(0.0..=1.0).contains(&self.warm_up_from) {
-            let reason = format!("{} is no fraction", self.warm_up_from);
-            return Err(Error::setting("training.warm_up_from", reason));
         }
         if let Some(mask) = &self.change_mask {
             super::positive_number("training.change_mask.coefficient", mask.coefficient)?;

@@ -63,9 +63,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let state = state_path(&arguments.out);
     clear(arguments, &state)?;
     let (seed, cpu) = (config.training.seed, Device::cpu());
-    let bar = progress::bar(config.tokenizer.updates(), "tokenizer updates");
-    let encoded = config.data.open(&config.tokenizer, seed, &cpu, || bar.inc(1));
-    bar.finish_and_clear();
+    let encoded = config.data.open(&config.tokenizer);
     let encoded = with_feature(encoded.map_err(explain)?, &config).map_err(explain)?;
     encode(&encoded)?;
 
