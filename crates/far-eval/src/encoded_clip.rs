@@ -8,15 +8,6 @@ use far_model::{EncodedDataset, EncodedEpisode, Query};
 use far_tensor::Random;
 use std::sync::Arc;
 
-/// From which frame of an episode to which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The present.
-    pub current: usize,
-    /// The frame to be predicted.
-    pub goal: usize,
-}
-
 /// One clip of an evaluation.
 #[derive(Clone)]
 pub struct EncodedClip {
@@ -66,9 +57,9 @@ impl EncodedClip {
     }
 
     /// From which frame to which each step of a rollout leads, at most `most` of them.
-    pub fn steps(&self, most: Option<usize>) -> Vec<Question> {
+    pub fn steps(&self, most: Option<usize>) -> Vec<Query> {
         let pairs = self.frames.windows(2).take(most.unwrap_or(usize::MAX));
-        pairs.map(|pair| Question { current: pair[0], goal: pair[1] }).collect()
+        pairs.map(|pair| self.query(pair[0], pair[1])).collect()
     }
 
     /// Memories whose utility stands for the whole pool's: evenly spaced, at most `most`.
@@ -90,9 +81,9 @@ impl EncodedClip {
         frames
     }
 
-    /// Questions at evenly spaced frames of the return, each about a frame 1 to `horizon` frames
+    /// Queries at evenly spaced frames of the return, each about a frame 1 to `horizon` frames
     /// ahead, drawn once for all arms.
-    pub fn questions(&self, plan: &EvaluationPlan) -> Vec<Question> {
+    pub fn queries(&self, plan: &EvaluationPlan) -> Vec<Query> {
         let last = self.episode.len() - 1;
         let possible = last - self.episode.boundary();
         let kept = possible.min(plan.questions);
@@ -100,25 +91,27 @@ impl EncodedClip {
         let mut random = Random::stream(plan.seed, "goals of questions", id);
         (0..kept)
             .map(|place| {
-                let current = self.episode.boundary() + (2 * place + 1) * possible / (2 * kept);
-                let reach = plan.horizon.clamp(1, last - current);
-                Question { current, goal: current + 1 + random.below(reach) }
+                let now = self.episode.boundary() + (2 * place + 1) * possible / (2 * kept);
+                let reach = plan.horizon.clamp(1, last - now);
+                self.query(now, now + 1 + random.below(reach))
             })
             .collect()
     }
 
-    /// A question as policies receive it, without the embeddings of key cues. The seed of policies
+    /// A query as policies receive it, without the embeddings of key cues. The seed of policies
     /// that draw at random comes from the clip and the present frame.
-    pub fn recall_query(&self, question: Question, seed: u64) -> RecallQuery {
-        let Question { current, goal } = question;
-        let mut random = self.stream(seed, "recall", current);
+    pub fn recall_query(&self, query: &Query, seed: u64) -> RecallQuery {
+        let mut random = self.stream(seed, "recall", query.now());
         let drawn = u64::from(random.bits()) << 32 | u64::from(random.bits());
-        self.query(Question { current, goal }).for_memory(self.pool.clone()).with_seed(drawn)
+        query.for_memory(self.pool.clone()).with_seed(drawn)
     }
 
-    /// A question as a query about this clip's episode.
-    pub fn query(&self, question: Question) -> Query {
-        Query::new(self.episode.clone(), question.current, question.goal)
+    /// A query about this clip's episode.
+    ///
+    /// # Panics
+    /// If there are no such frames.
+    pub fn query(&self, now: usize, goal: usize) -> Query {
+        Query::new(self.episode.clone(), now, goal)
     }
 
     /// The stream of random numbers for one purpose at one frame: the same for every arm.
@@ -133,21 +126,21 @@ mod tests {
     use crate::testing::{EXPLORED, clips, plan, road};
 
     #[test]
-    fn questions_spread_over_the_return_and_stay_within_the_horizon() {
+    fn queries_spread_over_the_return_and_stay_within_the_horizon() {
         let (_folder, dataset) = road(&[31, 3], None);
         let clips = clips(&dataset);
         let plan = EvaluationPlan { questions: 6, horizon: 5, ..plan() };
-        let questions = clips[0].questions(&plan);
-        let currents: Vec<usize> = questions.iter().map(|question| question.current).collect();
-        assert_eq!(currents, [42, 47, 52, 57, 62, 67]);
-        for question in &questions {
-            assert!((1..=5).contains(&(question.goal - question.current)));
-            assert!(question.goal < EXPLORED + 31);
+        let queries = clips[0].queries(&plan);
+        let presents: Vec<usize> = queries.iter().map(Query::now).collect();
+        assert_eq!(presents, [42, 47, 52, 57, 62, 67]);
+        for query in &queries {
+            assert!((1..=5).contains(&(query.goal() - query.now())));
+            assert!(query.goal() < EXPLORED + 31);
         }
-        assert_eq!(questions, clips[0].questions(&plan));
-        assert_ne!(questions, clips[0].questions(&EvaluationPlan { seed: 1, ..plan.clone() }));
+        assert_eq!(queries, clips[0].queries(&plan));
+        assert_ne!(queries, clips[0].queries(&EvaluationPlan { seed: 1, ..plan.clone() }));
         // A return of three frames has two that lead somewhere.
-        assert_eq!(clips[1].questions(&plan).len(), 2);
+        assert_eq!(clips[1].queries(&plan).len(), 2);
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod utility;
 pub use arm::{Arm, ArmDescription, Choice, Control, Role};
 pub use bootstrap::Interval;
 pub use cost::Cost;
-pub use encoded_clip::{EncodedClip, Question};
+pub use encoded_clip::EncodedClip;
 pub use error::{Error, Result};
 pub use evaluation::{Evaluation, EvaluationContext, Progress};
 pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};

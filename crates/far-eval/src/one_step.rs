@@ -45,9 +45,9 @@ mod tests {
         let mut asks = Vec::new();
         let mut truths = Vec::new();
         for clip in &clips {
-            for question in clip.questions(&plan) {
-                asks.push(Ask { clip, question, latent: clip.episode().latent(question.current) });
-                truths.extend(quality.truths(clip, &[question.goal]).unwrap().unwrap());
+            for query in clip.queries(&plan) {
+                truths.extend(quality.truths(clip, &[query.goal()]).unwrap().unwrap());
+                asks.push(Ask::recorded(clip, query));
             }
         }
         let mut arms = arms(&["temporal", "nearest-pose"]);
@@ -62,9 +62,9 @@ mod tests {
         assert_eq!(nearest, vec![100.0; asks.len()]);
         assert!(temporal.iter().chain(&none).all(|value| *value < 100.0));
         // Without memory the copier repeats the present, which is real.
-        let Ask { clip, question, .. } = asks[4];
+        let Ask { clip, query, .. } = &asks[4];
         let seen = |frame| quality.truths(clip, &[frame]).unwrap().unwrap().remove(0).decoded;
-        let expected = far_model::psnr(&seen(question.current), &seen(question.goal)).unwrap();
+        let expected = far_model::psnr(&seen(query.now()), &seen(query.goal())).unwrap();
         assert_eq!(none[4], expected);
     }
 }

@@ -3,7 +3,7 @@
 //! Rollouts and one-step prediction differ only in the present they start from.
 
 use crate::arm::{Arm, Choice, Control};
-use crate::encoded_clip::{EncodedClip, Question};
+use crate::encoded_clip::EncodedClip;
 use crate::utility::UtilityMeter;
 use crate::{Error, EvaluationPlan, Result};
 use far_memory::{Recall, RecallPolicy, RecallQuery};
@@ -12,26 +12,26 @@ use far_model::{
 };
 use std::sync::Arc;
 
-/// A question with the present as it is believed to be: recorded or generated.
-#[derive(Clone, Copy)]
+/// A query about a clip, with the latent of the present as it is believed to be: recorded or generated.
+#[derive(Clone)]
 pub struct Ask<'a> {
     /// The clip.
     pub clip: &'a EncodedClip,
     /// From which frame to which.
-    pub question: Question,
+    pub query: Query,
     /// The latent of the present.
     pub latent: &'a [f32],
 }
 
 impl<'a> Ask<'a> {
-    /// As a query about the clip's episode.
-    pub fn query(&self) -> Query {
-        self.clip.query(self.question)
+    /// A query whose present is as it was recorded.
+    pub fn recorded(clip: &'a EncodedClip, query: Query) -> Self {
+        Self { clip, latent: clip.episode().latent(query.now()), query }
     }
 
     /// The state of the present as it was recorded; empty where the corpus has none.
     pub fn recorded_state(&self) -> &'a [f32] {
-        self.clip.episode().state(self.question.current)
+        self.clip.episode().state(self.query.now())
     }
 }
 
@@ -109,13 +109,10 @@ impl<'a> Predictor<'a> {
     }
 
     fn queries(&self, asks: &[Ask<'_>]) -> Result<Vec<RecallQuery>> {
-        let query = |ask: &Ask<'_>| ask.clip.recall_query(ask.question, self.plan.seed);
+        let query = |ask: &Ask<'_>| ask.clip.recall_query(&ask.query, self.plan.seed);
         let mut queries: Vec<RecallQuery> = asks.iter().map(query).collect();
-        let asked: Vec<Query> = asks.iter().map(Ask::query).collect();
-        let presents = asked.iter().zip(asks);
-        let presents: Vec<Present<'_>> = presents
-            .map(|(query, ask)| Present { latent: ask.latent, ..query.recorded() })
-            .collect();
+        let presents: Vec<Present<'_>> =
+            asks.iter().map(|ask| Present { latent: ask.latent, ..ask.query.recorded() }).collect();
         embed_queries(self.encoders, &self.model.scale(), &presents, &mut queries)?;
         Ok(queries)
     }
@@ -139,7 +136,7 @@ impl<'a> Predictor<'a> {
     /// If the world model refuses a context or generates something that is not a number.
     pub fn generate(&self, asks: &[Ask<'_>], recalls: &[Recall]) -> Result<Vec<f32>> {
         let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
-        let noise = self.noise(asks, |ask| ask.question.goal);
+        let noise = self.noise(asks, |ask| ask.query.goal());
         Ok(self.imagine(asks, recalls, &states, &noise)?.latents)
     }
 
@@ -149,7 +146,7 @@ impl<'a> Predictor<'a> {
         let elements = self.model.shape().elements();
         let mut noise = vec![0.0; asks.len() * elements];
         for (ask, noise) in asks.iter().zip(noise.chunks_mut(elements)) {
-            let purpose = format!("noise from frame {}", ask.question.current);
+            let purpose = format!("noise from frame {}", ask.query.now());
             ask.clip.stream(self.plan.seed, &purpose, noise_of(ask)).fill_normal(noise);
         }
         noise
@@ -175,13 +172,12 @@ impl<'a> Predictor<'a> {
             })))),
             Choice::Control(Control::Tokenizer) => {
                 let goals = asks.iter();
-                Ok(seen(gather(goals.map(|ask| ask.clip.episode().latent(ask.question.goal)))))
+                Ok(seen(gather(goals.map(|ask| ask.clip.episode().latent(ask.query.goal())))))
             }
             _ => {
-                let queries: Vec<Query> = asks.iter().map(Ask::query).collect();
                 let mut contexts = ContextBuilder::new(self.model, self.plan.slots);
-                for ((query, (ask, recall)), state) in queries.iter().zip(pairs()).zip(states) {
-                    let present = Present { query, latent: ask.latent, state };
+                for ((ask, recall), state) in pairs().zip(states) {
+                    let present = Present { query: &ask.query, latent: ask.latent, state };
                     contexts.add(present, recall.ids().map(|id| id.index()))?;
                 }
                 let contexts = contexts.build();
@@ -202,7 +198,7 @@ impl<'a> Predictor<'a> {
                 Err(Error::Diverged {
                     arm: self.arm.id().to_owned(),
                     episode: ask.clip.episode().id(),
-                    frame: ask.question.goal,
+                    frame: ask.query.goal(),
                     value: futures[place],
                 })
             }

@@ -101,7 +101,6 @@ impl RecallJudgment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoded_clip::Question;
     use crate::prediction::Predictor;
     use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, UtilityConfig};
@@ -114,16 +113,15 @@ mod tests {
         let (clip, copier) = (&clips[0], Copier::new());
         let utility = UtilityConfig { candidates: 8, ..UtilityConfig::default() };
         let plan = EvaluationPlan { utility, ..plan() };
-        let question = Question { current: 43, goal: 50 };
         let episode = clip.episode();
-        let ask = Ask { clip, question, latent: episode.latent(43) };
+        let ask = Ask::recorded(clip, clip.query(43, 50));
         let arms: Vec<Arm> = arms(&["temporal", "nearest-pose", "none"]);
         let recalls: Vec<Recall> = arms
             .iter()
             .map(|arm| {
                 let encoders = dataset.encoders();
                 let predictor = Predictor::new(arm, &arms, &copier, encoders, &plan).unwrap();
-                predictor.recall(&[ask]).unwrap().remove(0)
+                predictor.recall(std::slice::from_ref(&ask)).unwrap().remove(0)
             })
             .collect();
         let meter = UtilityMeter::new(&copier, &plan);
@@ -154,8 +152,7 @@ mod tests {
         let (_folder, dataset) = road(&[21], None);
         let clips = clips(&dataset);
         let (copier, plan) = (Copier::new(), plan());
-        let question = Question { current: 43, goal: 50 };
-        let ask = Ask { clip: &clips[0], question, latent: clips[0].episode().latent(43) };
+        let ask = Ask::recorded(&clips[0], clips[0].query(43, 50));
         let meter = UtilityMeter::new(&copier, &plan);
         let judged = RecallJudgment::new(&meter, &plan, &ask, &[]).unwrap();
         let chunks: Vec<usize> = judged.oracle.ids().map(|id| id.index() / 10).collect();

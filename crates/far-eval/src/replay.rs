@@ -101,9 +101,8 @@ impl Replay {
         plan: &EvaluationPlan,
         mut progress: impl FnMut(),
     ) -> Result<()> {
-        for (step, question) in clip.steps(Some(self.frames.len())).into_iter().enumerate() {
-            let latent = clip.episode().latent(question.current);
-            let ask = Ask { clip, question, latent };
+        for (step, query) in clip.steps(Some(self.frames.len())).into_iter().enumerate() {
+            let ask = Ask::recorded(clip, query);
             let recalled = self.arms.values().flat_map(|steps| &steps[step].recalled);
             let besides = recalled.map(|memory| memory.frame);
             let measured = PoolUtility::measure(meter, plan, &ask, besides)?;

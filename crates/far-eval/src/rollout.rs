@@ -50,7 +50,7 @@ impl Rollout {
                 .iter()
                 .map(|&clip| Ask {
                     clip: &clips[clip],
-                    question: ways[clip][step],
+                    query: ways[clip][step].clone(),
                     latent: &present[clip],
                 })
                 .collect();
@@ -58,15 +58,15 @@ impl Rollout {
             let states: Vec<Vec<f32>> = asks
                 .iter()
                 .zip(&active)
-                .map(|(ask, &clip)| threads[clip].state(ask.question.current))
+                .map(|(ask, &clip)| threads[clip].state(ask.query.now()))
                 .collect();
-            let noise = predictor.noise(&asks, |ask| ask.question.goal);
+            let noise = predictor.noise(&asks, |ask| ask.query.goal());
             let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let numbers = imagined.states.len() / active.len();
             if numbers > 0 {
                 let predicted = active.iter().zip(imagined.states.chunks(numbers));
                 predicted
-                    .for_each(|(&clip, state)| threads[clip].push(ways[clip][step].goal, state));
+                    .for_each(|(&clip, state)| threads[clip].push(ways[clip][step].goal(), state));
             }
             let elements = imagined.latents.len() / active.len();
             for ((&clip, recall), latent) in
@@ -85,7 +85,6 @@ impl Rollout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoded_clip::Question;
     use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, Control};
     use far_memory::{MemoryId, Pool, Scratch};
@@ -141,7 +140,7 @@ mod tests {
         let mut generated = Vec::new();
         for pair in clip.frames().windows(2) {
             let pool = Pool::ids(clip.memory().iter().map(|frame| MemoryId(*frame as u64)));
-            let asked = clip.query(Question { current: pair[0], goal: pair[1] });
+            let asked = clip.query(pair[0], pair[1]);
             let mut query = asked.for_memory(pool);
             let (encoders, scale) = (dataset.encoders(), copier.scale());
             let now = Present { latent: &present, ..asked.recorded() };

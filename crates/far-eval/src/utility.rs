@@ -46,19 +46,18 @@ impl<'a> UtilityMeter<'a> {
     /// # Errors
     /// If the world model refuses a context or a loss is not finite.
     pub fn utilities(&self, ask: &Ask<'_>, candidates: &[usize], draw: Draw) -> Result<Vec<f32>> {
-        let (episode, question) = (ask.clip.episode(), ask.question);
+        let (episode, query) = (ask.clip.episode(), &ask.query);
         let config = &self.plan.utility;
         let (elements, draws) = (self.model.shape().elements(), config.draws.max(1));
         let last = self.model.schedule().steps();
         let [first, end] = config.timesteps.map(|timestep| timestep.min(last));
         let purpose = format!("{} in episode {}", draw.purpose(), episode.id());
-        let step = (question.current as u64) << 32 | question.goal as u64;
+        let step = (query.now() as u64) << 32 | query.goal() as u64;
         let sizes = [1, draws, elements];
         let seed = self.plan.seed;
         let drawn = Perturbations::stratified(first..end, sizes, seed, &purpose, step);
         // The printed formula, whatever temperature training credits memories by.
         let meter = far_model::UtilityMeter { model: self.model, temperature: 1.0, weights: None };
-        let query = ask.query();
         let present = Present { latent: ask.latent, ..query.recorded() };
         let mut utilities = Vec::with_capacity(candidates.len());
         for part in candidates.chunks(config.batch.max(1)) {
@@ -81,7 +80,7 @@ impl<'a> UtilityMeter<'a> {
         candidates.iter().zip(measured).for_each(|(frame, utility)| utilities[*frame] = utility);
         let rule = OracleConfig { utilities, chunk_size: Some(self.plan.utility.chunk) };
         let policy = PolicyConfig::from(RuleConfig::Oracle(rule)).build()?;
-        let query = ask.clip.recall_query(ask.question, self.plan.seed);
+        let query = ask.clip.recall_query(&ask.query, self.plan.seed);
         let mut recall = Recall::new();
         policy.recall(memory, &query, self.plan.slots, &mut Scratch::new(), &mut recall)?;
         Ok(recall)
@@ -92,7 +91,6 @@ impl<'a> UtilityMeter<'a> {
 mod tests {
     use super::*;
     use crate::UtilityConfig;
-    use crate::encoded_clip::Question;
     use crate::testing::{Copier, clips, plan, road};
 
     /// By hand, one candidate at a time: minus the squared distance of its color to the future's.
@@ -100,8 +98,7 @@ mod tests {
     fn utilities_are_the_printed_formula_whatever_the_batch() {
         let (_folder, dataset) = road(&[9], None);
         let clip = &clips(&dataset)[0];
-        let question = Question { current: 41, goal: 45 };
-        let ask = Ask { clip, question, latent: clip.episode().latent(41) };
+        let ask = Ask::recorded(clip, clip.query(41, 45));
         let candidates: Vec<usize> = (0..23).collect();
         let squared = |frame: usize| {
             let (seen, future) = (clip.episode().latent(frame), clip.episode().latent(45));
@@ -126,11 +123,7 @@ mod tests {
     fn the_oracle_draws_noise_of_its_own() {
         let (_folder, dataset) = road(&[9], None);
         let clip = &clips(&dataset)[0];
-        let ask = |goal| Ask {
-            clip,
-            question: Question { current: 41, goal },
-            latent: clip.episode().latent(41),
-        };
+        let ask = |goal| Ask::recorded(clip, clip.query(41, goal));
         let (copier, plan) = (Copier::new(), plan());
         let meter = UtilityMeter::new(&copier, &plan);
         for (goal, draw) in [(45, Draw::Judge), (45, Draw::Oracle), (46, Draw::Judge)] {

@@ -199,8 +199,7 @@ fn forks_share_the_past_and_have_futures_of_their_own() {
         append(&mut memory, length);
         check(&memory.snapshot(), length);
     }
-    let mut bare =
-        Memory::new(Schema::new(vec![Cue::metadata("meta")]).expect("valid"));
+    let mut bare = Memory::new(Schema::new(vec![Cue::metadata("meta")]).expect("valid"));
     let refused = bare.restore(&Memory::new(schema()).snapshot()).expect_err("other cues");
     assert!(refused.to_string().contains("vision"), "{refused}");
 }

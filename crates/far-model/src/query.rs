@@ -5,6 +5,7 @@
 
 use crate::{ActionFeatures, ConditionScale, CueEncoder, EncodedEpisode, PredictionQuery, Result};
 use far_memory::{Pool, RecallQuery};
+use std::fmt;
 use std::sync::Arc;
 
 /// A prediction to be made: from frame `now` of an episode to frame `goal`.
@@ -69,6 +70,21 @@ impl Query {
     pub fn recorded(&self) -> Present<'_> {
         let state = self.episode.state(self.now);
         Present { query: self, latent: self.episode.latent(self.now), state }
+    }
+}
+
+/// Queries are equal that ask for the same frames of the same episode.
+impl PartialEq for Query {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |query: &Self| (query.episode.id(), query.now, query.goal);
+        key(self) == key(other)
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { episode, now, goal } = self;
+        write!(formatter, "episode {}, frame {now} to {goal}", episode.id())
     }
 }
 

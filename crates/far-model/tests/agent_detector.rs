@@ -5,7 +5,7 @@ use far_data::{
     Phase, Picture, Signal, Split,
 };
 use far_memory::Pose;
-use far_model::{AgentDetector, AgentDetectorConfig, EncodedDataset, PatchPca, PatchPcaConfig};
+use far_model::{EncodedDataset, LatentDetector, LatentDetectorConfig, PatchPca, PatchPcaConfig};
 use far_tensor::{Device, Random};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,11 +62,11 @@ fn corpus(folder: &Path) -> EncodedDataset {
 fn somebody_is_found_in_frames_that_were_never_seen() {
     let folder = tempfile::tempdir().unwrap();
     let data = corpus(folder.path());
-    let config = AgentDetectorConfig { steps: 60, ..Default::default() };
+    let config = LatentDetectorConfig { steps: 60, ..Default::default() };
     let mut heard = 0;
     let fit = |heard: &mut u32| {
         let episodes = [0, 1, 2, 3, 4];
-        AgentDetector::fit(&data, &episodes, config, 3, &Device::cpu(), || *heard += 1).unwrap()
+        LatentDetector::fit(&data, &episodes, config, 3, &Device::cpu(), || *heard += 1).unwrap()
     };
     let detector = fit(&mut heard);
     assert_eq!(heard, 60);
@@ -80,7 +80,7 @@ fn somebody_is_found_in_frames_that_were_never_seen() {
 
     let path = folder.path().join("detector.safetensors");
     detector.save(&path).unwrap();
-    let read = AgentDetector::load(&path, &Device::cpu()).unwrap();
+    let read = LatentDetector::load(&path, &Device::cpu()).unwrap();
     assert_eq!((read.fires(&latents).unwrap(), read.firing()), (found, detector.firing()));
     read.check_input(&data.tokenizer().recipe()).unwrap();
     assert!(read.check_input("another tokenizer").is_err());
@@ -94,8 +94,8 @@ fn somebody_is_found_in_frames_that_were_never_seen() {
 fn a_corpus_without_an_agent_has_no_detector() {
     let folder = tempfile::tempdir().unwrap();
     let data = corpus(folder.path());
-    let config = AgentDetectorConfig::default();
-    let refused = AgentDetector::fit(&data, &[], config, 3, &Device::cpu(), || {});
+    let config = LatentDetectorConfig::default();
+    let refused = LatentDetector::fit(&data, &[], config, 3, &Device::cpu(), || {});
     let message = refused.err().expect("nothing to learn from").to_string();
     assert!(message.contains("with and without an agent"), "{message}");
 }

@@ -3,8 +3,8 @@
 use crate::config::{Arm, ArmConfig, FarArm, TrainingContext};
 use crate::run::{StepReport, TrainingLoop};
 use crate::{
-    ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, Result,
-    RetrieverRecord, StepRecord, Workshop,
+    ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, PreparedData,
+    Result, RetrieverRecord, StepRecord,
 };
 use far_eval::{Control, Evaluation, Probes};
 use far_memory::policy::{PolicyConfig, RuleConfig};
@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// The joint loop of one arm.
 pub struct ArmTraining<'a> {
-    workshop: &'a Workshop,
+    prepared: &'a PreparedData,
     joint: Joint<'a>,
     recall: Recall,
     parameters: ParameterCount,
@@ -36,8 +36,8 @@ impl<'a> ArmTraining<'a> {
     ///
     /// # Errors
     /// If the settings do not make a network or a policy.
-    pub fn new(workshop: &'a Workshop) -> Result<Self> {
-        Self::with_companions(workshop, &[])
+    pub fn new(prepared: &'a PreparedData) -> Result<Self> {
+        Self::with_companions(prepared, &[])
     }
 
     /// The same with the retrievers of other learned arms, which learn beside the arm's own from the
@@ -45,17 +45,17 @@ impl<'a> ArmTraining<'a> {
     ///
     /// # Errors
     /// As [`ArmTraining::new`]; also if a companion is no learned arm.
-    pub fn with_companions(workshop: &'a Workshop, companions: &[&str]) -> Result<Self> {
-        let config = workshop.config();
+    pub fn with_companions(prepared: &'a PreparedData, companions: &[&str]) -> Result<Self> {
+        let config = prepared.config();
         let (training, seed) = (&config.training, config.training.seed);
-        let setting = workshop.model_setting();
+        let setting = prepared.model_setting();
         let parameters = setting.parameter_count()?;
-        let model = DitWorldModel::new(setting, training.optimizer(), seed, workshop.device())?;
+        let model = DitWorldModel::new(setting, training.optimizer(), seed, prepared.device())?;
         let mut retrievers = Vec::new();
-        let recall = match workshop.arm() {
-            Arm::Rule(rule) => Recall::Rule(workshop.rule(rule.rule.id())?),
+        let recall = match prepared.arm() {
+            Arm::Rule(rule) => Recall::Rule(prepared.rule(rule.rule.id())?),
             Arm::Far(arm) => {
-                let retriever = fresh_retriever(workshop, &config.arm.id, arm)?;
+                let retriever = fresh_retriever(prepared, &config.arm.id, arm)?;
                 if arm.learns() {
                     retrievers.push(retriever);
                     Recall::Learned
@@ -67,7 +67,7 @@ impl<'a> ArmTraining<'a> {
         for id in companions {
             let named = ArmConfig { id: (*id).to_owned(), ..config.arm.clone() };
             match named.arm()? {
-                Arm::Far(arm) => retrievers.push(fresh_retriever(workshop, id, &arm)?),
+                Arm::Far(arm) => retrievers.push(fresh_retriever(prepared, id, &arm)?),
                 Arm::Rule(_) => {
                     return Err(Error::setting("arm.id", format!("`{id}` does not learn")));
                 }
@@ -85,11 +85,11 @@ impl<'a> ArmTraining<'a> {
             utility: config.utility,
             sampling: config.data.sampling(seed),
         };
-        let data = workshop.data();
+        let data = prepared.data();
         // Retrievers are small and recall runs on the CPU: they learn there too.
         let cpu = Device::cpu();
         let joint = Joint::new(joint, data, Box::new(model), source, retrievers, &cpu)?;
-        Ok(Self { workshop, joint, recall, parameters })
+        Ok(Self { prepared, joint, recall, parameters })
     }
 
     /// Parameters of the world model, part by part.
@@ -98,8 +98,8 @@ impl<'a> ArmTraining<'a> {
     }
 
     /// What it was made from.
-    pub fn workshop(&self) -> &'a Workshop {
-        self.workshop
+    pub fn prepared(&self) -> &'a PreparedData {
+        self.prepared
     }
 
     /// The loop.
@@ -112,7 +112,7 @@ impl<'a> ArmTraining<'a> {
     /// # Errors
     /// If the rule's settings are out of range.
     pub fn arm(&self, name: &str) -> Result<far_eval::Arm> {
-        Ok(none_or_policy(self.workshop.arm(), name, self.policy()?))
+        Ok(none_or_policy(self.prepared.arm(), name, self.policy()?))
     }
 
     /// The policy by which the arm recalls now.
@@ -147,15 +147,15 @@ pub(crate) fn none_or_policy(
 
 /// A fresh retriever of a learned arm.
 pub(crate) fn fresh_retriever(
-    workshop: &Workshop,
+    prepared: &PreparedData,
     id: &str,
     arm: &FarArm,
 ) -> Result<LearnedRetriever> {
-    let config = workshop.config();
-    let dimension = |cue: &str| workshop.key_dimension(cue);
+    let config = prepared.config();
+    let dimension = |cue: &str| prepared.key_dimension(cue);
     LearnedRetriever::new(
         id,
-        config.retriever.config(arm, dimension, workshop.scale().time),
+        config.retriever.config(arm, dimension, prepared.scale().time),
         RetrieverTrainingConfig {
             weighting: arm.weights,
             gate_rate: config.retriever.gate_rate_factor,
@@ -183,18 +183,18 @@ impl TrainingLoop for ArmTraining<'_> {
     }
 
     fn evaluate(&mut self) -> Result<EvaluationRecord> {
-        let id = self.workshop.config().arm.id.clone();
+        let id = self.prepared.config().arm.id.clone();
         let judge = self.joint.model().average()?;
         let arms = [self.arm(&id)?];
         let evaluation = Evaluation {
-            dataset: self.workshop.data(),
-            episodes: self.workshop.judged_episodes(),
+            dataset: self.prepared.data(),
+            episodes: self.prepared.judged_episodes(),
             judge: judge.as_ref(),
             arms: &arms,
-            plan: &self.workshop.config().evaluation_plan_in_training(),
+            plan: &self.prepared.config().evaluation_plan_in_training(),
             lpips: None,
             probes: Probes::default(),
-            device: &self.workshop.device().to_string(),
+            device: &self.prepared.device().to_string(),
         };
         let (results, _) = evaluation.run(&mut |_| {})?;
         let found = results.arms.get(&id).into_iter().flatten();

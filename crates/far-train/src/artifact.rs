@@ -6,7 +6,7 @@ use crate::contrastive::Contrastive;
 use far_data::Dataset;
 use far_memory::policy::RuleConfig;
 use far_model::{
-    AgentDetector, CueEncoder, EncodedDataset, KeyEncoder, LongLiveEncoder, Tokenizer,
+    CueEncoder, EncodedDataset, KeyEncoder, LatentDetector, LongLiveEncoder, Tokenizer,
 };
 use far_tensor::Device;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ impl NeededEncoders {
 }
 
 /// Makes what is missing.
-pub(crate) struct Maker<'a> {
+pub(crate) struct ArtifactBuilder<'a> {
     pub config: &'a TrainConfig,
     pub folder: &'a Path,
     /// What encoders learn on.
@@ -81,7 +81,7 @@ pub(crate) struct Maker<'a> {
     pub learned: &'a [u32],
 }
 
-impl Maker<'_> {
+impl ArtifactBuilder<'_> {
     fn artifact(&self, name: &str) -> (PathBuf, bool) {
         let path = self.folder.join(name);
         let exists = path.exists();
@@ -156,27 +156,29 @@ impl Maker<'_> {
         Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
     }
 
-    /// The detector of a second agent, where the world model is told of one.
+    /// The detector for what states describe, where frames have states.
     pub fn detector(
         &self,
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
-    ) -> Result<Option<AgentDetector>> {
-        if !self.config.told.agent {
+    ) -> Result<Option<LatentDetector>> {
+        let description = self.dataset.description();
+        if !self.config.conditioning.layout(description).state.is_present() {
             return Ok(None);
         }
         let (path, exists) = self.artifact(DETECTOR);
         if exists {
-            let detector = AgentDetector::load(&path, self.cpu)?;
+            let detector = LatentDetector::load(&path, self.cpu)?;
             detector.check_input(&data.tokenizer().recipe())?;
             return Ok(Some(detector));
         }
         let settings = self.config.detector;
         let report = counter("updates of the detector", settings.steps, progress);
         let seed = self.config.training.seed;
-        let detector = AgentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
+        let detector =
+            LatentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
         detector.save(&path)?;
-        Ok(Some(AgentDetector::load(&path, self.cpu)?))
+        Ok(Some(LatentDetector::load(&path, self.cpu)?))
     }
 
     fn longlive(
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn encoders_are_needed_once_each_in_the_order_of_the_arms() {
-        let sets = ["told.interactions=true", "arm.also=[\"interaction\"]"];
+        let sets = ["conditioning.interactions=true", "arm.also=[\"interaction\"]"];
         let config = TrainConfig::resolve("quick", &sets).expect("a configuration");
         let learned = config.arm.arm().expect("far-multi");
         let sets = ["arm.id=mixture-of-contexts"];

@@ -1,6 +1,6 @@
 //! The cues that a configuration can name.
 
-use crate::config::CueColumn;
+use crate::config::{CueColumn, LATENT_CUES};
 use crate::{Error, Result, TrainConfig};
 use far_data::Dataset;
 use far_model::{
@@ -10,8 +10,6 @@ use far_model::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Cues whose encoders read the latents of frames: what is seen, and who is seen.
-const OF_LATENTS: [&str; 2] = ["vision", "agent"];
 /// Features by cue. A cue without one is a column of the dataset if the configuration says so, or
 /// else made of latents, and must be one of those that are.
 #[derive(Clone)]
@@ -65,12 +63,12 @@ impl CueRegistry {
         if cue == INTERACTION_CUE {
             return Ok(Some(Arc::new(InteractionFeature::of(dataset.description())?)));
         }
-        if OF_LATENTS.contains(&cue) {
+        if LATENT_CUES.contains(&cue) {
             return Ok(None);
         }
         let own = self.features.iter().map(|feature| feature.cue());
         let columns = self.columns.keys().map(String::as_str);
-        let known: Vec<&str> = OF_LATENTS
+        let known: Vec<&str> = LATENT_CUES
             .into_iter()
             .chain([AUDIO_CUE, INTERACTION_CUE])
             .chain(own)

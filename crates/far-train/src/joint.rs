@@ -5,7 +5,7 @@ use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, perturb_contexts};
 use crate::example::Example;
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
-use crate::prepared_step::{PreparedStep, StepMaker};
+use crate::prepared_step::{PreparedStep, StepPreparation};
 use crate::{Error, Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
 use far_model::{
@@ -34,7 +34,7 @@ pub struct JointConfig {
 /// A world model and the retrievers that learn from its credit.
 pub struct Joint<'a> {
     config: JointConfig,
-    maker: Arc<StepMaker<'a>>,
+    maker: Arc<StepPreparation<'a>>,
     device: Device,
     model: Box<dyn TrainableWorldModel>,
     retrievers: Vec<LearnedRetriever>,
@@ -75,7 +75,7 @@ impl<'a> Joint<'a> {
             return Err(Error::setting("training.least_noisy", reason));
         }
         let sampler = TrainingSampler::new(data.dataset(), config.sampling.clone())?;
-        let maker = StepMaker {
+        let maker = StepPreparation {
             sampler,
             data,
             source,

@@ -26,7 +26,7 @@ pub(crate) struct PreparedStep {
 }
 
 /// Prepares steps: everything is a function of the seed and the number of the step.
-pub(crate) struct StepMaker<'a> {
+pub(crate) struct StepPreparation<'a> {
     pub sampler: TrainingSampler<'a>,
     pub data: &'a EncodedDataset,
     pub source: ContextSource,
@@ -41,7 +41,7 @@ pub(crate) struct StepMaker<'a> {
     pub seed: u64,
 }
 
-impl StepMaker<'_> {
+impl StepPreparation<'_> {
     /// Prepares a step.
     ///
     /// # Errors

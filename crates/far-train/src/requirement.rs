@@ -1,8 +1,8 @@
 //! What a configuration needs of a dataset, checked before anything is computed.
 
-use crate::config::{Arm, ChangeMaskSource, TokenizerKind, TrainConfig};
+use crate::config::{Arm, TokenizerKind, TrainConfig};
 use crate::{CueRegistry, Error, Result};
-use far_data::{Dataset, ImageEncoding, Signal};
+use far_data::{Dataset, ImageEncoding};
 
 /// The folder of latents that came with a dataset.
 const LATENTS: &str = "latents";
@@ -60,16 +60,13 @@ pub fn check_dataset_with(
     if looks_at_poses && !has_cue(METADATA) {
         return lacking("poses (cue `metadata`)", &needed_by);
     }
-    if let Some(signal) = config.told.lacking(description) {
-        return lacking(&format!("signal `{}`", signal.name()), "[told]");
+    if let Some(signal) = config.conditioning.lacking(description) {
+        return lacking(&format!("signal `{}`", signal.name()), "[conditioning]");
     }
-    let mask = config.training.change_mask.as_ref().map(|mask| match mask.source {
-        ChangeMaskSource::Change => (Signal::Change, "signal `change`"),
-        ChangeMaskSource::Silhouette => (Signal::Agent, "signal `agent`"),
-    });
+    let mask = config.training.change_mask.as_ref().map(|mask| mask.source.signal());
     match mask {
-        Some((signal, name)) if !description.signals.contains(&signal) => {
-            lacking(name, "training.change_mask")
+        Some(signal) if !description.signals.contains(&signal) => {
+            lacking(&format!("signal `{}`", signal.name()), "training.change_mask")
         }
         _ => Ok(()),
     }

@@ -1,6 +1,8 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::{CueRegistry, Error, Result, SavedRun, Stage, TrainedArm, TrainingContext, Workshop};
+use crate::{
+    CueRegistry, Error, PreparedData, Result, SavedRun, Stage, TrainedArm, TrainingContext,
+};
 use far_eval::{
     Arm, Control, Distance, Evaluation, EvaluationPlan, Probe, Probes, Progress, Results, Shown,
     Sight,
@@ -101,23 +103,29 @@ impl RunEvaluation {
         sight: Option<&dyn Sight>,
         listener: Listener<'_>,
     ) -> Result<(Results, Shown)> {
-        let mut workshops = Vec::with_capacity(self.runs.len());
+        let mut prepared = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
             let built_in = CueRegistry::of(config);
             let cues = self.features.iter().cloned().fold(built_in, CueRegistry::with);
-            workshops.push(Workshop::open_to_judge(config, &cues, folder, device, listener.stage)?);
+            prepared.push(PreparedData::open_to_judge(
+                config,
+                &cues,
+                folder,
+                device,
+                listener.stage,
+            )?);
         }
-        let data = self.joined(&workshops)?;
+        let data = self.joined(&prepared)?;
         let mut arms = Vec::new();
         let mut judge: Option<Arc<dyn WorldModel>> = None;
         let mut oracle = Arm::control(Control::Oracle);
-        for (number, (run, workshop)) in self.runs.iter().zip(&workshops).enumerate() {
-            let trained = TrainedArm::load(workshop, &run.checkpoint)?;
+        for (number, (run, prepared)) in self.runs.iter().zip(&prepared).enumerate() {
+            let trained = TrainedArm::load(prepared, &run.checkpoint)?;
             let model = trained.model().clone();
             let name = &self.names[number];
             if number != self.judge || self.judge_is_arm {
-                let arm = trained.into_arm(workshop, name);
+                let arm = trained.into_arm(prepared, name);
                 // The world model of the leading arm reads for the oracle as well, so that the two
                 // differ in recall alone.
                 if !self.common && arm.is_leading() && oracle.model().is_none() {
@@ -143,12 +151,12 @@ impl RunEvaluation {
         let judge = judge.ok_or_else(|| Error::setting("judge", "there is no such run"))?;
         let evaluation = Evaluation {
             dataset: &data,
-            episodes: workshops[self.judge].judged_episodes(),
+            episodes: prepared[self.judge].judged_episodes(),
             judge: judge.as_ref(),
             arms: &arms,
             plan: &self.plan,
             lpips,
-            probes: Probes { sight, detector: workshops[self.judge].detector() },
+            probes: Probes { sight, detector: prepared[self.judge].detector() },
             device: &device.to_string(),
         };
         let mut probes = evaluation.probes.all();
@@ -159,12 +167,12 @@ impl RunEvaluation {
     }
 
     /// One dataset with the features and encoders of all runs.
-    fn joined(&self, workshops: &[Workshop]) -> Result<EncodedDataset> {
-        let first = workshops[self.judge].data();
+    fn joined(&self, prepared: &[PreparedData]) -> Result<EncodedDataset> {
+        let first = prepared[self.judge].data();
         let mut features: Vec<Arc<dyn CueFeature>> = Vec::new();
         let mut encoders: Vec<Arc<dyn CueEncoder>> = Vec::new();
-        for (run, workshop) in self.runs.iter().zip(workshops) {
-            let data = workshop.data();
+        for (run, prepared) in self.runs.iter().zip(prepared) {
+            let data = prepared.data();
             let differ = |what: &str| Error::Differ {
                 first: self.runs[self.judge].folder.clone(),
                 second: run.folder.clone(),

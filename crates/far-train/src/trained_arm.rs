@@ -2,7 +2,7 @@
 
 use crate::arm_training::{fresh_retriever, none_or_policy};
 use crate::config::Arm;
-use crate::{Result, Workshop};
+use crate::{PreparedData, Result};
 use far_memory::RecallPolicy;
 use far_model::{FrozenDit, WorldModel};
 use far_tensor::Checkpoint;
@@ -21,14 +21,14 @@ impl TrainedArm {
     ///
     /// # Errors
     /// If the checkpoint cannot be read or holds another architecture.
-    pub fn load(workshop: &Workshop, path: &Path) -> Result<Self> {
+    pub fn load(prepared: &PreparedData, path: &Path) -> Result<Self> {
         let mut checkpoint = Checkpoint::open(path)?;
-        let setting = workshop.model_setting();
-        let model = FrozenDit::load(setting, &mut checkpoint, workshop.device())?;
-        let policy: Box<dyn RecallPolicy> = match workshop.arm() {
-            Arm::Rule(rule) => workshop.rule(rule.rule.id())?.build()?,
+        let setting = prepared.model_setting();
+        let model = FrozenDit::load(setting, &mut checkpoint, prepared.device())?;
+        let policy: Box<dyn RecallPolicy> = match prepared.arm() {
+            Arm::Rule(rule) => prepared.rule(rule.rule.id())?.build()?,
             Arm::Far(arm) => {
-                let retriever = fresh_retriever(workshop, &workshop.config().arm.id, arm)?;
+                let retriever = fresh_retriever(prepared, &prepared.config().arm.id, arm)?;
                 Box::new(if arm.learns() {
                     retriever.load_policy(&mut checkpoint)?
                 } else {
@@ -45,7 +45,7 @@ impl TrainedArm {
     }
 
     /// The arm as evaluations know it, under this name.
-    pub fn into_arm(self, workshop: &Workshop, name: &str) -> far_eval::Arm {
-        none_or_policy(workshop.arm(), name, self.policy)
+    pub fn into_arm(self, prepared: &PreparedData, name: &str) -> far_eval::Arm {
+        none_or_policy(prepared.arm(), name, self.policy)
     }
 }

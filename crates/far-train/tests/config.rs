@@ -137,7 +137,7 @@ fn mistakes_are_named_in_one_line() {
         (&["arm.id=worldmem", "arm.settings.raduis=6"], &["arm.settings", "raduis"]),
         (&["data.goals_per_observation=3"], &["data.batch", "multiple"]),
         (&["arm.also=[\"vision\"]"], &["arm.also", "`vision`", "twice"]),
-        (&["arm.also=[\"interaction\"]"], &["told.interactions", "`interaction`"]),
+        (&["arm.also=[\"interaction\"]"], &["conditioning.interactions", "`interaction`"]),
         (&["retriever.metadata_layers=4"], &["retriever.metadata_layers", "4"]),
     ];
     for (sets, words) in cases {

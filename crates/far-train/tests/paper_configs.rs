@@ -5,7 +5,7 @@ mod synthetic;
 
 use far_model::{ConditionScale, DitSetting, POSE_FEATURES, SignalLayout};
 use far_tensor::Device;
-use far_train::{ArmTraining, Error, TrainConfig, TrainingLoop, Workshop};
+use far_train::{ArmTraining, Error, PreparedData, TrainConfig, TrainingLoop};
 
 const PRESETS: [&str; 4] = ["paper-loopnav", "paper-soundspaces", "paper-thor", "paper-thor-dyn"];
 
@@ -90,8 +90,9 @@ fn every_configuration_makes_two_steps_one_of_them_the_retrievers() {
         let config = TrainConfig::resolve(preset, &sets).expect(preset);
         synthetic::write(&config, synthetic::latents_of(preset), &data, [24, 20]).expect(preset);
         let device = Device::cpu();
-        let workshop = Workshop::open(&config, folder.path(), &device, &mut |_| {}).expect(preset);
-        let mut training = ArmTraining::new(&workshop).expect(preset);
+        let prepared =
+            PreparedData::open(&config, folder.path(), &device, &mut |_| {}).expect(preset);
+        let mut training = ArmTraining::new(&prepared).expect(preset);
         let first = training.step().expect(preset);
         assert!(first.retrievers.is_empty(), "{preset}");
         let second = training.step().expect(preset);
@@ -114,7 +115,7 @@ fn keys_that_nothing_makes_are_refused_before_anything_is_computed() {
     let config = TrainConfig::resolve("paper-soundspaces", &[&place, "arm.cue=\"smell\""]);
     let config = config.expect("a configuration");
     synthetic::write(&config, synthetic::SDXL, &data, [4, 4]).expect("a dataset");
-    let refused = Workshop::open(&config, folder.path(), &Device::cpu(), &mut |_| {
+    let refused = PreparedData::open(&config, folder.path(), &Device::cpu(), &mut |_| {
         panic!("something is computed");
     });
     let error = refused.err().expect("there is no encoder of smells");

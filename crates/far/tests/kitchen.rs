@@ -49,10 +49,10 @@ fn a_small_kitchen_is_learned_and_probed() {
     succeeded(&train(text(&data), text(&run), &[]));
 
     // A run with other conditioning is another run.
-    let sets = ["told.interactions=false", "arm.also=[]"];
+    let sets = ["conditioning.interactions=false", "arm.also=[]"];
     let refused = train(text(&data), text(&run), &sets);
     let message = String::from_utf8_lossy(&refused.stderr);
-    assert!(message.contains("told.interactions is true there, false here"), "{message}");
+    assert!(message.contains("conditioning.interactions is true there, false here"), "{message}");
 
     let silent =
         train(text(&data), text(&folder.path().join("other")), &["training.least_noisy=1000"]);

@@ -3,7 +3,6 @@
 use super::EvaluationContext;
 use crate::arm::{Choice, Control};
 use crate::cost::Cost;
-use crate::encoded_clip::Question;
 use crate::frame_quality::Truth;
 use crate::one_step::one_step_psnr;
 use crate::prediction::Ask;
@@ -14,6 +13,7 @@ use crate::tally::Tally;
 use crate::utility::UtilityMeter;
 use crate::{Replay, Result, Shown};
 use far_memory::Recall;
+use far_model::Query;
 use std::ops::Range;
 
 /// What an evaluation works with, and what it has found so far.
@@ -35,15 +35,11 @@ impl Session<'_> {
         let (plan, predictors) = (self.context.plan, self.context.predictors);
         let (mut asks, mut truths, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for clip in &group.clips {
-            let questions = clip.questions(plan);
-            let goals: Vec<usize> = questions.iter().map(|question| question.goal).collect();
+            let queries = clip.queries(plan);
+            let goals: Vec<usize> = queries.iter().map(Query::goal).collect();
             truths.extend(self.context.quality.truths(clip, &goals)?.unwrap_or_default());
-            places.push(asks.len()..asks.len() + questions.len());
-            asks.extend(questions.into_iter().map(|question| Ask {
-                clip,
-                question,
-                latent: clip.episode().latent(question.current),
-            }));
+            places.push(asks.len()..asks.len() + queries.len());
+            asks.extend(queries.into_iter().map(|query| Ask::recorded(clip, query)));
         }
         // The oracle recalls below, where everything that the others recalled is measured as well.
         let recalled = predictors.iter().map(|predictor| match predictor.arm().choice() {
@@ -55,7 +51,7 @@ impl Session<'_> {
         for (place, range) in places.iter().enumerate() {
             self.tally_gains(group.first + place, &judgments, &recalls, range.clone());
         }
-        let questions: Vec<Question> = asks.iter().map(|ask| ask.question).collect();
+        let queries: Vec<Query> = asks.iter().map(|ask| ask.query.clone()).collect();
         let cost = Cost::new(plan);
         for (predictor, recalls) in predictors.iter().zip(&mut recalls) {
             let arm = predictor.arm();
@@ -64,9 +60,9 @@ impl Session<'_> {
             }
             for (place, range) in places.iter().enumerate() {
                 let (clip, row) = (&group.clips[place], group.first + place);
-                let (questions, recalls) = (&questions[range.clone()], &recalls[range.clone()]);
+                let (queries, recalls) = (&queries[range.clone()], &recalls[range.clone()]);
                 let pictures = None;
-                self.observe(&Observed { arm, clip, place, row, questions, recalls, pictures })?;
+                self.observe(&Observed { arm, clip, place, row, queries, recalls, pictures })?;
             }
             if truths.len() == asks.len() && !arm.is(Control::Tokenizer) {
                 let quality = self.context.quality;
@@ -129,7 +125,7 @@ impl Session<'_> {
         let shown = plan.replays.saturating_sub(group.first).min(group.clips.len());
         let mut truths: Vec<Vec<Truth>> = Vec::new();
         for (place, clip) in group.clips.iter().enumerate() {
-            let goals: Vec<usize> = clip.steps(plan.steps).iter().map(|step| step.goal).collect();
+            let goals: Vec<usize> = clip.steps(plan.steps).iter().map(Query::goal).collect();
             match quality.truths(clip, &goals)? {
                 Some(truth) => truths.push(truth),
                 None => {
@@ -165,7 +161,7 @@ impl Session<'_> {
                     clip,
                     place,
                     row,
-                    questions: &clip.steps(plan.steps),
+                    queries: &clip.steps(plan.steps),
                     recalls: &rollout.recalls,
                     pictures: Some(&pictures),
                 })?;

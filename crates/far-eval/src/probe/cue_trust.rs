@@ -77,13 +77,13 @@ impl Probe for CueTrust<'_> {
             return Ok(());
         }
         let poses = seen.clip.episode().poses();
-        for (question, recall) in seen.questions.iter().zip(seen.recalls) {
+        for (query, recall) in seen.queries.iter().zip(seen.recalls) {
             let cues = recall.cues();
             let gated = cues.len() > 1 && cues.iter().any(|cue| cue == METADATA_CUE);
             if !gated || recall.is_empty() {
                 continue;
             }
-            let line = [question.current, question.goal].map(|frame| poses[frame].position);
+            let line = [query.now(), query.goal()].map(|frame| poses[frame].position);
             for (cue, weight) in cues.iter().zip(recall.weights()) {
                 if cue != METADATA_CUE {
                     let (arm, cue) = (seen.arm.id().to_owned(), cue.clone());
@@ -132,7 +132,7 @@ impl Probe for CueTrust<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoded_clip::{EncodedClip, Question};
+    use crate::encoded_clip::EncodedClip;
     use crate::testing::{arms, clips, in_context, road};
     use far_memory::{MemoryId, Recall};
     use std::sync::Arc;
@@ -162,7 +162,7 @@ mod tests {
         trust: &mut CueTrust<'_>,
         (context, clips): (&EvaluationContext<'_>, &[EncodedClip]),
         place: usize,
-        question: Question,
+        [now, goal]: [usize; 2],
         recall: &Recall,
     ) {
         let seen = Observed {
@@ -170,7 +170,7 @@ mod tests {
             clip: &clips[place],
             place,
             row: 1 + place,
-            questions: &[question],
+            queries: &[clips[place].query(now, goal)],
             recalls: std::slice::from_ref(recall),
             pictures: None,
         };
@@ -182,14 +182,14 @@ mod tests {
         let (_folder, dataset) = road(&[21, 21, 21], None);
         let group = ClipGroup { first: 1, clips: clips(&dataset) };
         // The road is walked back from 39 m, a meter per frame from frame 40 on.
-        let clear = Question { current: 41, goal: 45 };
-        let blocked = Question { current: 45, goal: 55 };
+        let clear = [41, 45];
+        let blocked = [45, 55];
         let found = in_context(&dataset, &arms(&["temporal"]), |context| {
             let mut trust = CueTrust::new(Some(&Wall));
             let place = (context, &group.clips[..]);
-            let mut note = |at, question, weight: f32| {
+            let mut note = |at, frames, weight: f32| {
                 let recall = recall(&["meta", "audio"], &[1.0 - weight, weight]);
-                watch(&mut trust, place, at, question, &recall);
+                watch(&mut trust, place, at, frames, &recall);
             };
             note(0, clear, 0.25);
             note(0, blocked, 0.5);
@@ -220,11 +220,10 @@ mod tests {
     fn without_sight_nothing_is_said() {
         let (_folder, dataset) = road(&[21], None);
         let group = ClipGroup { first: 0, clips: clips(&dataset) };
-        let question = Question { current: 41, goal: 55 };
         in_context(&dataset, &arms(&["temporal"]), |context| {
             let mut trust = CueTrust::new(None);
             let recall = recall(&["meta", "audio"], &[0.5; 2]);
-            watch(&mut trust, (context, &group.clips), 0, question, &recall);
+            watch(&mut trust, (context, &group.clips), 0, [41, 55], &recall);
             trust.ask(context, &group).unwrap();
             assert!(trust.finish(context).unwrap().is_empty());
         });

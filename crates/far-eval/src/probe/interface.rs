@@ -1,13 +1,14 @@
 //! What a probe is: a question beside the quality of frames, which an evaluation asks of every arm.
 
 use crate::arm::Arm;
-use crate::encoded_clip::{EncodedClip, Question};
+use crate::encoded_clip::EncodedClip;
 use crate::evaluation::EvaluationContext;
 use crate::frame_quality::Truth;
 use crate::probe::Measured;
 use crate::{KeptFile, Result};
 use far_data::Picture;
 use far_memory::Recall;
+use far_model::Query;
 
 /// Clips that are evaluated together.
 pub struct ClipGroup {
@@ -29,10 +30,10 @@ pub struct Observed<'a> {
     /// The clip's number among all clips: the row of its values.
     pub row: usize,
     /// From which frame to which each prediction leads.
-    pub questions: &'a [Question],
+    pub queries: &'a [Query],
     /// What was recalled for each.
     pub recalls: &'a [Recall],
-    /// The generated pictures of a rollout, one per question; `None` for single questions, whose
+    /// The generated pictures of a rollout, one per query; `None` for single queries, whose
     /// pictures are not kept.
     pub pictures: Option<&'a [Picture]>,
 }

@@ -27,13 +27,13 @@ use both_ends::BothEnds;
 use changed_states::ChangedStates;
 use counterfactual_pairs::CounterfactualPairs;
 use cue_trust::CueTrust;
-use far_model::AgentDetector;
+use far_model::LatentDetector;
 
 /// Instruments that the built-in probes need and an evaluation may have.
 #[derive(Clone, Copy, Default)]
 pub struct Probes<'a> {
     /// Who is in a generated frame: for both ends of a corridor.
-    pub detector: Option<&'a AgentDetector>,
+    pub detector: Option<&'a LatentDetector>,
     /// Whether two places see each other: for how far cues are trusted.
     pub sight: Option<&'a dyn Sight>,
 }

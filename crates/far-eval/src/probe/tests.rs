@@ -149,8 +149,8 @@ fn a_viewpoint_counts_once_and_a_tie_is_wrong() {
     let (_folder, dataset) = pantry();
     let group = ClipGroup { first: 0, clips: vec![crate::testing::clips(&dataset).remove(0)] };
     let clip = &group.clips[0];
-    let questions = clip.steps(None);
-    let goals: Vec<usize> = questions.iter().map(|question| question.goal).collect();
+    let queries = clip.steps(None);
+    let goals: Vec<usize> = queries.iter().map(far_model::Query::goal).collect();
     assert_eq!(goals, [22, 24, 26, 28]);
     let right = |color: [u8; 3]| {
         in_context(&dataset, &arms(&["temporal"]), |context| {
@@ -163,7 +163,7 @@ fn a_viewpoint_counts_once_and_a_tie_is_wrong() {
                 clip,
                 place: 0,
                 row: 0,
-                questions: &questions,
+                queries: &queries,
                 recalls: &vec![Recall::new(); 4],
                 pictures: Some(&pictures),
             };

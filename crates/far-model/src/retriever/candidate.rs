@@ -15,9 +15,9 @@ pub struct CandidatePools {
     pub ids: Vec<MemoryId>,
     /// The position of each candidate in pool order, which is its slot in a batch of scores.
     pub positions: Vec<usize>,
-    /// Places in `ids` of the global pool.
+    /// RowIndex in `ids` of the global pool.
     pub global: Vec<usize>,
-    /// Places in `ids` of the local pool, in pool order.
+    /// RowIndex in `ids` of the local pool, in pool order.
     pub local: Vec<usize>,
 }
 

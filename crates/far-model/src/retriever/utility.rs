@@ -4,7 +4,7 @@
 //! τ_s with memory i as its only context, and E the elements of a latent: minus the sum of squared
 //! errors, as the paper prints it. A temperature divides.
 //!
-//! A model that is also taught something else, such as where a second agent is, has an auxiliary loss
+//! A model that is also taught something else, such as a state at the goal, has an auxiliary loss
 //! a_i per candidate. It counts as in training, beside the mean squared error: ℓ_is + a_i. So its
 //! share in the utility is the share that it has in the loss, whatever the number of elements.
 

@@ -5,7 +5,7 @@ use far_data::{AgentState, DatasetDescription, Episode, Signal};
 use serde::{Deserialize, Serialize};
 
 /// Numbers of a second agent's state: in view or not, and where, now and a little earlier.
-pub const AGENT_STATE: usize = 6;
+const AGENT_STATE: usize = 6;
 /// Meters that count as 1 in them.
 const AGENT_LENGTH: f32 = 5.0;
 

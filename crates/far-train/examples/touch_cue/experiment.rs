@@ -4,8 +4,8 @@ use crate::touch::Touch;
 use far_eval::{Replay, Results};
 use far_tensor::Device;
 use far_train::{
-    ArmTraining, CueRegistry, Error, EvaluationRecord, Existing, Listener, Result, RunEvaluation,
-    RunFolder, SavedRun, Session, StepReport, TrainConfig, Watch, Workshop, train,
+    ArmTraining, CueRegistry, Error, EvaluationRecord, Existing, Listener, PreparedData, Result,
+    RunEvaluation, RunFolder, SavedRun, Session, StepReport, TrainConfig, Watch, train,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub fn run(data: &Path, run: &Path, steps: u64) -> Result<(Results, Vec<Replay>)
     let cues = CueRegistry::of(&config).with(Arc::new(Touch));
     let session = Session::now(device.to_string(), 1);
     let mut saved = RunFolder::open(run, &config, Existing::Resume, session)?;
-    let workshop = Workshop::open_with(&config, &[], &cues, run, &device, &mut |_| {})?;
-    let mut training = ArmTraining::new(&workshop)?;
+    let prepared = PreparedData::open_with(&config, &[], &cues, run, &device, &mut |_| {})?;
+    let mut training = ArmTraining::new(&prepared)?;
     let stop = AtomicBool::new(false);
     train(&mut training, &mut saved, &config.training, &stop, &mut Quiet)?;
 

@@ -5,6 +5,9 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Cues whose encoders read the latents of frames: what is seen, and who is seen.
+pub const LATENT_CUES: [&str; 2] = ["vision", "agent"];
+
 /// Where the numbers of a cue stand, and what counts as 1 among them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

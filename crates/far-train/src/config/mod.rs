@@ -22,7 +22,7 @@ mod training;
 pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm};
 pub use comparison::ComparisonConfig;
 pub use compute::ComputeConfig;
-pub use cue_column::CueColumn;
+pub use cue_column::{CueColumn, LATENT_CUES};
 pub use data::DataConfig;
 pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
@@ -34,7 +34,7 @@ pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, Training
 
 use crate::{Error, Result};
 use far_model::{
-    AgentDetectorConfig, AudioConfig, ConditioningConfig, DitConfig, INTERACTION_CUE,
+    AudioConfig, ConditioningConfig, DitConfig, INTERACTION_CUE, LatentDetectorConfig,
     LongLiveConfig, UtilityConfig,
 };
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,8 @@ pub struct TrainConfig {
     pub tokenizer: TokenizerConfig,
     /// The network that predicts.
     pub world_model: DitConfig,
-    /// What it is told beyond poses and times.
-    pub told: ConditioningConfig,
+    /// What it is conditioned on beyond poses and times.
+    pub conditioning: ConditioningConfig,
     /// How sound becomes tokens, for the cue `audio`.
     pub audio: AudioConfig,
     /// The frozen encoder of the key cue.
@@ -74,7 +74,7 @@ pub struct TrainConfig {
     /// Steps, rates and intervals.
     pub training: TrainingSettings,
     /// The detector of a second agent in generated frames.
-    pub detector: AgentDetectorConfig,
+    pub detector: LatentDetectorConfig,
     /// How the result is judged.
     pub evaluation: EvaluationSection,
     /// Which arms stand side by side.
@@ -106,14 +106,14 @@ impl TrainConfig {
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
-        if self.retriever.exploration_told > 0.0 && !self.told.agent {
-            let reason = "nobody is told of without told.agent = true";
+        if self.retriever.exploration_told > 0.0 && !self.conditioning.agent {
+            let reason = "nobody is told of without conditioning.agent = true";
             return Err(Error::setting("retriever.exploration_told", reason));
         }
         let asks = |cue: &String| cue == INTERACTION_CUE;
-        if arm.key_cues().iter().any(asks) && !self.told.interactions {
+        if arm.key_cues().iter().any(asks) && !self.conditioning.interactions {
             let reason = "must be true for the cue `interaction`, which asks by what will be done";
-            return Err(Error::setting("told.interactions", reason));
+            return Err(Error::setting("conditioning.interactions", reason));
         }
         self.detector.check()?;
         self.training.check(self.data.batch)?;

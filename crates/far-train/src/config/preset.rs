@@ -6,7 +6,7 @@ use super::documentation::{find, instances};
 use super::{TrainConfig, layer};
 use crate::{Error, Result};
 use std::path::Path;
-use toml::{Table, Value};
+use toml::Table;
 
 /// The lowest layer, which has every setting.
 pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml");
@@ -147,6 +147,7 @@ fn parse(text: &str, origin: &str) -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toml::Value;
 
     fn keys(table: &Table, prefix: &str, found: &mut Vec<(String, Value)>) {
         for (name, value) in table {

@@ -1,6 +1,7 @@
 //! `[training]`: the world model's steps, and what is kept along the way.
 
 use crate::{Error, Result};
+use far_data::Signal;
 use far_tensor::AdamWConfig;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,16 @@ pub enum ChangeMaskSource {
     Change,
     /// The second agent.
     Silhouette,
+}
+
+impl ChangeMaskSource {
+    /// The signal of a dataset that has these masks.
+    pub fn signal(self) -> Signal {
+        match self {
+            Self::Change => Signal::Change,
+            Self::Silhouette => Signal::Agent,
+        }
+    }
 }
 
 /// Steps, rates and intervals.

@@ -20,7 +20,7 @@ use crate::evaluation::EvaluationContext;
 use crate::prediction::{Ask, Imagined, Predictor};
 use crate::{Better, KeptFile, Metric, MetricTable, Result};
 use far_memory::Recall;
-use far_model::AgentDetector;
+use far_model::LatentDetector;
 use question::EndsQuestion;
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ struct Answered<'a> {
 
 /// The probe. It needs a detector of the agent, and clips that have two ends.
 pub struct BothEnds<'a> {
-    detector: Option<&'a AgentDetector>,
+    detector: Option<&'a LatentDetector>,
     measured: BTreeMap<Figure, Measured>,
     /// Whether an arm was right in an episode, for pairs of episodes.
     answers: BTreeMap<(String, u32), bool>,
@@ -100,7 +100,7 @@ pub struct BothEnds<'a> {
 
 impl<'a> BothEnds<'a> {
     /// A probe by this detector; without one it measures nothing.
-    pub fn new(detector: Option<&'a AgentDetector>) -> Self {
+    pub fn new(detector: Option<&'a LatentDetector>) -> Self {
         let (measured, answers, views) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Self { detector, measured, answers, views }
     }
@@ -146,8 +146,7 @@ impl Probe for BothEnds<'_> {
         let all = questions(context, group)?;
         let asks = all.iter().flat_map(|asked| {
             let clip = &group.clips[asked.place];
-            let latent = clip.episode().latent(asked.question.current);
-            asked.question.questions().map(|question| Ask { clip, question, latent })
+            asked.question.queries(clip).map(|query| Ask::recorded(clip, query))
         });
         let asks: Vec<Ask<'_>> = asks.collect();
         if asks.is_empty() {
@@ -162,7 +161,7 @@ impl Probe for BothEnds<'_> {
         for predictor in context.predictors {
             let recalls = predictor.recall(&asks)?;
             // The two goals of a clip meet the same noise: they differ in goal and memory alone.
-            let noise = predictor.noise(&asks, |ask| ask.question.current);
+            let noise = predictor.noise(&asks, |ask| ask.query.now());
             let imagined = predictor.imagine(&asks, &recalls, &states, &noise)?;
             let verdicts = detector.fires(&imagined.latents)?;
             let frames: Vec<&[f32]> =
@@ -202,7 +201,8 @@ fn questions(context: &EvaluationContext<'_>, group: &ClipGroup) -> Result<Vec<A
     let mut all = Vec::new();
     for (place, clip) in group.clips.iter().enumerate() {
         let id = clip.episode().id();
-        let question = EndsQuestion::of(dataset, &dataset.episode(id)?)?;
+        let episode = dataset.episode(id)?;
+        let question = EndsQuestion::of(dataset, &episode)?;
         let row = group.first + place;
         all.extend(question.map(|question| Asked { place, row, episode: id, question }));
     }

@@ -5,8 +5,9 @@
 //! agent at the end where it is and not at the other. It depends on memory where exactly one end has the
 //! agent and a crossing was watched; a static control, where nobody ever was, is right when neither fires.
 
-use crate::encoded_clip::Question;
+use crate::encoded_clip::EncodedClip;
 use far_data::{Dataset, Episode, Pair, last_crossing};
+use far_model::Query;
 
 /// The label of frames in the passage.
 const PASSAGE: &str = "transit";
@@ -70,8 +71,8 @@ impl EndsQuestion {
     }
 
     /// The two generations.
-    pub fn questions(&self) -> [Question; 2] {
-        self.looks.map(|goal| Question { current: self.current, goal })
+    pub fn queries(&self, clip: &EncodedClip) -> [Query; 2] {
+        self.looks.map(|goal| clip.query(self.current, goal))
     }
 
     /// Whether these verdicts, one per end, are right.
@@ -101,7 +102,6 @@ mod tests {
         // Frames 6 to 8 are the passage, 10 and 11 look west, 13 and 14 east, where somebody is.
         assert_eq!((known.current, known.looks, known.there), (7, [10, 13], Some(1)));
         assert_eq!((known.crossing.as_slice(), known.pair), (&[3, 4][..], Some(1)));
-        assert_eq!(known.questions()[1], Question { current: 7, goal: 13 });
         assert!(known.is_right([false, true]));
         assert!(!known.is_right([true, true]) && !known.is_right([false, false]));
         // The same present with another history: nobody ever crossed, so nobody can know.

@@ -7,7 +7,7 @@
 
 use super::view::{CounterfactualAnswer, CounterfactualView};
 use crate::Result;
-use crate::encoded_clip::{EncodedClip, Question};
+use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, Truth};
 use crate::plan::EvaluationPlan;
 use crate::prediction::{Ask, Predictor};
@@ -24,7 +24,7 @@ const FACTUAL: &str = "factual";
 pub struct CounterfactualPair {
     clips: [EncodedClip; 2],
     /// From the last common frame to the reveal.
-    question: Question,
+    frames: [usize; 2],
     /// The memories that the two histories do not share.
     telling: Vec<usize>,
     crop: Crop,
@@ -87,12 +87,9 @@ impl CounterfactualPair {
         let [factual, other] = ids.map(|id| dataset.dataset().episode(id));
         let (factual, other) = (factual?, other?);
         let Some(divergence) = Divergence::of(&factual, &other) else { return Ok(None) };
-        let question = Question { current: divergence.current, goal: divergence.goal };
+        let frames = [divergence.current, divergence.goal];
         let clips = [first, second];
-        let [seen, other] = [0, 1].map(|side| {
-            let frames = [question.current, question.goal];
-            quality.truths(&clips[side], &frames)
-        });
+        let [seen, other] = [0, 1].map(|side| quality.truths(&clips[side], &frames));
         let (Some(mut seen), Some(mut other)) = (seen?, other?) else { return Ok(None) };
         let picture = |truths: &mut Vec<Truth>| {
             let truth = truths.pop().expect("two frames were asked for");
@@ -102,7 +99,7 @@ impl CounterfactualPair {
         let present = picture(&mut seen);
         let crop = Crop::of_difference(&truths[0], &truths[1]);
         let telling = divergence.remembered;
-        Ok(crop.map(|crop| Self { clips, question, telling, crop, present, truths }))
+        Ok(crop.map(|crop| Self { clips, frames, telling, crop, present, truths }))
     }
 
     /// What an arm predicts of each pair.
@@ -118,8 +115,8 @@ impl CounterfactualPair {
         let recalls = predictor.recall(&asks)?;
         // Both histories get the noise of the first, so that memory is all that differs.
         let firsts: Vec<Ask<'_>> =
-            asks.chunks_exact(2).flat_map(|pair| [pair[0], pair[0]]).collect();
-        let noise = predictor.noise(&firsts, |ask| ask.question.goal);
+            asks.chunks_exact(2).flat_map(|pair| [pair[0].clone(), pair[0].clone()]).collect();
+        let noise = predictor.noise(&firsts, |ask| ask.query.goal());
         let states: Vec<Vec<f32>> = asks.iter().map(|ask| ask.recorded_state().to_vec()).collect();
         let latents = predictor.imagine(&asks, &recalls, &states, &noise)?.latents;
         let frames: Vec<&[f32]> = latents.chunks(latents.len() / asks.len().max(1)).collect();
@@ -145,10 +142,8 @@ impl CounterfactualPair {
     }
 
     fn asks(&self) -> [Ask<'_>; 2] {
-        self.clips.each_ref().map(|clip| {
-            let latent = clip.episode().latent(self.question.current);
-            Ask { clip, question: self.question, latent }
-        })
+        let [now, goal] = self.frames;
+        self.clips.each_ref().map(|clip| Ask::recorded(clip, clip.query(now, goal)))
     }
 
     /// Whether a prediction is nearer the truth of its side than that of the other; a tie is not.
@@ -169,8 +164,8 @@ impl CounterfactualPair {
     pub fn view(&self) -> CounterfactualView {
         CounterfactualView {
             episodes: self.clips.each_ref().map(|clip| clip.episode().id()),
-            current: self.question.current,
-            goal: self.question.goal,
+            current: self.frames[0],
+            goal: self.frames[1],
             crop: self.crop.edges,
             present: self.present.clone(),
             truths: self.truths.clone(),

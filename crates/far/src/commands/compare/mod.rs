@@ -17,7 +17,7 @@ use clap::Args;
 use crew::{Crew, Job};
 use far_eval::Results;
 use far_train::{
-    Contender, Existing, RunEvaluation, RunFolder, SavedRun, Session, TrainConfig, Workshop,
+    Contender, Existing, PreparedData, RunEvaluation, RunFolder, SavedRun, Session, TrainConfig,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -194,7 +194,7 @@ impl<'a> Comparison<'a> {
         let arms = self.entries.iter().map(|entry| entry.config.arm.arm());
         let arms = arms.collect::<far_train::Result<Vec<_>>>()?;
         let (device, mut progress) = (judge.config.compute.open()?, preparation());
-        Workshop::open_for(&judge.config, &arms, &judge.folder, &device, &mut progress)?;
+        PreparedData::open_for(&judge.config, &arms, &judge.folder, &device, &mut progress)?;
         Ok(())
     }
 

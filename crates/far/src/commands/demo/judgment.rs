@@ -4,13 +4,13 @@ use super::ARMS;
 use crate::progress;
 use far_eval::{Arm, Control, Evaluation, Probes, Results};
 use far_memory::RecallPolicy;
-use far_train::{ArmTraining, Error, Result, Workshop};
+use far_train::{ArmTraining, Error, PreparedData, Result};
 use std::path::Path;
 
 /// Evaluates every arm with the averaged world model of a training, and writes results and replays
 /// into the run's folder.
 pub fn common(
-    workshop: &Workshop,
+    prepared: &PreparedData,
     training: &ArmTraining<'_>,
     seconds: f64,
     run: &Path,
@@ -18,20 +18,20 @@ pub fn common(
     let judge = training.joint().model().average()?;
     let mut arms = Vec::new();
     for id in ARMS {
-        let arm = Arm::policy(id, policy(workshop, training, id)?);
-        arms.push(if id == workshop.config().arm.id { arm.leading() } else { arm });
+        let arm = Arm::policy(id, policy(prepared, training, id)?);
+        arms.push(if id == prepared.config().arm.id { arm.leading() } else { arm });
     }
     arms.extend(Control::ALL.map(Arm::control));
-    let plan = workshop.config().evaluation_plan();
+    let plan = prepared.config().evaluation_plan();
     let evaluation = Evaluation {
-        dataset: workshop.data(),
-        episodes: workshop.judged_episodes(),
+        dataset: prepared.data(),
+        episodes: prepared.judged_episodes(),
         judge: judge.as_ref(),
         arms: &arms,
         plan: &plan,
         lpips: None,
         probes: Probes::default(),
-        device: &workshop.device().to_string(),
+        device: &prepared.device().to_string(),
     };
     judge_and_write(&evaluation, Some(seconds), run)
 }
@@ -57,7 +57,7 @@ pub fn judge_and_write(
 
 /// The policy of an arm: a trained retriever, or a rule with the dataset's camera.
 fn policy(
-    workshop: &Workshop,
+    prepared: &PreparedData,
     training: &ArmTraining<'_>,
     id: &str,
 ) -> Result<Box<dyn RecallPolicy>> {
@@ -65,5 +65,5 @@ fn policy(
     if let Some(retriever) = learned {
         return Ok(Box::new(retriever.policy().clone()));
     }
-    workshop.rule(id)?.build().map_err(Error::from)
+    prepared.rule(id)?.build().map_err(Error::from)
 }

@@ -18,7 +18,7 @@ use clap::Args;
 use far_data::Dataset;
 use far_eval::{Results, summary};
 use far_train::{
-    Arm, ArmConfig, ArmTraining, Ending, Existing, RunFolder, Session, TrainConfig, Workshop,
+    Arm, ArmConfig, ArmTraining, Ending, Existing, PreparedData, RunFolder, Session, TrainConfig,
 };
 use far_world::{Progress, Recording};
 use serde_json::{Value, to_value};
@@ -93,9 +93,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let session = Session::now(device.to_string(), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
     let arms = named_arms(&config.arm).map_err(explain)?;
-    let workshop = Workshop::open_for(&config, &arms, &run, &device, &mut preparation());
-    let workshop = workshop.map_err(explain)?;
-    let mut training = ArmTraining::with_companions(&workshop, &["far-meta"]).map_err(explain)?;
+    let prepared = PreparedData::open_for(&config, &arms, &run, &device, &mut preparation());
+    let prepared = prepared.map_err(explain)?;
+    let mut training = ArmTraining::with_companions(&prepared, &["far-meta"]).map_err(explain)?;
     let mut view = View::new(config.training.steps);
     let stop = interrupt::listen();
     let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         retriever.policy().save(&path)?;
     }
     let seconds = folder.seconds();
-    let judged = judgment::common(&workshop, &training, seconds, &run).map_err(explain)?;
+    let judged = judgment::common(&prepared, &training, seconds, &run).map_err(explain)?;
     let page = report::write_page(&run)?;
     let mut tables = vec![("common", COMMON, judged)];
     let protocols = [

@@ -7,8 +7,8 @@ use far_eval::{Evaluation, Probes, Results};
 use far_model::WorldModel;
 use far_tensor::Device;
 use far_train::{
-    ArmTraining, Contender, Existing, Result, RunFolder, Session, TrainConfig, TrainingContext,
-    Workshop, share_preparation,
+    ArmTraining, Contender, Existing, PreparedData, Result, RunFolder, Session, TrainConfig,
+    TrainingContext, share_preparation,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub fn run(
         let session = Session::now(device.to_string(), rayon::current_num_threads());
         let mut folder = RunFolder::open(&run, &config, Existing::Resume, session)?;
         share_preparation(&out.join("common"), &run)?;
-        let workshop = Workshop::open(&config, &run, device, &mut preparation())?;
-        let mut training = ArmTraining::new(&workshop)?;
+        let prepared = PreparedData::open(&config, &run, device, &mut preparation())?;
+        let mut training = ArmTraining::new(&prepared)?;
         let mut view = View::new(config.training.steps);
         let stop = interrupt::listen();
         far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)?;
@@ -48,14 +48,14 @@ pub fn run(
         let model: Arc<dyn WorldModel> = training.joint().model().average()?.into();
         judged.push(training.arm(arm)?.with_model(model));
     }
-    let workshop = common.workshop();
+    let prepared = common.prepared();
     let judge = common.joint().model().average()?;
     let evaluation = Evaluation {
-        dataset: workshop.data(),
-        episodes: workshop.judged_episodes(),
+        dataset: prepared.data(),
+        episodes: prepared.judged_episodes(),
         judge: judge.as_ref(),
         arms: &judged,
-        plan: &workshop.config().evaluation_plan(),
+        plan: &prepared.config().evaluation_plan(),
         lpips: None,
         probes: Probes::default(),
         device: &device.to_string(),

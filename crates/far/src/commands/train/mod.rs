@@ -9,8 +9,8 @@ use crate::hint::Hint;
 use crate::{interrupt, progress};
 use clap::Args;
 use far_train::{
-    ArmTraining, Ending, Existing, RunFolder, Session, Stage, TrainConfig, TrainingLoop, Workshop,
-    share_preparation,
+    ArmTraining, Ending, Existing, PreparedData, RunFolder, Session, Stage, TrainConfig,
+    TrainingLoop, share_preparation,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,8 +122,8 @@ fn train(
     if let Some(prepared) = &arguments.prepared {
         share_preparation(prepared, folder.path())?;
     }
-    let workshop = Workshop::open(config, folder.path(), &device, &mut preparation())?;
-    let mut training = ArmTraining::new(&workshop)?;
+    let prepared = PreparedData::open(config, folder.path(), &device, &mut preparation())?;
+    let mut training = ArmTraining::new(&prepared)?;
     let parameters = training.parameters().total();
     eprintln!("world model: {}", training.parameters());
     eprintln!("arm: {} on {device}", config.arm.id);

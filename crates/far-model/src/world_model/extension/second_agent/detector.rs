@@ -4,7 +4,7 @@
 //! shows the agent when enough cells fire.
 
 use crate::weight_file::{self, WeightFile};
-use crate::{AgentDetectorConfig, Error, LatentShape, Result};
+use crate::{Error, LatentDetectorConfig, LatentShape, Result};
 use far_tensor::{
     Activation, ArenaBuilder, Device, Initialization, Padding, ParameterId, Parameters, Tape,
     Tensor,
@@ -33,7 +33,7 @@ pub struct Firing {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
-    pub(crate) config: AgentDetectorConfig,
+    pub(crate) config: LatentDetectorConfig,
     pub(crate) latent: LatentShape,
     pub(crate) input: String,
     pub(crate) firing: Firing,
@@ -81,14 +81,14 @@ impl Network {
 }
 
 /// A trained and calibrated detector.
-pub struct AgentDetector {
+pub struct LatentDetector {
     pub(crate) description: Description,
     pub(crate) network: Network,
     pub(crate) parameters: Parameters,
     pub(crate) device: Device,
 }
 
-impl AgentDetector {
+impl LatentDetector {
     /// Logits of the cells of frames [n, C, H, W], frame by frame.
     pub(crate) fn image_logits(&self, images: &Tensor) -> Result<Vec<Vec<f32>>> {
         let mut tape = Tape::inference(&self.device);
@@ -150,7 +150,7 @@ impl AgentDetector {
         weight_file::save(path, KIND, &self.description, &self.parameters)
     }
 
-    /// Reads what [`AgentDetector::save`] wrote.
+    /// Reads what [`LatentDetector::save`] wrote.
     ///
     /// # Errors
     /// If the file cannot be read or does not hold a detector.

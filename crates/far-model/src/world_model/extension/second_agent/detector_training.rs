@@ -7,7 +7,7 @@
 use crate::world_model::extension::second_agent::detector::{
     Description, FRAMES_AT_A_TIME, KIND, Network, firing_cells,
 };
-use crate::{AgentDetector, EncodedDataset, Error, Firing, Result};
+use crate::{EncodedDataset, Error, Firing, LatentDetector, Result};
 use far_data::Episode;
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};
 use serde::{Deserialize, Serialize};
@@ -25,23 +25,23 @@ const POSITIVE_WEIGHT: f32 = 10.0;
 /// Logits from which a cell may fire.
 const LOGITS: [f32; 13] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0];
 
-/// The settings of an [`AgentDetector`].
+/// The settings of an [`LatentDetector`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct AgentDetectorConfig {
+pub struct LatentDetectorConfig {
     /// Updates.
     pub steps: u64,
     /// The share of a cell that the silhouette must cover to be in it.
     pub cover: f32,
 }
 
-impl Default for AgentDetectorConfig {
+impl Default for LatentDetectorConfig {
     fn default() -> Self {
         Self { steps: 1000, cover: 0.5 }
     }
 }
 
-impl AgentDetectorConfig {
+impl LatentDetectorConfig {
     /// Checks the settings.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Lessons {
     }
 }
 
-impl AgentDetector {
+impl LatentDetector {
     /// Trains a detector on frames of these episodes and calibrates it on the return frames of every
     /// fifth of them; `progress` hears of every update.
     ///
@@ -109,7 +109,7 @@ impl AgentDetector {
     pub fn fit(
         data: &EncodedDataset,
         episodes: &[u32],
-        config: AgentDetectorConfig,
+        config: LatentDetectorConfig,
         seed: u64,
         device: &Device,
         mut progress: impl FnMut(),
@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn a_cover_is_a_share_of_a_cell() {
-        AgentDetectorConfig::default().check().unwrap();
+        LatentDetectorConfig::default().check().unwrap();
         for cover in [0.0, 2.0, f32::NAN] {
-            let config = AgentDetectorConfig { cover, ..AgentDetectorConfig::default() };
+            let config = LatentDetectorConfig { cover, ..LatentDetectorConfig::default() };
             let error = config.check().unwrap_err().to_string();
             assert!(error.starts_with("detector.cover"), "{error}");
         }

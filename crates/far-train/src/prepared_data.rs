@@ -5,14 +5,14 @@
 //! interruption gives the same.
 
 use crate::Result;
-use crate::artifact::{Maker, NeededEncoders, Stage, counter};
+use crate::artifact::{ArtifactBuilder, NeededEncoders, Stage, counter};
 use crate::config::{Arm, TrainConfig};
 use crate::cue_registry::CueRegistry;
 use crate::requirement::check_dataset_with;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    AgentDetector, ConditionScale, DitSetting, EncodedDataset, GoalWarp, LONGLIVE_CUE,
+    ConditionScale, DitSetting, EncodedDataset, GoalWarp, LONGLIVE_CUE, LatentDetector,
 };
 use far_tensor::Device;
 use rayon::prelude::*;
@@ -20,17 +20,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A dataset ready to be trained on.
-pub struct Workshop {
+pub struct PreparedData {
     config: TrainConfig,
     arm: Arm,
     data: EncodedDataset,
     scale: ConditionScale,
     device: Device,
     judged: Vec<u32>,
-    detector: Option<AgentDetector>,
+    detector: Option<LatentDetector>,
 }
 
-impl Workshop {
+impl PreparedData {
     /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
     /// model will run on `device`, and what learns here learns there; what has learned runs on the CPU.
     ///
@@ -49,7 +49,7 @@ impl Workshop {
     /// at are read.
     ///
     /// # Errors
-    /// As [`Workshop::open`].
+    /// As [`PreparedData::open`].
     pub fn open_to_judge(
         config: &TrainConfig,
         cues: &CueRegistry,
@@ -64,7 +64,7 @@ impl Workshop {
     /// configuration's.
     ///
     /// # Errors
-    /// As [`Workshop::open`].
+    /// As [`PreparedData::open`].
     pub fn open_for(
         config: &TrainConfig,
         others: &[Arm],
@@ -78,7 +78,7 @@ impl Workshop {
     /// The same with cues that are not built in.
     ///
     /// # Errors
-    /// As [`Workshop::open`].
+    /// As [`PreparedData::open`].
     pub fn open_with(
         config: &TrainConfig,
         others: &[Arm],
@@ -112,12 +112,13 @@ impl Workshop {
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();
         let cpu = &cpu;
-        let maker = Maker { config, folder, device, cpu, dataset: &dataset, learned: &learned };
+        let maker =
+            ArtifactBuilder { config, folder, device, cpu, dataset: &dataset, learned: &learned };
         let tokenizer = maker.tokenizer()?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes)
-            .with_conditioning(config.told)
+            .with_conditioning(config.conditioning)
             .with_features(features);
         let all: Vec<u32> = match needed {
             Needed::All => learned.iter().chain(&judged).copied().collect(),
@@ -164,8 +165,8 @@ impl Workshop {
         &self.judged
     }
 
-    /// What tells whether a generated frame shows the second agent; `None` where none is told of.
-    pub fn detector(&self) -> Option<&AgentDetector> {
+    /// What detects in a generated frame whatever its state describes; `None` where frames have no state.
+    pub fn detector(&self) -> Option<&LatentDetector> {
         self.detector.as_ref()
     }
 
@@ -178,7 +179,7 @@ impl Workshop {
             config: self.config.world_model,
             shape: tokenizer.shape(),
             scale: self.scale,
-            signals: self.config.told.layout(description),
+            signals: self.config.conditioning.layout(description),
             view: patches.map(|patches| Arc::new(GoalWarp::new(patches, &description.camera()))),
         }
     }
