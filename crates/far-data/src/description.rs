@@ -128,6 +128,9 @@ pub struct DatasetDescription {
     /// Where the data comes from and under which terms, for people.
     #[serde(default)]
     pub provenance: String,
+    /// Name or address of the license; "" when it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub license: String,
 }
 
 /// 1.5 seconds at 10 frames per second, the paper's value for the second agent.
@@ -170,6 +173,7 @@ impl DatasetDescription {
             overlap_radius: default_overlap_radius(),
             generator: Generator { name: corpus.into(), version: 1, seed: 0 },
             provenance: String::new(),
+            license: String::new(),
         }
     }
 

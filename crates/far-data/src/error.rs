@@ -108,6 +108,40 @@ pub enum DataError {
         /// What does not agree.
         reason: String,
     },
+    /// A file of an imported source is not what its format says.
+    #[error("{}: {reason}", path.display())]
+    Source {
+        /// The file or folder of the source.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The program that decodes videos cannot be started.
+    #[error("`{program}` cannot be started to decode {}", path.display())]
+    NoVideoProgram {
+        /// The program that was tried.
+        program: String,
+        /// The video.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The pictures contradict the poses.
+    #[error("{recording}: {reason}")]
+    Poses {
+        /// The recording's name in the source.
+        recording: String,
+        /// What does not fit.
+        reason: String,
+        /// Options under which it would, or "".
+        better: String,
+    },
+    /// No recording comes back to a place it has seen.
+    #[error("no frame sees a place again: nothing to recall ({reason})")]
+    NoReturn {
+        /// How near the closest one comes.
+        reason: String,
+    },
     /// Settings that cannot be followed, or do not fit the dataset.
     #[error("setting `{setting}`: {reason}")]
     Setting {
@@ -125,6 +159,9 @@ impl DataError {
             Self::Io { .. } => "check that the path exists, is readable and has free space".into(),
             Self::Missing { what: "dataset.json", .. } => {
                 "give the folder that holds dataset.json; `far world record` makes one".into()
+            }
+            Self::Missing { what: "a file of the source" | "the source", .. } => {
+                "check the path; docs/importing.md says which files each format has".into()
             }
             Self::Missing { .. } => {
                 "copy the whole dataset folder again, or record it again into the same folder".into()
@@ -155,6 +192,21 @@ impl DataError {
             }
             Self::Episode { .. } => {
                 "the file and its row in episodes.arrow are from different recordings: write both again".into()
+            }
+            Self::Source { .. } => {
+                "correct the source, or leave the file out; docs/importing.md says what each format holds".into()
+            }
+            Self::NoVideoProgram { .. } => {
+                "install ffmpeg (`apt install ffmpeg`, `brew install ffmpeg`), or name it by FAR_FFMPEG=/path/to/ffmpeg".into()
+            }
+            Self::Poses { better, .. } if better.is_empty() => {
+                "check --axes, --handed, --up and --world-to-camera; --trust-poses imports them as they are".into()
+            }
+            Self::Poses { better, .. } => {
+                format!("add {better}; or import the poses as they are with --trust-poses")
+            }
+            Self::NoReturn { .. } => {
+                "--return last:30% calls the last part the return all the same; a longer --window may hold one".into()
             }
             Self::Setting { .. } => "change the setting, or choose a dataset that has what it needs".into(),
         }

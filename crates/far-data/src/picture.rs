@@ -7,6 +7,9 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use crate::ImageEncoding;
 use crate::png_file::{self, same_size};
 
+/// Pixels that the header of a file may declare: a few bytes of PNG unpack to gigabytes.
+const LARGEST_PICTURE: u64 = 1 << 26;
+
 /// An 8-bit RGB picture, rows from the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
@@ -111,6 +114,33 @@ impl Picture {
         Self::checked(size, pixels)
     }
 
+    /// The size [width, height] that the header of a PNG or JPEG file declares.
+    pub fn declared_size(bytes: &[u8]) -> Result<[u32; 2], String> {
+        let size = match file_encoding(bytes) {
+            Some(ImageEncoding::Png) => png_file::declared_size(bytes)?,
+            Some(_) => {
+                let mut decoder = zune_jpeg::JpegDecoder::new(ZCursor::new(bytes));
+                decoder.decode_headers().map_err(|error| error.to_string())?;
+                let (width, height) = decoder.dimensions().ok_or("the JPEG has no size")?;
+                [width as u32, height as u32]
+            }
+            None => return Err("it is neither a PNG nor a JPEG file".into()),
+        };
+        let pixels = u64::from(size[0]) * u64::from(size[1]);
+        if !(1..=LARGEST_PICTURE).contains(&pixels) || size.iter().any(|side| *side > 16_384) {
+            return Err(format!("{} x {} pixels", size[0], size[1]));
+        }
+        Ok(size)
+    }
+
+    /// Decodes a PNG or JPEG file that must have `size` = [width, height].
+    pub fn from_file(bytes: &[u8], size: [u32; 2]) -> Result<Self, String> {
+        match file_encoding(bytes) {
+            Some(encoding) => Self::decode(bytes, encoding, size),
+            None => Err("it is neither a PNG nor a JPEG file".into()),
+        }
+    }
+
     /// Decodes stored bytes of a picture that must have `size` = [width, height].
     pub fn decode(bytes: &[u8], encoding: ImageEncoding, size: [u32; 2]) -> Result<Self, String> {
         match encoding {
@@ -132,6 +162,15 @@ impl Picture {
 
     fn offset(&self, x: u32, y: u32) -> usize {
         3 * (y as usize * self.width as usize + x as usize)
+    }
+}
+
+/// What the first bytes of a file say it is.
+pub(crate) fn file_encoding(bytes: &[u8]) -> Option<ImageEncoding> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some(ImageEncoding::Png),
+        [0xff, 0xd8, ..] => Some(ImageEncoding::Jpeg),
+        _ => None,
     }
 }
 

@@ -19,10 +19,17 @@ pub(crate) fn read(bytes: &[u8], size: [u32; 2]) -> Result<(png::ColorType, Vec<
     Ok((info.color_type, samples))
 }
 
+/// The size [width, height] that the header declares.
+pub(crate) fn declared_size(bytes: &[u8]) -> Result<[u32; 2], String> {
+    let reader =
+        png::Decoder::new(Cursor::new(bytes)).read_info().map_err(|error| error.to_string())?;
+    Ok([reader.info().width, reader.info().height])
+}
+
 /// Refuses pictures of another size than `dataset.json` says.
 pub(crate) fn same_size(found: [u32; 2], wanted: [u32; 2]) -> Result<(), String> {
     if found == wanted {
         return Ok(());
     }
-    Err(format!("is {}x{} where dataset.json says {}x{}", found[0], found[1], wanted[0], wanted[1]))
+    Err(format!("is {}x{} where {}x{} was due", found[0], found[1], wanted[0], wanted[1]))
 }

@@ -33,10 +33,10 @@ pub enum Command {
     /// Measure speed, as a ratio to a peer if one is given.
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Show, check and export memory stores.
+    /// Make, show, check and export memory stores.
     #[command(subcommand)]
     Memory(memory::Command),
-    /// Show and check datasets.
+    /// Import, show and check datasets.
     #[command(subcommand)]
     Data(data::Command),
     /// Record and show the built-in worlds.

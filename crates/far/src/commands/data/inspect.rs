@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use far_data::{ContactSheet, Dataset, EpisodeMap, ImageEncoding, Inspection};
+use far_data::{ContactSheet, Dataset, EpisodeMap, ImageEncoding, Inspection, PoseReport, Split};
 
 use super::explain;
+use super::import::poses_line;
 use crate::progress;
 
 /// What to look at.
@@ -46,12 +47,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let out = arguments.out.clone().unwrap_or_else(|| arguments.path.join("inspect"));
     let episode = arguments.episode.unwrap_or(ids[0]);
     let files = draw(&dataset, episode, arguments.pictures, &out)?;
+    let drawn = dataset.episode(episode).map_err(explain)?;
+    let poses = PoseReport::of_episode(&drawn).map_err(explain)?;
     if arguments.json {
         let mut report = serde_json::to_value(&inspection)?;
+        report["poses"] = serde_json::to_value(&poses)?;
         report["files"] = serde_json::to_value(&files)?;
         println!("{report}");
     } else {
         print(&dataset, &inspection);
+        row(&format!("poses, episode {episode}"), poses_line(&poses));
+        let mut warnings = poses.warnings();
+        warnings.extend(odd_times(drawn.times(), dataset.description().fps));
+        let rule = dataset.description().splits[0];
+        if dataset.select(rule, Split::Test).map_err(explain)?.is_empty() {
+            warnings.push("no episode tests: `far train` and `far eval` need some".into());
+        }
+        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         for file in files {
             println!("wrote {}", file.display());
         }
@@ -84,6 +96,17 @@ fn draw(dataset: &Dataset, id: u32, pictures: usize, out: &Path) -> anyhow::Resu
     let map = EpisodeMap::of_episode(&episode, title);
     files.push(write("map.svg", map.to_svg().as_bytes())?);
     Ok(files)
+}
+
+/// Times that do not go with the frames per second, as milliseconds do not.
+fn odd_times(times: &[f64], fps: f32) -> Option<String> {
+    let mut steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    let median = *steps.get(steps.len() / 2)?;
+    let ratio = median * f64::from(fps);
+    let reason =
+        format!("times are {median} s apart, {fps} frames per second are {:.4} s", 1.0 / fps);
+    (!(0.5..2.0).contains(&ratio)).then_some(reason)
 }
 
 fn print(dataset: &Dataset, inspection: &Inspection) {

@@ -1,6 +1,9 @@
-//! `far data`: look at datasets and check them.
+//! `far data`: make datasets of recordings, look at them and check them.
 
+mod export;
+mod import;
 mod inspect;
+mod keys;
 mod verify;
 
 use clap::Subcommand;
@@ -10,6 +13,12 @@ use crate::hint::Hint;
 /// What can be done with a dataset.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Make a dataset of recordings in another format.
+    Import(Box<import::Arguments>),
+    /// Write an episode in a format that other programs read.
+    Export(export::Arguments),
+    /// Add embeddings of your own network to a dataset.
+    Keys(keys::Arguments),
     /// Print what a dataset holds; draw a contact sheet and a map of one episode.
     Inspect(inspect::Arguments),
     /// Read every byte of a dataset and check every rule of the format.
@@ -19,6 +28,9 @@ pub enum Command {
 /// Runs one of them.
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Import(arguments) => import::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     }

@@ -1,5 +1,6 @@
-//! `far memory`: shows, checks and exports memory stores; one file per verb.
+//! `far memory`: makes, shows, checks and exports memory stores; one file per verb.
 
+mod build;
 mod export;
 mod stat;
 mod verify;
@@ -12,6 +13,10 @@ use std::error::Error as _;
 /// The verbs of `far memory`.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Make a store of an episode of a dataset.
+    ///
+    /// Example: far memory build data/village --out village.memory
+    Build(build::Arguments),
     /// Show the contents of a store: records, cues, times, places, payloads, sizes.
     ///
     /// Example: far memory stat robot.memory --json
@@ -29,6 +34,7 @@ pub enum Command {
 /// Runs one verb on a store.
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Build(arguments) => build::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
