@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (results, _) = evaluation.run(&mut |_| {})?;
     for arm in &arms {
         let quality = results.arms[arm.id()]["recall_quality"];
-        let far_eval::Interval { mean, lo, hi } = quality;
+        let far_eval::Interval { mean, lo, hi, .. } = quality;
         println!("{:<40} recall quality {mean:5.2} [{lo:5.2}, {hi:5.2}]", arm.id());
     }
     Ok(())

@@ -100,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (results, _) = evaluation.run(&mut |_| {})?;
     let shown = |metric: &&String| metric.contains("psnr") || *metric == "recall_quality";
     for metric in results.arms[id].keys().filter(shown) {
-        let Interval { mean, lo, hi } = results.paired["known-walls"][id][metric];
+        let Interval { mean, lo, hi, .. } = results.paired["known-walls"][id][metric];
         let own = results.arms[id][metric].mean;
         println!("{metric:<20} {id} {own:7.3}, with known walls {mean:+7.3} [{lo:+.3}, {hi:+.3}]");
     }

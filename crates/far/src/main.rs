@@ -5,6 +5,7 @@
 
 mod allocation;
 mod braille;
+mod command_line;
 mod commands;
 mod hint;
 mod interrupt;

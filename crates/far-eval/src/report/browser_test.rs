@@ -50,6 +50,8 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
         both_ends: vec![both_ends(), both_ends()],
         training,
         config: Some("seed = 0".into()),
+        command: Some("far eval first".into()),
+        ..ReportRun::default()
     };
     let mut second = ReportRun { name: hostile.into(), ..first.clone() };
     for view in &mut second.both_ends {

@@ -61,7 +61,7 @@ function spread(labels, gap, low, high) {
 
 /**
  * A line chart in a container.
- * options: label, height, series [{ name, text, color, dash, width, points [[x, y]], band [[x, lo, hi]], bandOpacity }],
+ * options: label, height, series [{ name, text, color, dash, width, points [[x, y, n?]], band [[x, lo, hi]], bandOpacity }],
  * range (of y), x [low, high], xTicks, xText(value), digits, unit, labels (at the ends), seek(x).
  * Returns { cursor(x) }.
  */
@@ -154,7 +154,8 @@ function listen(svg, options, valueAt) {
     const rows = near.slice(0, 14).map(({ one, point }) => {
       const mark = element("span", {}, "■");
       mark.style.color = one.color;
-      return element("div", { class: "row" }, mark, one.text, element("b", {}, `${options.format ? options.format(point[1]) : number(point[1], digits)} ${unit}`));
+      const count = point[2] > 0 ? element("span", { class: "muted" }, `n = ${point[2]}`) : null;
+      return element("div", { class: "row" }, mark, one.text, count, element("b", {}, `${options.format ? options.format(point[1]) : number(point[1], digits)} ${unit}`));
     });
     showTip(event.clientX, event.clientY, head, ...rows);
   });

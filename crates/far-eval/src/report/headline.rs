@@ -2,6 +2,7 @@
 
 use super::metric::{Better, Metric};
 use super::shown_arm::{self, Role, ShownArm};
+use super::verdict::Verdict;
 use crate::{Interval, Results};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -39,6 +40,8 @@ pub struct Cell {
     pub interval: String,
     /// Whether no other arm is better; controls do not compete.
     pub best: bool,
+    /// Whether the interval is wider than the mean is large, which asks for caution.
+    pub wide: bool,
 }
 
 /// The learned arm minus another arm.
@@ -61,18 +64,6 @@ pub struct PairedCell {
     pub interval: String,
     /// What it says.
     pub verdict: Verdict,
-}
-
-/// What a paired difference says of the learned arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Better, and the interval excludes zero.
-    Ahead,
-    /// Worse, and the interval excludes zero.
-    Behind,
-    /// The interval includes zero.
-    Undecided,
 }
 
 impl Headline {
@@ -102,6 +93,14 @@ impl Headline {
     /// The column of a metric.
     pub fn column(&self, id: &str) -> Option<usize> {
         self.metrics.iter().position(|metric| metric.id == id)
+    }
+
+    /// How many clips all values of a column are over; `None` where they differ or nobody counted.
+    pub fn clips(&self, column: usize) -> Option<usize> {
+        let mut counts =
+            self.rows.iter().filter_map(|row| Some(row.cells[column].as_ref()?.value.n));
+        let first = counts.next().filter(|count| *count > 0)?;
+        counts.all(|count| count == first).then_some(first)
     }
 
     /// The value of an arm.
@@ -141,7 +140,8 @@ fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
 fn cell(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
     let value = *results.arms.get(arm)?.get(&metric.id)?;
     let interval = interval_text(value, |bound| metric.text(bound));
-    Some(Cell { value, text: metric.text(value.mean), interval, best: false })
+    let (text, wide) = (metric.text(value.mean), value.is_wide());
+    Some(Cell { value, text, interval, best: false, wide })
 }
 
 fn interval_text(value: Interval, text: impl Fn(f64) -> String) -> String {
@@ -175,11 +175,7 @@ fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric])
         // A weight that differs between arms is no merit of either.
         let value = difference(results, learned, other, &metric.id)
             .filter(|_| metric.better != Better::Neither)?;
-        let verdict = match value.excludes_zero() {
-            false => Verdict::Undecided,
-            true if (value.mean > 0.0) == (metric.better == Better::Higher) => Verdict::Ahead,
-            true => Verdict::Behind,
-        };
+        let verdict = Verdict::of(&value, metric.better);
         let interval = interval_text(value, |bound| metric.signed(bound));
         Some(PairedCell { value, text: metric.signed(value.mean), interval, verdict })
     });
@@ -190,8 +186,8 @@ fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric])
 fn difference(results: &Results, first: &str, second: &str, metric: &str) -> Option<Interval> {
     let stored = |a: &str, b: &str| results.paired.get(a)?.get(b)?.get(metric).copied();
     stored(first, second).or_else(|| {
-        let Interval { mean, lo, hi } = stored(second, first)?;
-        Some(Interval { mean: -mean, lo: -hi, hi: -lo })
+        let Interval { mean, lo, hi, n } = stored(second, first)?;
+        Some(Interval { mean: -mean, lo: -hi, hi: -lo, n })
     })
 }
 
@@ -246,7 +242,7 @@ mod tests {
     #[test]
     fn values_that_are_missing_or_not_numbers_are_dashes() {
         let mut results = results();
-        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
+        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN, n: 24 };
         results.arms.get_mut("worldmem").unwrap().insert("psnr".into(), nothing);
         results.arms.get_mut("temporal").unwrap().remove("psnr");
         let headline = Headline::of(&results);
@@ -272,6 +268,35 @@ mod tests {
         let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
         assert!(row.cells[column].is_none());
         assert_eq!(column, headline.metrics.len() - 1, "probes stand last");
+    }
+
+    /// What one held-out walk per tier used to be called: behind by 0.00 dB.
+    #[test]
+    fn one_clip_is_no_verdict_and_is_counted() {
+        let mut results = results();
+        let one = Interval { mean: -0.001, lo: -0.001, hi: -0.001, n: 1 };
+        for arm in ["far-multi", "worldmem"] {
+            results.arms.get_mut(arm).unwrap().insert("psnr_tier_5".into(), one);
+        }
+        let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("psnr_tier_5".into(), one);
+        let headline = Headline::of(&results);
+        let [tier, psnr] = ["psnr_tier_5", "psnr"].map(|id| headline.column(id).unwrap());
+        let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
+        assert_eq!(row.cells[tier].as_ref().unwrap().verdict, Verdict::TooFew);
+        assert_eq!(row.cells[psnr].as_ref().unwrap().verdict, Verdict::Ahead);
+        assert_eq!((headline.clips(tier), headline.clips(psnr)), (Some(1), Some(24)));
+    }
+
+    #[test]
+    fn intervals_wider_than_their_mean_are_marked() {
+        let mut results = results();
+        let wide = Interval { mean: 1.18, lo: 0.15, hi: 9.36, n: 24 };
+        results.arms.get_mut("worldmem").unwrap().insert("recall_quality".into(), wide);
+        let headline = Headline::of(&results);
+        let column = headline.column("recall_quality").unwrap();
+        let marked = |arm| headline.cell(arm, column).unwrap().wide;
+        assert!(marked("worldmem") && !marked("far-multi"));
     }
 
     #[test]

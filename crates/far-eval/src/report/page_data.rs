@@ -8,6 +8,7 @@ use super::replay_view::ReplayView;
 use super::run::ReportRun;
 use super::shown_arm::ShownArm;
 use super::summary::summary;
+use super::trained_part::TrainedPart;
 use super::training_log::TrainingLog;
 use crate::Results;
 use serde::Serialize;
@@ -17,16 +18,23 @@ use std::collections::{BTreeMap, BTreeSet};
 const PICTURE_BUDGET: usize = 5_200_000;
 
 /// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("element.js"),
     include_str!("chart.js"),
+    include_str!("table.js"),
     include_str!("headline.js"),
     include_str!("state.js"),
     include_str!("picture.js"),
+    include_str!("enlarged.js"),
+    include_str!("gif.js"),
+    include_str!("download.js"),
     include_str!("map.js"),
     include_str!("reason.js"),
+    include_str!("link.js"),
     include_str!("replay.js"),
+    include_str!("player.js"),
     include_str!("probe.js"),
+    include_str!("training.js"),
     include_str!("report.js"),
     include_str!("selftest.js"),
 ];
@@ -37,6 +45,8 @@ struct PageData<'a> {
     version: &'static str,
     arms: Vec<ShownArm>,
     runs: Vec<RunData<'a>>,
+    /// Names for people of those numbers of training logs that are metrics.
+    training_names: BTreeMap<&'a str, String>,
     pictures: Vec<String>,
 }
 
@@ -50,7 +60,9 @@ struct RunData<'a> {
     replays: Vec<ReplayView<'a>>,
     probes: Vec<ProbePage<'a>>,
     training: &'a TrainingLog,
+    parts: &'a [TrainedPart],
     config: Option<&'a str>,
+    command: Option<&'a str>,
 }
 
 /// One metric over normalized time, by arm.
@@ -63,8 +75,8 @@ struct CurveGroup<'a> {
 #[derive(Serialize)]
 struct CurveView<'a> {
     time: &'a [f64],
-    /// [mean, lo, hi] at each time; `null` where it is not a number.
-    values: Vec<[f64; 3]>,
+    /// Mean, low and high end at each time, `null` where they are no numbers, and the number of clips.
+    values: Vec<(f64, f64, f64, usize)>,
 }
 
 /// The self-contained page of some runs.
@@ -93,10 +105,21 @@ pub fn report_page(runs: &[ReportRun]) -> String {
         version: env!("CARGO_PKG_VERSION"),
         arms: ShownArm::all(names),
         runs: data,
+        training_names: training_names(runs),
         pictures: pack.encode(PICTURE_BUDGET * runs.len().max(1)),
     };
     let json = serde_json::to_string(&data).expect("the page's data has only text keys");
     assemble(&title, &json)
+}
+
+/// Metrics that were measured during training, by their names in the logs.
+fn training_names(runs: &[ReportRun]) -> BTreeMap<&str, String> {
+    let logs = runs
+        .iter()
+        .flat_map(|run| run.parts.iter().map(|part| &part.training).chain([&run.training]));
+    let names = logs.flat_map(|log| log.series.keys());
+    let metrics = names.filter_map(|name| Some((name, name.strip_prefix("evaluation.values.")?)));
+    metrics.map(|(name, id)| (name.as_str(), Metric::of(id).label)).collect()
 }
 
 /// Puts the parts into the page, each at its one mark, so that nothing in the data can be taken
@@ -143,7 +166,9 @@ fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
         replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
         probes: probes(run, pack),
         training: &run.training,
+        parts: &run.parts,
         config: run.config.as_deref(),
+        command: run.command.as_deref(),
     }
 }
 
@@ -202,7 +227,8 @@ fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
                 .iter()
                 .filter_map(|(arm, curves)| Some((arm.as_str(), curves.get(id)?)))
                 .map(|(arm, curve)| {
-                    let values = curve.values.iter().map(|value| [value.mean, value.lo, value.hi]);
+                    let values =
+                        curve.values.iter().map(|value| (value.mean, value.lo, value.hi, value.n));
                     (arm, CurveView { time: &curve.time, values: values.collect() })
                 })
                 .collect(),
@@ -219,7 +245,8 @@ mod tests {
     use serde_json::Value;
 
     fn run() -> ReportRun {
-        let training = TrainingLog::parse("{\"step\":1,\"loss\":2}");
+        let evaluation = "{\"kind\":\"evaluation\",\"step\":1,\"values\":{\"one_step_psnr\":20}}";
+        let training = TrainingLog::parse(&format!("{{\"step\":1,\"loss\":2}}\n{evaluation}"));
         let config = Some("seed = 0".into());
         ReportRun {
             name: "demo".into(),
@@ -229,6 +256,7 @@ mod tests {
             both_ends: vec![both_ends()],
             training,
             config,
+            ..ReportRun::default()
         }
     }
 
@@ -255,6 +283,11 @@ mod tests {
         assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
         assert_eq!(data["runs"][0]["probes"][1]["probe"], "both_ends");
         assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
+        let names = &data["training_names"];
+        assert_eq!(
+            *names,
+            serde_json::json!({ "evaluation.values.one_step_psnr": "one-step PSNR" })
+        );
         assert_eq!(data["pictures"].as_array().unwrap().len(), 35);
     }
 

@@ -18,6 +18,8 @@ pub struct TrainingLog {
     /// One curve per field; names of what lies inside of others are joined by points, and begin
     /// with the `kind` of their line.
     pub series: BTreeMap<String, Series>,
+    /// The same of lines that belong to one of several arms that learn together, by arm.
+    pub arms: BTreeMap<String, BTreeMap<String, Series>>,
     /// Lines that could not be understood, for instance because the run was killed while writing.
     pub skipped: usize,
 }
@@ -46,46 +48,68 @@ impl TrainingLog {
             };
             let kind = object.get("kind").and_then(Value::as_str);
             let prefix = kind.filter(|kind| *kind != PLAIN_KIND);
+            let series = match object.get("arm").and_then(Value::as_str) {
+                Some(arm) => log.arms.entry(arm.to_owned()).or_default(),
+                None => &mut log.series,
+            };
             for (name, value) in &object {
-                log.add(prefix, name, value, step);
+                add(series, prefix, name, value, step);
             }
         }
-        log.series.retain(|_, series| series.value.iter().any(Option::is_some));
-        log.series.values_mut().for_each(Series::thin);
+        for series in log.arms.values_mut().chain([&mut log.series]) {
+            series.retain(|_, series| series.value.iter().any(Option::is_some));
+            series.values_mut().for_each(Series::thin);
+        }
         log
     }
 
-    fn add(&mut self, prefix: Option<&str>, name: &str, value: &Value, step: f64) {
-        if COUNTERS.contains(&name) {
-            return;
+    /// Whether there is no curve at all.
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty() && self.arms.values().all(BTreeMap::is_empty)
+    }
+}
+
+/// Adds a value of a line to its curve, and what lies inside of it to theirs.
+fn add(
+    curves: &mut BTreeMap<String, Series>,
+    prefix: Option<&str>,
+    name: &str,
+    value: &Value,
+    step: f64,
+) {
+    if COUNTERS.contains(&name) {
+        return;
+    }
+    let name = prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}.{name}"));
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                add(curves, Some(&name), field, value, step);
+            }
         }
-        let name = prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}.{name}"));
-        match value {
-            Value::Object(fields) => {
-                for (field, value) in fields {
-                    self.add(Some(&name), field, value, step);
-                }
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                add(curves, Some(&name), &(index + 1).to_string(), value, step);
             }
-            Value::Array(values) => {
-                for (index, value) in values.iter().enumerate() {
-                    self.add(Some(&name), &(index + 1).to_string(), value, step);
-                }
-            }
-            Value::Number(_) | Value::Null => {
-                let series = self.series.entry(name).or_default();
-                while series.step.last().is_some_and(|last| *last >= step) {
-                    series.step.pop();
-                    series.value.pop();
-                }
-                series.step.push(step);
-                series.value.push(value.as_f64());
-            }
-            _ => {}
         }
+        Value::Number(_) | Value::Null => {
+            curves.entry(name).or_default().push(step, value.as_f64())
+        }
+        _ => {}
     }
 }
 
 impl Series {
+    /// Adds a value; those of this and later steps were made before the run went back.
+    fn push(&mut self, step: f64, value: Option<f64>) {
+        while self.step.last().is_some_and(|last| *last >= step) {
+            self.step.pop();
+            self.value.pop();
+        }
+        self.step.push(step);
+        self.value.push(value);
+    }
+
     /// Averages neighbors until there are few enough points to draw.
     fn thin(&mut self) {
         let each = self.step.len().div_ceil(POINTS);
@@ -131,6 +155,22 @@ mod tests {
         );
         assert_eq!(log.series["loss"].value, [Some(0.5)]);
         assert_eq!(log.series["retriever.loss"].value, [Some(2.0)]);
+    }
+
+    /// Two retrievers that learn in one run write a line each for the same step.
+    #[test]
+    fn lines_of_two_arms_are_two_curves() {
+        let line = |arm: &str, meta: f64| {
+            format!(
+                "{{\"kind\":\"retriever\",\"step\":4,\"arm\":\"{arm}\",\"weights\":{{\"meta\":{meta}}}}}\n"
+            )
+        };
+        let text = line("far-multi", 0.59) + &line("far-meta", 1.0) + "{\"step\":4,\"loss\":2}";
+        let log = TrainingLog::parse(&text);
+        let weight = |arm: &str| log.arms[arm]["retriever.weights.meta"].value.clone();
+        assert_eq!((weight("far-multi"), weight("far-meta")), (vec![Some(0.59)], vec![Some(1.0)]));
+        assert_eq!(log.series.keys().collect::<Vec<_>>(), ["loss"]);
+        assert!(!log.is_empty() && TrainingLog::default().is_empty());
     }
 
     #[test]
