@@ -57,7 +57,8 @@ pub use probe::{
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
     Better, Cell, Headline, Kept, Metric, MetricTable, PairedCell, PairedRow, ReportRun, Role, Row,
-    Series, ShownArm, TrainedPart, TrainingLog, Verdict, markdown, report_page, summary,
+    Series, ShownArm, TrainedPart, Training, TrainingLog, Verdict, event_file, markdown,
+    report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;

@@ -17,12 +17,9 @@ pub fn write(run: &Path) -> far_train::Result<()> {
 /// The arguments as one line that a shell reads back as they were.
 fn line(arguments: impl Iterator<Item = OsString>) -> String {
     let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
-    let quoted = arguments.map(|argument| match shlex::try_quote(&argument) {
-        Ok(quoted) => quoted.into_owned(),
-        // Only a NUL cannot be quoted, and no argument has one.
-        Err(_) => argument.clone(),
-    });
-    ["far".to_owned()].into_iter().chain(quoted).collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = ["far".to_owned()].into_iter().chain(arguments).collect();
+    // Only a NUL cannot be quoted, and no argument of a process has one.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
 #[cfg(test)]

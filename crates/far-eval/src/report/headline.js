@@ -13,6 +13,7 @@ function columnsOf(run, table) {
 function valueTable(run, columns, all) {
   const { metrics, learned } = run.headline;
   const rows = run.headline.rows.filter((row) => all || columns.some((column) => row.cells[column]));
+  const cellsOf = (column) => rows.map((row) => row.cells[column]);
   const ranges = columns.map((column) => {
     // The ceiling is far from everything else and would squeeze it.
     const near = rows.filter((row) => row.arm !== "tokenizer" || rows.length === 1);
@@ -21,12 +22,12 @@ function valueTable(run, columns, all) {
   });
   const line = (row) => element("tr", { class: row.arm === learned ? "focus" : isControl(row.arm) ? "control" : null },
     element("th", { scope: "row" }, ...armName(row.arm).filter(Boolean)),
-    ...columns.map((column, place) => valueCell(row.cells[column], ranges[place], row.arm)));
+    ...columns.map((column, place) => valueCell(row.cells[column], ranges[place], row.arm, commonCount(cellsOf(column)) !== null)));
   const groups = [
     { rows: rows.filter((row) => !isControl(row.arm)).map(line) },
     { title: "Controls", rows: rows.filter((row) => isControl(row.arm)).map(line) },
   ];
-  return sortableTable([columnHead("Arm"), ...columns.map((column) => metricHead(metrics[column]))], groups.filter((group) => group.rows.length > 0));
+  return sortableTable([columnHead("Arm"), ...columns.map((column) => metricHead(metrics[column], cellsOf(column)))], groups.filter((group) => group.rows.length > 0));
 }
 
 function drawHeadline(run) {

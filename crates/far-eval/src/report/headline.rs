@@ -1,8 +1,8 @@
 //! The headline table: arms by metrics, and the learned arm against each of the others.
 
+use super::cell::{Cell, PairedCell};
 use super::metric::{Better, Metric};
 use super::shown_arm::{self, Role, ShownArm};
-use super::verdict::Verdict;
 use crate::{Interval, Results};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -29,21 +29,6 @@ pub struct Row {
     pub cells: Vec<Option<Cell>>,
 }
 
-/// One value with its interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
-    /// The numbers.
-    pub value: Interval,
-    /// The mean for people, without its unit.
-    pub text: String,
-    /// The interval for people.
-    pub interval: String,
-    /// Whether no other arm is better; controls do not compete.
-    pub best: bool,
-    /// Whether the interval is wider than the mean is large, which asks for caution.
-    pub wide: bool,
-}
-
 /// The learned arm minus another arm.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairedRow {
@@ -51,19 +36,6 @@ pub struct PairedRow {
     pub arm: String,
     /// One difference per metric.
     pub cells: Vec<Option<PairedCell>>,
-}
-
-/// One difference with its interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PairedCell {
-    /// The numbers.
-    pub value: Interval,
-    /// The mean for people, with its sign, without its unit.
-    pub text: String,
-    /// The interval for people.
-    pub interval: String,
-    /// What it says.
-    pub verdict: Verdict,
 }
 
 impl Headline {
@@ -75,7 +47,7 @@ impl Headline {
             .iter()
             .map(|arm| Row {
                 arm: arm.name.clone(),
-                cells: metrics.iter().map(|metric| cell(results, &arm.name, metric)).collect(),
+                cells: metrics.iter().map(|metric| value(results, &arm.name, metric)).collect(),
             })
             .collect();
         for (column, metric) in metrics.iter().enumerate() {
@@ -137,18 +109,8 @@ fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
     arms
 }
 
-fn cell(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
-    let value = *results.arms.get(arm)?.get(&metric.id)?;
-    let interval = interval_text(value, |bound| metric.text(bound));
-    let (text, wide) = (metric.text(value.mean), value.is_wide());
-    Some(Cell { value, text, interval, best: false, wide })
-}
-
-fn interval_text(value: Interval, text: impl Fn(f64) -> String) -> String {
-    if value.lo.is_nan() || value.hi.is_nan() {
-        return "–".to_owned();
-    }
-    format!("{} to {}", text(value.lo), text(value.hi))
+fn value(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
+    Some(Cell::of(*results.arms.get(arm)?.get(&metric.id)?, metric))
 }
 
 /// Marks the best among arms that compete; equal texts are equally good.
@@ -175,9 +137,7 @@ fn paired_row(results: &Results, learned: &str, other: &str, metrics: &[Metric])
         // A weight that differs between arms is no merit of either.
         let value = difference(results, learned, other, &metric.id)
             .filter(|_| metric.better != Better::Neither)?;
-        let verdict = Verdict::of(&value, metric.better);
-        let interval = interval_text(value, |bound| metric.signed(bound));
-        Some(PairedCell { value, text: metric.signed(value.mean), interval, verdict })
+        Some(PairedCell::of(value, metric))
     });
     PairedRow { arm: other.to_owned(), cells: cells.collect() }
 }
@@ -194,6 +154,7 @@ fn difference(results: &Results, first: &str, second: &str, metric: &str) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::report::fixture::{interval, results};
 
     #[test]

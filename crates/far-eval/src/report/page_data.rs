@@ -1,5 +1,6 @@
-//! The page and the data inlined in it.
+//! The page of some runs, and the data inlined in it.
 
+use super::curve_group::CurveGroup;
 use super::headline::Headline;
 use super::metric::Metric;
 use super::picture_pack::PicturePack;
@@ -8,36 +9,15 @@ use super::replay_view::ReplayView;
 use super::run::ReportRun;
 use super::shown_arm::ShownArm;
 use super::summary::summary;
-use super::trained_part::TrainedPart;
-use super::training_log::TrainingLog;
+use super::template;
+use super::trained_part::{TrainedPart, Training};
+use super::training_log::Series;
 use crate::Results;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Characters of pictures per run: with everything else a page stays below six megabytes.
 const PICTURE_BUDGET: usize = 5_200_000;
-
-/// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 18] = [
-    include_str!("element.js"),
-    include_str!("chart.js"),
-    include_str!("table.js"),
-    include_str!("headline.js"),
-    include_str!("state.js"),
-    include_str!("picture.js"),
-    include_str!("enlarged.js"),
-    include_str!("gif.js"),
-    include_str!("download.js"),
-    include_str!("map.js"),
-    include_str!("reason.js"),
-    include_str!("link.js"),
-    include_str!("replay.js"),
-    include_str!("player.js"),
-    include_str!("probe.js"),
-    include_str!("training.js"),
-    include_str!("report.js"),
-    include_str!("selftest.js"),
-];
 
 #[derive(Serialize)]
 struct PageData<'a> {
@@ -59,24 +39,12 @@ struct RunData<'a> {
     curves: Vec<CurveGroup<'a>>,
     replays: Vec<ReplayView<'a>>,
     probes: Vec<ProbePage<'a>>,
-    training: &'a TrainingLog,
-    parts: &'a [TrainedPart],
-    config: Option<&'a str>,
+    trainings: Vec<Training>,
+    /// Lines of training logs that could not be read.
+    skipped: usize,
+    /// Configurations by the names of their files.
+    configs: Vec<(String, &'a str)>,
     command: Option<&'a str>,
-}
-
-/// One metric over normalized time, by arm.
-#[derive(Serialize)]
-struct CurveGroup<'a> {
-    metric: Metric,
-    arms: BTreeMap<&'a str, CurveView<'a>>,
-}
-
-#[derive(Serialize)]
-struct CurveView<'a> {
-    time: &'a [f64],
-    /// Mean, low and high end at each time, `null` where they are no numbers, and the number of clips.
-    values: Vec<(f64, f64, f64, usize)>,
 }
 
 /// The self-contained page of some runs.
@@ -109,7 +77,7 @@ pub fn report_page(runs: &[ReportRun]) -> String {
         pictures: pack.encode(PICTURE_BUDGET * runs.len().max(1)),
     };
     let json = serde_json::to_string(&data).expect("the page's data has only text keys");
-    assemble(&title, &json)
+    template::fill(&title, &json)
 }
 
 /// Metrics that were measured during training, by their names in the logs.
@@ -120,31 +88,6 @@ fn training_names(runs: &[ReportRun]) -> BTreeMap<&str, String> {
     let names = logs.flat_map(|log| log.series.keys());
     let metrics = names.filter_map(|name| Some((name, name.strip_prefix("evaluation.values.")?)));
     metrics.map(|(name, id)| (name.as_str(), Metric::of(id).label)).collect()
-}
-
-/// Puts the parts into the page, each at its one mark, so that nothing in the data can be taken
-/// for a mark.
-fn assemble(title: &str, json: &str) -> String {
-    let scripts = SCRIPTS.join("\n");
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
-    // A closing tag or a comment inside a text would end or change the script; "<" stands only in
-    // texts.
-    let json = json.replace('<', "\\u003c");
-    let parts = [
-        ("{{title}}", title.as_str()),
-        ("{{style}}", include_str!("report.css")),
-        ("{{data}}", json.as_str()),
-        ("{{script}}", scripts.as_str()),
-    ];
-    let mut rest = include_str!("report.html");
-    let mut page = String::with_capacity(json.len() + (1 << 17));
-    for (mark, part) in parts {
-        let (before, after) = rest.split_once(mark).expect("the template has every mark in order");
-        page.push_str(before);
-        page.push_str(part);
-        rest = after;
-    }
-    page + rest
 }
 
 fn title(runs: &[ReportRun]) -> String {
@@ -162,14 +105,35 @@ fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
         facts: facts(&run.results),
         summary: summary(&run.results),
         headline: Headline::of(&run.results),
-        curves: curves(&run.results),
+        curves: CurveGroup::all(&run.results),
         replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
         probes: probes(run, pack),
-        training: &run.training,
-        parts: &run.parts,
-        config: run.config.as_deref(),
+        trainings: trainings(run),
+        skipped: run.training.skipped
+            + run.parts.iter().map(|part| part.training.skipped).sum::<usize>(),
+        configs: configs(run),
         command: run.command.as_deref(),
     }
+}
+
+/// The curves of the run and of the trainings inside its folder, with no more points than are drawn.
+fn trainings(run: &ReportRun) -> Vec<Training> {
+    let (name, training) = (run.name.clone(), run.training.clone());
+    let own = TrainedPart { name, training, config: None };
+    let mut all: Vec<Training> =
+        [&own].into_iter().chain(&run.parts).flat_map(TrainedPart::trainings).collect();
+    let series = all.iter_mut().flat_map(|training| training.series.values_mut());
+    series.for_each(Series::thin);
+    all
+}
+
+fn configs(run: &ReportRun) -> Vec<(String, &str)> {
+    let own = run.config.as_deref().map(|config| ("config.toml".to_owned(), config));
+    let parts = run
+        .parts
+        .iter()
+        .filter_map(|part| Some((format!("{}/config.toml", part.name), part.config.as_deref()?)));
+    own.into_iter().chain(parts).collect()
 }
 
 fn probes<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> Vec<ProbePage<'a>> {
@@ -216,31 +180,10 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
-    let ids: BTreeSet<&String> = results.curves.values().flat_map(|arm| arm.keys()).collect();
-    let mut groups: Vec<CurveGroup> = ids
-        .into_iter()
-        .map(|id| CurveGroup {
-            metric: Metric::of(id),
-            arms: results
-                .curves
-                .iter()
-                .filter_map(|(arm, curves)| Some((arm.as_str(), curves.get(id)?)))
-                .map(|(arm, curve)| {
-                    let values =
-                        curve.values.iter().map(|value| (value.mean, value.lo, value.hi, value.n));
-                    (arm, CurveView { time: &curve.time, values: values.collect() })
-                })
-                .collect(),
-        })
-        .collect();
-    groups.sort_by_key(|group| group.metric.place());
-    groups
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TrainingLog;
     use crate::report::fixture::{both_ends, counterfactual, replay, results};
     use serde_json::Value;
 
@@ -282,7 +225,7 @@ mod tests {
         assert_eq!(data["runs"][0]["curves"][0]["metric"]["id"], "psnr");
         assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
         assert_eq!(data["runs"][0]["probes"][1]["probe"], "both_ends");
-        assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
+        assert_eq!(data["runs"][0]["trainings"][0]["series"]["loss"]["step"][0], 1.0);
         let names = &data["training_names"];
         assert_eq!(
             *names,

@@ -8,11 +8,10 @@ function drawHeader(run) {
 
 /** The command and every configuration that a run's results come from. */
 function drawMaking(run) {
-  const configs = [{ name: "config.toml", config: run.config }, ...run.parts.map(({ name, config }) => ({ name: `${name}/config.toml`, config }))].filter(({ config }) => config);
-  byId("making-section").hidden = configs.length === 0 && !run.command;
+  byId("making-section").hidden = run.configs.length === 0 && !run.command;
   byId("command-part").hidden = !run.command;
   byId("command").textContent = run.command ?? "";
-  byId("configs").replaceChildren(...configs.map(({ name, config }) =>
+  byId("configs").replaceChildren(...run.configs.map(([name, config]) =>
     element("details", {}, element("summary", {}, name), element("pre", { tabindex: "0", "aria-label": name }, config))));
 }
 
@@ -62,14 +61,15 @@ function drawOverview() {
   }
   const leads = data.runs.map((run) => ({ run, row: run.headline.rows.find((row) => row.arm === leadArm(run)) }));
   const cellOf = ({ run, row }, metric) => row?.cells[run.headline.metrics.findIndex((own) => own.id === metric.id)];
-  const ranges = metrics.map((metric) => extent(leads.map((lead) => cellOf(lead, metric)?.value).filter(Boolean).flatMap((value) => [value.lo, value.hi])));
+  const cellsOf = (metric) => leads.map((lead) => cellOf(lead, metric));
+  const ranges = metrics.map((metric) => extent(cellsOf(metric).map((cell) => cell?.value).filter(Boolean).flatMap((value) => [value.lo, value.hi])));
   const body = leads.map((lead, index) => element("tr", { class: index === state.run ? "focus" : null },
     element("th", { scope: "row" }, element("span", { class: "name" }, lead.run.name), element("small", {}, lead.row?.arm ?? "")),
     ...metrics.map((metric, column) => {
       const cell = cellOf(lead, metric);
-      return valueCell(cell && { ...cell, best: false }, ranges[column], lead.row?.arm);
+      return valueCell(cell && { ...cell, best: false }, ranges[column], lead.row?.arm, commonCount(cellsOf(metric)) !== null);
     })));
-  byId("overview-table").replaceChildren(sortableTable([columnHead("Run"), ...metrics.map(metricHead)], [{ rows: body }]));
+  byId("overview-table").replaceChildren(sortableTable([columnHead("Run"), ...metrics.map((metric) => metricHead(metric, cellsOf(metric)))], [{ rows: body }]));
 }
 
 function chooseRun(index) {

@@ -63,7 +63,7 @@ impl ReportRun {
 }
 
 /// The last part of the path, also of `.` and `runs/demo/`.
-fn name(folder: &Path) -> String {
+pub(super) fn name(folder: &Path) -> String {
     let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
     let name = whole.file_name().unwrap_or(folder.as_os_str());
     name.to_string_lossy().into_owned()

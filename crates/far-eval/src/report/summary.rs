@@ -1,6 +1,7 @@
 //! What the results mean, in two sentences made from the numbers.
 
-use super::headline::{Cell, Headline};
+use super::cell::Cell;
+use super::headline::Headline;
 use super::shown_arm::Role;
 use super::verdict::Verdict;
 use crate::Results;

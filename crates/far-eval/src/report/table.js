@@ -25,22 +25,30 @@ function armName(name) {
 /** How many clips an interval is over; nothing where nobody counted. */
 const countText = (value) => (value.n > 0 ? `n = ${value.n}` : "");
 
+/** How many clips all cells of a column are over; null where they differ. */
+function commonCount(cells) {
+  const counts = new Set(cells.filter(Boolean).map((cell) => cell.value.n));
+  return counts.size === 1 ? [...counts][0] : null;
+}
+
 /** The title of a column; pressing it sorts by what is better first. */
-function columnHead(label, { note, unit, better } = {}) {
-  const parts = [unit, better === "lower" ? "lower is better" : ""].filter(Boolean).join(", ");
+function columnHead(label, { note, unit, better } = {}, count = null) {
+  const parts = [unit, better === "lower" ? "lower is better" : "", count ? `n = ${count}` : ""].filter(Boolean).join(", ");
   const button = element("button", { type: "button", class: "sort", title: note || null }, label);
   return element("th", { scope: "col", "data-better": better ?? "text" }, button, element("small", {}, parts || "\u00a0"));
 }
 
-const metricHead = (metric) => columnHead(metric.label, metric);
+const metricHead = (metric, cells) => columnHead(metric.label, metric, commonCount(cells));
 
-function valueCell(cell, range, name) {
+/** A value with its interval; how many clips it is over stands in it unless its column says so. */
+function valueCell(cell, range, name, counted) {
   if (!cell) return element("td", {}, element("span", { class: "mean" }, "–"));
   const known = finite(cell.value.mean);
   const caution = "The interval is wider than the value itself: do not rely on it.";
   return element("td", { class: cell.best ? "best" : null, "data-value": known ? cell.value.mean : null },
     element("span", { class: "mean" }, cell.text),
-    known ? element("span", { class: "interval" }, cell.interval, " ", element("span", { class: "count" }, countText(cell.value))) : null,
+    known ? element("span", { class: "interval" }, cell.interval) : null,
+    known && !counted ? element("span", { class: "interval" }, countText(cell.value)) : null,
     known && cell.wide ? element("span", { class: "caution", title: caution }, "⚠ wide") : null,
     known && cell.value.mean >= range[0] && cell.value.mean <= range[1] ? whisker(cell.value, range, name) : null);
 }

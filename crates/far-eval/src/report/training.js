@@ -1,21 +1,9 @@
 // Training curves: of the run, of each arm that learned in it, and of each arm that was trained by itself.
 
-/** Every training that a run's page has, each with a name and a color of its own. */
+/** Every training that a run's page has, each with a color of its own. */
 function trainings(run) {
-  const own = [];
-  const add = (name, series, tone) => {
-    if (Object.keys(series).length > 0) own.push({ name, series, color: tone });
-  };
-  add(run.name, run.training.series, "var(--accent)");
-  for (const [arm, series] of Object.entries(run.training.arms)) add(arm, series, color(arm));
-  for (const part of run.parts) {
-    // An arm that learned alone in its part is that part's line.
-    const learned = Object.values(part.training.arms);
-    const series = Object.assign({}, part.training.series, ...(learned.length === 1 ? learned : []));
-    add(part.name, series, arms.has(part.name) ? color(part.name) : "var(--c12)");
-    if (learned.length > 1) for (const [arm, each] of Object.entries(part.training.arms)) add(`${part.name}: ${arm}`, each, color(arm));
-  }
-  return own;
+  const tone = ({ arm }) => (arms.has(arm) ? color(arm) : run.trainings.length > 1 ? "var(--c12)" : "var(--accent)");
+  return run.trainings.map((each) => ({ ...each, color: tone(each) }));
 }
 
 /** The chart a number belongs to: weights of cues and parts of a list share one. */
@@ -29,7 +17,7 @@ function panelTitle(name) {
   return data.training_names[name] ?? name.replaceAll(".", " · ").replaceAll("_", " ");
 }
 
-const training = (source, name) => source.series[name].step.map((step, index) => [step, source.series[name].value[index]]);
+const points = (source, name) => source.series[name].step.map((step, index) => [step, source.series[name].value[index]]);
 
 /** What each chart shows: one number of all trainings, or the parts of one number of a single training. */
 function trainingPanels(sources) {
@@ -49,11 +37,11 @@ function trainingPanels(sources) {
 
 /** A small chart with the name and, if it has one line, the last value of what it shows. */
 function trainingPanel({ title, owner, lines }, others) {
-  const behind = others.filter((other) => title in other.training.series).map((other) => ({
-    name: other.name, text: other.name, color: "var(--c10)", width: 1.25, points: training(other.training, title),
+  const behind = others.filter((other) => title in other.series).map((other) => ({
+    name: other.name, text: other.name, color: "var(--c10)", width: 1.25, points: points(other, title),
   }));
   const own = lines.map(({ source, name, leaf }, index) => ({
-    name: source.name, text: leaf || source.name, width: 2, points: training(source, name),
+    name: source.name, text: leaf || source.name, width: 2, points: points(source, name),
     color: leaf ? CUE_COLORS[index % CUE_COLORS.length] : source.color,
   }));
   const last = own.length > 1 ? "" : brief(own[0].points.map((point) => point[1]).filter(finite).at(-1));
@@ -61,7 +49,7 @@ function trainingPanel({ title, owner, lines }, others) {
   const box = element("div", {});
   const part = element("div", {}, element("h3", {}, element("span", {}, name), element("span", {}, last)), box);
   const xText = (at) => (at >= 10000 ? `${number(at / 1000, 0)}k` : number(at, 0));
-  const labels = own.length > 1 && own.every((one, index) => lines[index].leaf);
+  const labels = lines.every((line) => line.leaf);
   return { part, box, options: { series: [...behind, ...own], label: `${name} over training steps`, height: 130, labels, format: brief, xText } };
 }
 
@@ -69,12 +57,11 @@ function trainingPanel({ title, owner, lines }, others) {
 function drawTraining(run) {
   const sources = trainings(run);
   byId("training-section").hidden = sources.length === 0;
-  const others = data.runs.filter((other) => other !== run);
+  const others = data.runs.filter((other) => other !== run).flatMap((other) => other.trainings);
   const parts = trainingPanels(sources).map((panel) => trainingPanel(panel, others));
   const notes = ["Over training steps; at the right of a name its last value."];
-  const skipped = [run, ...run.parts].reduce((sum, { training: log }) => sum + log.skipped, 0);
-  if (skipped > 0) notes.push(`${skipped} unreadable lines of metrics.jsonl were left out.`);
-  if (others.some((other) => Object.keys(other.training.series).length > 0)) notes.push("Gray: the other runs.");
+  if (run.skipped > 0) notes.push(`${run.skipped} unreadable lines of metrics.jsonl were left out.`);
+  if (others.length > 0) notes.push("Gray: the other runs.");
   const key = sources.map((source) => {
     const mark = shape("svg", { class: "swatch", viewBox: "0 0 16 10", "aria-hidden": "true" }, shape("line", { x1: 0, x2: 16, y1: 5, y2: 5, "stroke-width": 4 }));
     mark.style.stroke = source.color;
@@ -89,7 +76,7 @@ function drawTraining(run) {
 
 /** Every point of every curve. */
 function trainingRows(run) {
-  const points = trainings(run).flatMap((source) => Object.keys(source.series).flatMap((name) =>
-    training(source, name).map(([step, value]) => [source.name, name, plain(step), plain(value)])));
-  return [["training", "number", "step", "value"], ...points];
+  const rows = run.trainings.flatMap((source) => Object.keys(source.series).flatMap((name) =>
+    points(source, name).map(([step, value]) => [source.name, name, plain(step), plain(value)])));
+  return [["training", "number", "step", "value"], ...rows];
 }
