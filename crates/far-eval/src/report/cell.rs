@@ -55,5 +55,9 @@ fn interval_text(value: Interval, text: impl Fn(f64) -> String) -> String {
     if value.lo.is_nan() || value.hi.is_nan() {
         return "–".to_owned();
     }
+    // Drawing anew from one clip gives that clip: no width, and no knowledge.
+    if value.n == 1 {
+        return "one clip".to_owned();
+    }
     format!("{} to {}", text(value.lo), text(value.hi))
 }

@@ -118,7 +118,8 @@ function lineChart(container, options) {
       spread(texts, 14, margin.top + 4, height - margin.bottom + 4);
       for (const text of texts) {
         const label = shape("text", { class: "label", x: width - margin.right + 8, y: text.y }, text.one.text);
-        label.style.fill = text.one.color;
+        // Nearer to the ink than the line: some colors are too light for letters.
+        label.style.fill = `color-mix(in srgb, ${text.one.color} 55%, var(--ink))`;
         svg.append(label);
       }
     }

@@ -247,6 +247,7 @@ mod tests {
         assert_eq!(row.cells[tier].as_ref().unwrap().verdict, Verdict::TooFew);
         assert_eq!(row.cells[psnr].as_ref().unwrap().verdict, Verdict::Ahead);
         assert_eq!((headline.clips(tier), headline.clips(psnr)), (Some(1), Some(24)));
+        assert_eq!(headline.cell("worldmem", tier).unwrap().interval, "one clip");
     }
 
     #[test]

@@ -80,12 +80,19 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
         "utility of what was recalled: 0 is chance, 1 is the oracle",
     ),
     ("psnr", "rollout PSNR", "dB", 2, true, "rollout against the truth after the tokenizer"),
-    ("psnr_closure", "closure PSNR", "dB", 2, true, "the same, of the last 5 % of the way back"),
+    ("psnr_closure", "closure PSNR", "dB", 2, true, "rollout PSNR of the last 5 % of the way back"),
     ("one_step_psnr", "one-step PSNR", "dB", 2, true, "one frame ahead of real frames"),
     ("ssim", "rollout SSIM", "", 3, true, "structural similarity of the rollout, 1 is identical"),
-    ("ssim_closure", "closure SSIM", "", 3, true, "the same, of the last 5 % of the way back"),
+    ("ssim_closure", "closure SSIM", "", 3, true, "rollout SSIM of the last 5 % of the way back"),
     ("lpips", "rollout LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
-    ("lpips_closure", "closure LPIPS", "", 3, false, "the same, of the last 5 % of the way back"),
+    (
+        "lpips_closure",
+        "closure LPIPS",
+        "",
+        3,
+        false,
+        "rollout LPIPS of the last 5 % of the way back",
+    ),
     ("psnr_raw", "raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
 ];
 

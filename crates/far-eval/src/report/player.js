@@ -3,11 +3,16 @@
 /** Milliseconds that a step is shown for. */
 const frameTime = () => 350 / Number(byId("speed").value);
 
+/** What pressing the button would do. */
+function showPlaying(sign, name) {
+  byId("play").textContent = sign;
+  byId("play").setAttribute("aria-label", name);
+}
+
 function stop() {
   clearInterval(state.playing);
   state.playing = null;
-  byId("play").textContent = "▶";
-  byId("play").setAttribute("aria-label", "Play");
+  showPlaying("▶", "Play");
   if (view) noteAddress();
 }
 
@@ -19,8 +24,7 @@ function start() {
     else if (state.loop) seek(0);
     else stop();
   }, frameTime());
-  byId("play").textContent = "❚❚";
-  byId("play").setAttribute("aria-label", "Pause");
+  showPlaying("❚❚", "Pause");
 }
 
 function play() {

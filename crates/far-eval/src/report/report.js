@@ -12,7 +12,7 @@ function drawMaking(run) {
   byId("command-part").hidden = !run.command;
   byId("command").textContent = run.command ?? "";
   byId("configs").replaceChildren(...run.configs.map(([name, config]) =>
-    element("details", {}, element("summary", {}, name), element("pre", { tabindex: "0", "aria-label": name }, config))));
+    element("details", {}, element("summary", {}, name), element("pre", { tabindex: "0", role: "group", "aria-label": name }, config))));
 }
 
 /** What the metrics and arms of this page are, after the words that every page uses. */

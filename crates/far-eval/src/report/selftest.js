@@ -54,11 +54,15 @@ function selfTest() {
       }
       const counts = byId("headline").textContent.match(/n = \d+/g) ?? [];
       expect("values are counted", counts.length > 0 === run.headline.rows.some((row) => row.cells.some((cell) => cell?.value.n > 0)));
-      const wide = run.headline.rows.some((row) => row.cells.some((cell) => cell?.wide && finite(cell.value.mean)));
-      expect("wide intervals have a caution", byId("wide-note").hidden === !wide && (document.querySelector(".caution") !== null) === wide);
-      const few = run.headline.paired.some((row) => row.cells.some((cell) => cell?.verdict === "too-few"));
-      if (few) byId("paired-metrics").querySelectorAll("button").forEach((button) => button.textContent === "rollout PSNR" && button.click());
-      expect("too few clips have no verdict", !few || byId("paired").querySelector(".badge.too-few") !== null);
+      const main = columnsOf(run, "main");
+      const wide = run.headline.rows.some((row) => main.some((column) => row.cells[column]?.wide && finite(row.cells[column].value.mean)));
+      expect("wide intervals have a caution", (byId("headline").querySelector(".caution") !== null) === wide && !(wide && byId("wide-note").hidden));
+      for (const button of byId("paired-metrics").querySelectorAll("button")) {
+        button.click();
+        const column = run.headline.metrics.findIndex((metric) => metric.label === button.textContent);
+        const few = run.headline.paired.filter((row) => row.cells[column]?.verdict === "too-few" && finite(row.cells[column].value.mean)).length;
+        expect("too few clips have no verdict", byId("paired").querySelectorAll(".badge.too-few").length === few);
+      }
       expect("results can be saved", resultRows(run).every((row) => row.length === 10));
       expect("training can be saved", trainingRows(run).every((row) => row.length === 4));
       const lines = (name) => Number(byId("training").textContent.includes(name));
