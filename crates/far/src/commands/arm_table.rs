@@ -19,38 +19,42 @@ const COLUMNS: [&str; 10] = [
 
 /// Prints the arms' values of the metrics that are `shown`, and the learned arm's paired gains.
 pub fn print(results: &Results, shown: &[&str]) {
+    print!("{}", table(results, shown));
+}
+
+fn table(results: &Results, shown: &[&str]) -> String {
     let headline = Headline::of(results);
     let wanted = COLUMNS.iter().filter(|id| shown.contains(id));
     let columns: Vec<usize> = wanted.filter_map(|id| headline.column(id)).collect();
-    print!("  {:<14}", "");
-    columns.iter().for_each(|column| print!(" {:>14}", headline.metrics[*column].label));
+    let mut text = format!("  {:<14}", "");
+    for column in &columns {
+        text += &format!(" {:>14}", headline.metrics[*column].label);
+    }
     let learned = headline.learned.as_deref().unwrap_or("learned");
     let psnr = headline.column("psnr");
-    match psnr {
-        Some(psnr) => println!("   {learned} minus it, {}", paired_title(&headline, psnr)),
-        None => println!(),
+    if let Some(psnr) = psnr {
+        text += &format!("   {learned} minus it, {}", paired_title(&headline, psnr));
     }
+    text.push('\n');
     for row in &headline.rows {
         let control = if Role::of(&row.arm) == Role::Control { "·" } else { " " };
-        print!("{control} {:<14}", row.arm);
+        text += &format!("{control} {:<14}", row.arm);
         for column in &columns {
             let cell = row.cells[*column].as_ref();
-            print!(" {:>14}", cell.map_or("–", |cell| &cell.text));
+            text += &format!(" {:>14}", cell.map_or("–", |cell| &cell.text));
         }
         let paired = headline.paired.iter().find(|paired| paired.arm == row.arm);
         if let Some(cell) = psnr.and_then(|psnr| paired?.cells[psnr].as_ref()) {
-            let star = if cell.verdict.is_decided() { "*" } else { " " };
-            print!("   {:>6} {}{star}", cell.text, cell.interval);
+            let star = if cell.verdict.is_decided() { "*" } else { "" };
+            text += &format!("   {:>6} {}{star}", cell.text, cell.interval);
         }
-        println!();
+        text.push('\n');
     }
     let fewest = Verdict::FEWEST_CLIPS;
-    println!(
-        "\n  * the 95 % interval over n ≥ {fewest} walks excludes zero     · a control, not a contender"
+    text += &format!(
+        "\n  * the 95 % interval over n ≥ {fewest} walks excludes zero     · a control, not a contender\n"
     );
-    println!(
-        "  recall quality: 0 is chance, 1 the best by utility with at most one memory per chunk"
-    );
+    text + "  recall quality: 0 is chance, 1 the best by utility with at most one memory per chunk\n"
 }
 
 /// The metric of the differences and how many walks they are over.
@@ -62,5 +66,38 @@ fn paired_title(headline: &Headline, column: usize) -> String {
         (Some(least), Some(most)) if least == most => format!("{label}, n = {most}"),
         (Some(least), Some(most)) => format!("{label}, n = {least} to {most}"),
         _ => label.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use far_eval::{ArmResults, Interval};
+
+    /// Two arms of which the learned one is behind in every one of some walks.
+    fn results(walks: usize) -> Results {
+        let arm = |psnr: f64| {
+            let values = vec![psnr; walks];
+            ArmResults::from([("psnr".to_owned(), Interval::of(&values, 0))])
+        };
+        let mut results = Results { clips: walks, ..Results::default() };
+        results.arms = [("far-multi", arm(17.0)), ("nearest-pose", arm(17.5))]
+            .map(|(name, values)| (name.to_owned(), values))
+            .into();
+        let pair = [("nearest-pose".to_owned(), arm(-0.5))].into();
+        results.paired.insert("far-multi".to_owned(), pair);
+        results
+    }
+
+    #[test]
+    fn one_walk_has_no_star_and_five_have() {
+        let line = |walks: usize| {
+            let text = table(&results(walks), &["psnr"]);
+            assert!(text.contains(&format!("rollout PSNR, n = {walks}\n")), "{text}");
+            text.lines().find(|line| line.contains("nearest-pose")).unwrap().to_owned()
+        };
+        assert!(line(1).ends_with("−0.50 one clip"), "{}", line(1));
+        assert!(line(4).ends_with("−0.50 −0.50 to −0.50"), "{}", line(4));
+        assert!(line(5).ends_with("−0.50 −0.50 to −0.50*"), "{}", line(5));
     }
 }
