@@ -74,6 +74,7 @@ function drawPaired(run) {
   const columns = metrics.map((_, column) => column)
     .filter((column) => paired.some((row) => row.cells[column] && finite(row.cells[column].value.mean)));
   byId("paired-section").hidden = columns.length === 0;
+  byId("paired-metrics").replaceChildren();
   if (columns.length === 0) return;
   byId("paired-title").textContent = `${learned} against each other arm`;
   const draw = (column) => {

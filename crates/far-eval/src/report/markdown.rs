@@ -5,7 +5,7 @@ use super::metric::{Better, MetricTable};
 use super::shown_arm::Role;
 use super::summary::counted;
 use super::verdict::Verdict;
-use crate::Results;
+use crate::{Interval, Results};
 use std::fmt::Write;
 
 /// Metrics of the first table, as far as they were measured; tiers and probes have tables of their
@@ -117,6 +117,14 @@ fn interval(text: &str, interval: &str) -> String {
     format!("{text} [{}]", interval.replace(" to ", ", "))
 }
 
+/// How many clips a value is over, where the title of its column does not say so.
+fn clips(headline: &Headline, column: usize, value: Interval) -> String {
+    if value.n == 0 || headline.clips(column) == Some(value.n) {
+        return String::new();
+    }
+    format!(" (n = {})", value.n)
+}
+
 fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
     header(text, "arm", titles(headline, columns));
     // Arms that a table says nothing of do not stand in it, except in the first.
@@ -126,11 +134,7 @@ fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
         let cells = columns.iter().map(|column| {
             let cell = each.cells[*column].as_ref()?;
             let mean = if cell.best { format!("**{}**", cell.text) } else { cell.text.clone() };
-            // Columns in which all arms have the same clips say so in their titles.
-            let clips = match headline.clips(*column) {
-                None if cell.value.n > 0 => format!(" (n = {})", cell.value.n),
-                _ => String::new(),
-            };
+            let clips = clips(headline, *column, cell.value);
             let caution = if cell.wide { " †" } else { "" };
             Some(format!("{}{clips}{caution}", interval(&mean, &cell.interval)))
         });
@@ -162,7 +166,8 @@ fn differences(text: &mut String, headline: &Headline, columns: &[usize]) {
         let cells = compared.iter().map(|column| {
             let cell = each.cells[*column].as_ref()?;
             let star = if cell.verdict.is_decided() { " \\*" } else { "" };
-            Some(format!("{}{star}", interval(&cell.text, &cell.interval)))
+            let clips = clips(headline, *column, cell.value);
+            Some(format!("{}{clips}{star}", interval(&cell.text, &cell.interval)))
         });
         row(text, &each.arm, cells);
     }
@@ -198,7 +203,6 @@ fn curves(text: &mut String, headline: &Headline, results: &Results) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Interval;
     use crate::report::fixture::{interval, results};
 
     #[test]
@@ -254,9 +258,9 @@ mod tests {
         pair.insert("psnr".into(), few);
         let text = markdown("village", &results);
         assert!(text.contains("village: 1 clip, "), "{text}");
-        assert!(text.contains("| 1.10 [0.80, 1.40] (n = 3) | 1.18 [0.15, 9.36] † |"), "{text}");
+        assert!(text.contains("| 1.10 [0.80, 1.40] (n = 3) | **1.18** [0.15, 9.36] † |"), "{text}");
         assert!(text.contains("† the interval is wider"), "{text}");
-        assert!(text.contains("| worldmem | +1.10 [+0.80, +1.40] |"), "no star: {text}");
+        assert!(text.contains("| worldmem | +1.10 [+0.80, +1.40] (n = 3) |"), "no star: {text}");
     }
 
     #[test]
