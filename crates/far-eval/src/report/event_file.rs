@@ -161,7 +161,7 @@ mod tests {
             let (message, tail) = rest.split_at(length);
             for (part, stored) in [(&head[..8], &head[8..]), (message, &tail[..4])] {
                 let turned = checksum(part);
-                let turned = (turned >> 15 | turned << 17).wrapping_add(0xa282_ead8);
+                let turned = turned.rotate_right(15).wrapping_add(0xa282_ead8);
                 assert_eq!(turned.to_le_bytes(), stored);
             }
             events.push(fields(message));
