@@ -10,7 +10,7 @@
 //! ```
 
 use far_data::{Dataset, Episode, Picture};
-use far_eval::{Curve, Interval, Kept, RecalledFrame, Replay, ReplayStep, Results};
+use far_eval::{Curve, Interval, Kept, Metric, RecalledFrame, Replay, ReplayStep, Results};
 use far_tensor::Random;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 const STEPS: usize = 24;
-const CLIPS: u32 = 4;
+const CLIPS: u32 = 6;
 const SLOTS: usize = 3;
 
 /// An arm: its name, how much noise there is in what it recalls (in meters), whether it weighs
@@ -56,6 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     results(&replays, seed).write(out)?;
     std::fs::write(out.join("metrics.jsonl"), metrics(seed))?;
     std::fs::write(out.join("config.toml"), format!("seed = {seed}\n\n[model]\nwidth = 96\n"))?;
+    std::fs::write(out.join("command.txt"), "far demo --out runs/demo\n")?;
     Ok(())
 }
 
@@ -191,12 +192,13 @@ fn psnr(picture: &Picture, truth: &Picture) -> f64 {
 fn results(replays: &[Replay], seed: u64) -> Results {
     let mut results = Results {
         corpus: "village".into(),
-        clips: 24,
+        clips: replays.len(),
         seed,
         device: "cpu".into(),
         train_seconds: Some(201.4),
         judge: "common".into(),
         slots: SLOTS,
+        descriptions: [5, 15].map(|tier| Metric::of("psnr").of_tier(tier)).into(),
         ..Results::default()
     };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -219,6 +221,9 @@ fn results(replays: &[Replay], seed: u64) -> Results {
         let raw = values["psnr"].iter().map(|value| value - 0.4).collect();
         values.extend([("ssim", ssim), ("lpips", lpips)]);
         values.extend([("one_step_psnr", ahead), ("psnr_raw", raw)]);
+        let (near, far) = values["psnr"].split_at(values["psnr"].len().min(5));
+        let tiers = [("psnr_tier_5", near.to_vec()), ("psnr_tier_15", far.to_vec())];
+        values.extend(tiers);
         if !["none", "copy", "tokenizer"].contains(&name) {
             values.insert("recall_quality", quality);
         }
@@ -268,13 +273,15 @@ fn metrics(seed: u64) -> String {
             let vision = 1.0 - meta;
             let divergence = near(0.3 * (1.0 - progress), 0.02, 1).abs();
             let correlation = near(0.7 * (1.0 - (-6.0 * progress).exp()), 0.03, 2);
-            let _ = writeln!(
-                text,
-                "{{\"kind\":\"retriever\",\"step\":{step},\"update\":{},\"loss\":{divergence:.4},\
-                 \"global\":{{\"divergence\":{divergence:.4},\"rank_correlation\":{correlation:.3}}},\
-                 \"weights\":{{\"meta\":{meta:.3},\"vision\":{vision:.3}}}}}",
-                step / 5 + 1
-            );
+            let weights = format!("\"meta\":{meta:.3},\"vision\":{vision:.3}");
+            for (arm, weights) in [("far-multi", weights.as_str()), ("far-meta", "\"meta\":1")] {
+                let _ = writeln!(
+                    text,
+                    "{{\"kind\":\"retriever\",\"step\":{step},\"arm\":\"{arm}\",\"loss\":{divergence:.4},\
+                     \"global\":{{\"divergence\":{divergence:.4},\"rank_correlation\":{correlation:.3}}},\
+                     \"weights\":{{{weights}}}}}"
+                );
+            }
         }
         if step % 100 == 0 {
             let quality = near(0.85 * (1.0 - (-8.0 * progress).exp()), 0.02, 2);

@@ -19,6 +19,9 @@ pub struct Interval {
     /// The 97.5th percentile of resampled means.
     #[serde(deserialize_with = "number_or_nan")]
     pub hi: f64,
+    /// How many clips it is over; 0 where a file does not say.
+    #[serde(default)]
+    pub n: usize,
 }
 
 impl Interval {
@@ -27,14 +30,21 @@ impl Interval {
     /// Clips are the unit because steps of one clip are not independent. To compare two rules,
     /// pass their differences clip by clip.
     pub fn of(values: &[f64], seed: u64) -> Self {
-        let nothing = Self { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
+        let nothing = Self { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN, n: values.len() };
         let weights = vec![1.0; values.len()];
         Bootstrap::new(values.len(), seed).ratio(values, &weights).unwrap_or(nothing)
     }
 
-    /// Whether zero lies outside, that is, whether a difference is more than chance.
+    /// Whether zero lies outside. What this says of a difference is for a
+    /// [`Verdict`](crate::Verdict), which also asks how many clips there are.
     pub fn excludes_zero(&self) -> bool {
         self.lo > 0.0 || self.hi < 0.0
+    }
+
+    /// Whether the interval is wider than its mean is large: the value is then known to its order
+    /// of magnitude at best.
+    pub fn is_wide(&self) -> bool {
+        self.hi - self.lo > self.mean.abs()
     }
 }
 
@@ -84,7 +94,7 @@ impl Bootstrap {
         let mut at = |fraction: f64| {
             *ratios.select_nth_unstable_by((last * fraction).round() as usize, f64::total_cmp).1
         };
-        Some(Interval { mean, lo: at(0.025), hi: at(0.975) })
+        Some(Interval { mean, lo: at(0.025), hi: at(0.975), n: self.count })
     }
 }
 
@@ -121,7 +131,23 @@ mod tests {
     fn equal_values_have_no_width() {
         let interval = Interval::of(&[0.25; 7], 1);
         assert_eq!((interval.lo, interval.mean, interval.hi), (0.25, 0.25, 0.25));
-        assert!(interval.excludes_zero());
+        assert!(interval.excludes_zero() && !interval.is_wide());
+        assert_eq!(interval.n, 7);
         assert!(Interval::of(&[], 1).mean.is_nan());
+    }
+
+    #[test]
+    fn an_interval_wider_than_its_mean_is_wide_on_either_side_of_zero() {
+        let interval = |mean, lo, hi| Interval { mean, lo, hi, n: 20 };
+        assert!(interval(1.18, 0.15, 9.36).is_wide());
+        assert!(interval(-0.02, -0.05, 0.01).is_wide());
+        assert!(!interval(-1.1, -1.4, -0.8).is_wide());
+        assert!(!interval(f64::NAN, f64::NAN, f64::NAN).is_wide());
+    }
+
+    #[test]
+    fn files_that_do_not_count_clips_are_read() {
+        let read: Interval = serde_json::from_str(r#"{"mean":1,"lo":null,"hi":2}"#).unwrap();
+        assert!(read.n == 0 && read.lo.is_nan());
     }
 }

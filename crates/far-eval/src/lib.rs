@@ -58,7 +58,8 @@ pub use probe::{
 pub use recall_quality::{PoolUtility, RecallJudgment};
 pub use report::{
     Better, Cell, Headline, Kept, KeptFile, Metric, MetricTable, PairedCell, PairedRow, ReportRun,
-    Row, Series, ShownArm, TrainingLog, Verdict, markdown, report_page, summary,
+    Row, Series, ShownArm, TrainedPart, Training, TrainingLog, Verdict, event_file, markdown,
+    report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;

@@ -4,6 +4,7 @@
 //! invalid command line.
 
 mod braille;
+mod command_line;
 mod commands;
 mod hint;
 mod interrupt;

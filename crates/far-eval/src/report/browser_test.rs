@@ -2,7 +2,8 @@
 //! no Chromium.
 
 use super::fixture::{both_ends, counterfactual, interval, replay, results};
-use super::{ReportRun, TrainingLog, report_page};
+use super::{ReportRun, TrainedPart, TrainingLog, report_page};
+use crate::Interval;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +42,13 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
         return;
     };
     let hostile = "<img src=x onerror=alert(1)></script>";
-    let training = TrainingLog::parse("{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}");
+    let mut lines = String::from("{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}\n");
+    for arm in ["far-multi", "far-meta"] {
+        let line = r#"{"kind":"retriever","step":1,"arm":"ARM","weights":{"meta":1}}"#;
+        lines += &(line.replace("ARM", arm) + "\n");
+    }
+    let training = TrainingLog::parse(&lines);
+    let part = TrainedPart { name: "judge".into(), training: training.clone(), config: None };
     let first = ReportRun {
         name: "first".into(),
         results: results(),
@@ -50,6 +57,8 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
         both_ends: vec![both_ends(), both_ends()],
         training,
         config: Some("seed = 0".into()),
+        parts: vec![part],
+        command: Some("far eval first".into()),
     };
     let mut second = ReportRun { name: hostile.into(), ..first.clone() };
     for view in &mut second.both_ends {
@@ -66,6 +75,11 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
     }
     let values = second.results.arms.remove("worldmem").expect("the fixture has it");
     second.results.arms.insert(hostile.into(), values);
+    // Walks too few to judge by, and intervals that say little.
+    let few = Interval { mean: 1.18, lo: 0.15, hi: 9.36, n: 3 };
+    let pairs = second.results.paired.get_mut("far-multi").expect("the fixture has it");
+    pairs.get_mut("temporal").expect("the fixture has it").insert("psnr".into(), few);
+    second.results.arms.get_mut("temporal").expect("there").insert("psnr".into(), few);
     // A run of which there is nothing but a name must not stop the others.
     let third = ReportRun { name: "empty".into(), ..ReportRun::default() };
 

@@ -61,7 +61,7 @@ function spread(labels, gap, low, high) {
 
 /**
  * A line chart in a container.
- * options: label, height, series [{ name, text, color, dash, width, points [[x, y]], band [[x, lo, hi]], bandOpacity }],
+ * options: label, height, series [{ name, text, color, dash, width, points [[x, y, n?]], band [[x, lo, hi]], bandOpacity }],
  * range (of y), x [low, high], xTicks, xText(value), digits, unit, labels (at the ends), seek(x).
  * Returns { cursor(x) }.
  */
@@ -118,7 +118,8 @@ function lineChart(container, options) {
       spread(texts, 14, margin.top + 4, height - margin.bottom + 4);
       for (const text of texts) {
         const label = shape("text", { class: "label", x: width - margin.right + 8, y: text.y }, text.one.text);
-        label.style.fill = text.one.color;
+        // Nearer to the ink than the line: some colors are too light for letters.
+        label.style.fill = `color-mix(in srgb, ${text.one.color} 55%, var(--ink))`;
         svg.append(label);
       }
     }
@@ -154,7 +155,8 @@ function listen(svg, options, valueAt) {
     const rows = near.slice(0, 14).map(({ one, point }) => {
       const mark = element("span", {}, "■");
       mark.style.color = one.color;
-      return element("div", { class: "row" }, mark, one.text, element("b", {}, `${options.format ? options.format(point[1]) : number(point[1], digits)} ${unit}`));
+      const count = point[2] > 0 ? element("span", { class: "muted" }, `n = ${point[2]}`) : null;
+      return element("div", { class: "row" }, mark, one.text, count, element("b", {}, `${options.format ? options.format(point[1]) : number(point[1], digits)} ${unit}`));
     });
     showTip(event.clientX, event.clientY, head, ...rows);
   });

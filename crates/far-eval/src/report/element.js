@@ -6,7 +6,7 @@ const byId = (id) => document.getElementById(id);
 const arms = new Map(data.arms.map((arm) => [arm.name, arm]));
 
 /** What is being looked at. */
-const state = { run: 0, clip: 0, step: 0, arm: null, shown: new Set(), overlay: false, playing: null };
+const state = { run: 0, clip: 0, step: 0, arm: null, shown: new Set(), overlay: false, loop: false, playing: null };
 
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {

@@ -1,43 +1,7 @@
-// The headline table, the paired differences and the curves along the way back.
+// The results: tables of arms by metrics, the paired differences and the curves along the way back.
 
 function drawSummary(run) {
   byId("summary").replaceChildren(...run.summary.map((sentence) => element("p", {}, sentence)));
-}
-
-/** A small picture of an interval on the scale of its column. */
-function whisker(value, [low, high], name) {
-  const at = (number) => 2 + (96 * (number - low)) / (high - low || 1);
-  const svg = shape("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
-  svg.append(shape("line", { class: "grid", x1: 0, x2: 100, y1: 4, y2: 4, "stroke-width": 1 }));
-  if (finite(value.lo) && finite(value.hi)) {
-    const bar = shape("line", { x1: at(value.lo), x2: at(value.hi), y1: 4, y2: 4, "stroke-width": 4, opacity: 0.4 });
-    bar.style.stroke = color(name);
-    svg.append(bar);
-  }
-  const dot = shape("rect", { x: at(value.mean) - 0.9, y: 0, width: 1.8, height: 8 });
-  dot.style.fill = color(name);
-  svg.append(dot);
-  return svg;
-}
-
-/** The name of an arm with its color and what it does. */
-function armName(name) {
-  const note = arms.get(name)?.note;
-  return [element("span", { class: "name" }, swatch(name), name), note ? element("small", {}, note) : null];
-}
-
-function metricHead(metric) {
-  const parts = [metric.unit, metric.better === "lower" ? "lower is better" : ""].filter(Boolean).join(", ");
-  return element("th", { scope: "col", title: metric.note }, metric.label, element("small", {}, parts || "\u00a0"));
-}
-
-function valueCell(cell, range, name) {
-  if (!cell) return element("td", {}, element("span", { class: "mean" }, "–"));
-  const known = finite(cell.value.mean);
-  return element("td", { class: cell.best ? "best" : null },
-    element("span", { class: "mean" }, cell.text),
-    known ? element("span", { class: "interval" }, cell.interval) : null,
-    known && cell.value.mean >= range[0] && cell.value.mean <= range[1] ? whisker(cell.value, range, name) : null);
 }
 
 /** Columns of one of the tables. */
@@ -49,22 +13,21 @@ function columnsOf(run, table) {
 function valueTable(run, columns, all) {
   const { metrics, learned } = run.headline;
   const rows = run.headline.rows.filter((row) => all || columns.some((column) => row.cells[column]));
+  const cellsOf = (column) => rows.map((row) => row.cells[column]);
   const ranges = columns.map((column) => {
     // The ceiling is far from everything else and would squeeze it.
     const near = rows.filter((row) => row.arm !== "tokenizer" || rows.length === 1);
     const known = near.map((row) => row.cells[column]?.value).filter((value) => value && finite(value.mean));
     return extent(known.flatMap((value) => [value.lo, value.hi, value.mean]));
   });
-  const head = element("tr", {}, element("th", { scope: "col" }, "Arm"), ...columns.map((column) => metricHead(metrics[column])));
-  const body = rows.map((row) => element("tr", { class: row.arm === learned ? "focus" : isControl(row.arm) ? "control" : null },
+  const line = (row) => element("tr", { class: row.arm === learned ? "focus" : isControl(row.arm) ? "control" : null },
     element("th", { scope: "row" }, ...armName(row.arm).filter(Boolean)),
-    ...columns.map((column, place) => valueCell(row.cells[column], ranges[place], row.arm))));
-  const first = rows.findIndex((row) => isControl(row.arm));
-  if (first >= 0) {
-    const title = element("th", { colspan: columns.length + 1, scope: "rowgroup" }, "Controls");
-    body.splice(first, 0, element("tr", { class: "divider" }, title));
-  }
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+    ...columns.map((column, place) => valueCell(row.cells[column], ranges[place], row.arm, commonCount(cellsOf(column)) !== null)));
+  const groups = [
+    { rows: rows.filter((row) => !isControl(row.arm)).map(line) },
+    { title: "Controls", rows: rows.filter((row) => isControl(row.arm)).map(line) },
+  ];
+  return sortableTable([columnHead("Arm"), ...columns.map((column) => metricHead(metrics[column], cellsOf(column)))], groups.filter((group) => group.rows.length > 0));
 }
 
 function drawHeadline(run) {
@@ -73,6 +36,8 @@ function drawHeadline(run) {
   } else {
     byId("headline").replaceChildren(valueTable(run, columnsOf(run, "main"), true));
   }
+  const wide = run.headline.rows.some((row) => row.cells.some((cell) => cell?.wide));
+  byId("wide-note").hidden = !wide;
   for (const table of ["tier", "probe", "detail"]) {
     const columns = columnsOf(run, table);
     byId(`${table}-section`).hidden = columns.length === 0;
@@ -83,7 +48,7 @@ function drawHeadline(run) {
   }
 }
 
-const VERDICTS = { ahead: "▲ ahead", behind: "▼ behind", undecided: "● no clear difference" };
+const VERDICTS = { ahead: "▲ ahead", behind: "▼ behind", undecided: "● no clear difference", "too-few": "○ too few clips" };
 
 function forestRow(row, cell, metric, [low, high]) {
   const at = (value) => 4 + (292 * (value - low)) / (high - low || 1);
@@ -100,7 +65,7 @@ function forestRow(row, cell, metric, [low, high]) {
   return element("div", { class: "row" },
     element("div", { class: "name" }, swatch(row.arm), row.arm, isControl(row.arm) ? element("small", {}, "control") : null),
     element("div", { class: "plot" }, svg),
-    element("div", { class: "value" }, element("span", {}, `${cell.text} ${metric.unit}`), element("small", {}, cell.interval)),
+    element("div", { class: "value" }, element("span", {}, `${cell.text} ${metric.unit}`), element("small", {}, `${cell.interval} · ${countText(cell.value)}`)),
     element("div", { class: "verdict" }, element("span", { class: `badge ${cell.verdict}` }, VERDICTS[cell.verdict])));
 }
 
@@ -109,6 +74,7 @@ function drawPaired(run) {
   const columns = metrics.map((_, column) => column)
     .filter((column) => paired.some((row) => row.cells[column] && finite(row.cells[column].value.mean)));
   byId("paired-section").hidden = columns.length === 0;
+  byId("paired-metrics").replaceChildren();
   if (columns.length === 0) return;
   byId("paired-title").textContent = `${learned} against each other arm`;
   const draw = (column) => {
@@ -138,7 +104,7 @@ function drawCurves(run) {
       const { time, values } = chosen.arms[name];
       return {
         name, text: name, color: color(name), dash: dash(name), width: role === "learned" ? 3 : 2,
-        points: time.map((at, index) => [at, values[index]?.[0]]),
+        points: time.map((at, index) => [at, values[index]?.[0], values[index]?.[3]]),
         bandOpacity: shown.length <= 3 || role === "learned" ? 0.16 : 0.07,
         band: time.map((at, index) => [at, values[index]?.[1], values[index]?.[2]]),
       };

@@ -1,5 +1,6 @@
 //! The headline table: arms by metrics, and the learned arm against each of the others.
 
+use super::cell::{Cell, PairedCell};
 use super::metric::{Better, Metric};
 use super::shown_arm::ShownArm;
 use crate::{Interval, Results, Role};
@@ -29,19 +30,6 @@ pub struct Row {
     pub cells: Vec<Option<Cell>>,
 }
 
-/// One value with its interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
-    /// The numbers.
-    pub value: Interval,
-    /// The mean for people, without its unit.
-    pub text: String,
-    /// The interval for people.
-    pub interval: String,
-    /// Whether no other arm is better; controls do not compete.
-    pub best: bool,
-}
-
 /// The learned arm minus another arm.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairedRow {
@@ -51,31 +39,6 @@ pub struct PairedRow {
     pub role: Role,
     /// One difference per metric.
     pub cells: Vec<Option<PairedCell>>,
-}
-
-/// One difference with its interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PairedCell {
-    /// The numbers.
-    pub value: Interval,
-    /// The mean for people, with its sign, without its unit.
-    pub text: String,
-    /// The interval for people.
-    pub interval: String,
-    /// What it says.
-    pub verdict: Verdict,
-}
-
-/// What a paired difference says of the learned arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Better, and the interval excludes zero.
-    Ahead,
-    /// Worse, and the interval excludes zero.
-    Behind,
-    /// The interval includes zero.
-    Undecided,
 }
 
 impl Headline {
@@ -88,7 +51,7 @@ impl Headline {
             .map(|arm| Row {
                 arm: arm.name.clone(),
                 role: arm.role,
-                cells: metrics.iter().map(|metric| cell(results, &arm.name, metric)).collect(),
+                cells: metrics.iter().map(|metric| value(results, &arm.name, metric)).collect(),
             })
             .collect();
         for (column, metric) in metrics.iter().enumerate() {
@@ -105,6 +68,14 @@ impl Headline {
     /// The column of a metric.
     pub fn column(&self, id: &str) -> Option<usize> {
         self.metrics.iter().position(|metric| metric.id == id)
+    }
+
+    /// How many clips all values of a column are over; `None` where they differ or nobody counted.
+    pub fn clips(&self, column: usize) -> Option<usize> {
+        let mut counts =
+            self.rows.iter().filter_map(|row| Some(row.cells[column].as_ref()?.value.n));
+        let first = counts.next().filter(|count| *count > 0)?;
+        counts.all(|count| count == first).then_some(first)
     }
 
     /// The value of an arm.
@@ -143,17 +114,8 @@ fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
     arms
 }
 
-fn cell(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
-    let value = *results.arms.get(arm)?.get(&metric.id)?;
-    let interval = interval_text(value, |bound| metric.text(bound));
-    Some(Cell { value, text: metric.text(value.mean), interval, best: false })
-}
-
-fn interval_text(value: Interval, text: impl Fn(f64) -> String) -> String {
-    if value.lo.is_nan() || value.hi.is_nan() {
-        return "–".to_owned();
-    }
-    format!("{} to {}", text(value.lo), text(value.hi))
+fn value(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
+    Some(Cell::of(*results.arms.get(arm)?.get(&metric.id)?, metric))
 }
 
 /// Marks the best among arms that compete; equal texts are equally good.
@@ -180,13 +142,7 @@ fn paired_row(results: &Results, learned: &str, other: &ShownArm, metrics: &[Met
         // A weight that differs between arms is no merit of either.
         let value = difference(results, learned, &other.name, &metric.id)
             .filter(|_| metric.better != Better::Neither)?;
-        let verdict = match value.excludes_zero() {
-            false => Verdict::Undecided,
-            true if (value.mean > 0.0) == (metric.better == Better::Higher) => Verdict::Ahead,
-            true => Verdict::Behind,
-        };
-        let interval = interval_text(value, |bound| metric.signed(bound));
-        Some(PairedCell { value, text: metric.signed(value.mean), interval, verdict })
+        Some(PairedCell::of(value, metric))
     });
     PairedRow { arm: other.name.clone(), role: other.role, cells: cells.collect() }
 }
@@ -195,14 +151,15 @@ fn paired_row(results: &Results, learned: &str, other: &ShownArm, metrics: &[Met
 fn difference(results: &Results, first: &str, second: &str, metric: &str) -> Option<Interval> {
     let stored = |a: &str, b: &str| results.paired.get(a)?.get(b)?.get(metric).copied();
     stored(first, second).or_else(|| {
-        let Interval { mean, lo, hi } = stored(second, first)?;
-        Some(Interval { mean: -mean, lo: -hi, hi: -lo })
+        let Interval { mean, lo, hi, n } = stored(second, first)?;
+        Some(Interval { mean: -mean, lo: -hi, hi: -lo, n })
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
     use crate::report::fixture::{interval, results};
 
     #[test]
@@ -251,7 +208,7 @@ mod tests {
     #[test]
     fn values_that_are_missing_or_not_numbers_are_dashes() {
         let mut results = results();
-        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
+        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN, n: 24 };
         results.arms.get_mut("worldmem").unwrap().insert("psnr".into(), nothing);
         results.arms.get_mut("temporal").unwrap().remove("psnr");
         let headline = Headline::of(&results);
@@ -277,6 +234,37 @@ mod tests {
         let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
         assert!(row.cells[column].is_none());
         assert_eq!(column, headline.metrics.len() - 1, "probes stand last");
+    }
+
+    /// What one held-out walk per tier used to be called: behind by 0.00 dB.
+    #[test]
+    fn one_clip_is_no_verdict_and_is_counted() {
+        let mut results = results();
+        results.descriptions = vec![Metric::of("psnr").of_tier(5)];
+        let one = Interval { mean: -0.001, lo: -0.001, hi: -0.001, n: 1 };
+        for arm in ["far-multi", "worldmem"] {
+            results.arms.get_mut(arm).unwrap().insert("psnr_tier_5".into(), one);
+        }
+        let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("psnr_tier_5".into(), one);
+        let headline = Headline::of(&results);
+        let [tier, psnr] = ["psnr_tier_5", "psnr"].map(|id| headline.column(id).unwrap());
+        let row = headline.paired.iter().find(|row| row.arm == "worldmem").unwrap();
+        assert_eq!(row.cells[tier].as_ref().unwrap().verdict, Verdict::TooFew);
+        assert_eq!(row.cells[psnr].as_ref().unwrap().verdict, Verdict::Ahead);
+        assert_eq!((headline.clips(tier), headline.clips(psnr)), (Some(1), Some(24)));
+        assert_eq!(headline.cell("worldmem", tier).unwrap().interval, "one clip");
+    }
+
+    #[test]
+    fn intervals_wider_than_their_mean_are_marked() {
+        let mut results = results();
+        let wide = Interval { mean: 1.18, lo: 0.15, hi: 9.36, n: 24 };
+        results.arms.get_mut("worldmem").unwrap().insert("recall_quality".into(), wide);
+        let headline = Headline::of(&results);
+        let column = headline.column("recall_quality").unwrap();
+        let marked = |arm| headline.cell(arm, column).unwrap().wide;
+        assert!(marked("worldmem") && !marked("far-multi"));
     }
 
     #[test]

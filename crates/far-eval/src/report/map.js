@@ -148,8 +148,9 @@ class PathMap {
     const [x, y] = [this.x(pose[0]), this.y(pose[1])];
     const text = relationText(relation(replay, recalled.frame, goal));
     const own = rank !== null;
-    const label = `${name} recalled frame ${recalled.frame}: ${text}`;
-    const mark = shape("g", { class: "memory", tabindex: own ? "0" : null, role: own ? "button" : null, "aria-label": label });
+    const label = `${own ? `${rank + 1}: ` : ""}${name} recalled frame ${recalled.frame}, ${text}`;
+    // The small marks of other arms are for the eye; their arms can be chosen and then read.
+    const mark = shape("g", own ? { class: "memory", tabindex: "0", role: "button", "aria-label": label } : { class: "memory", "aria-hidden": "true" });
     const fan = shape("path", { d: this.fan(pose, own ? 22 : 13, 0.45), opacity: own ? 0.4 : 0.3 });
     const dot = shape("circle", { cx: x, cy: y, r: own ? 8 : 4, "stroke-width": 1.5 });
     fan.style.fill = color(name);
@@ -159,7 +160,7 @@ class PathMap {
     if (own) mark.append(shape("text", { class: "rank", x, y: y + 3.5 }, String(rank + 1)));
     const show = () => {
       const box = dot.getBoundingClientRect();
-      const canvas = frame(replay, label);
+      const canvas = plainFrame(replay, label);
       paint(canvas, replay.memories[recalled.frame]);
       showTip(box.right, box.top, canvas, element("div", { class: "row" }, swatch(name), name, element("b", {}, `frame ${recalled.frame}`)), element("div", { class: "muted" }, text));
     };
@@ -169,7 +170,9 @@ class PathMap {
     mark.addEventListener("blur", hideTip);
     mark.addEventListener("click", () => choose(name, recalled.frame));
     mark.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") choose(name, recalled.frame);
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(name, recalled.frame);
     });
     return mark;
   }

@@ -1,8 +1,10 @@
 //! The tables of some results as Markdown, for documents: values, differences, curves.
 
-use super::headline::{Headline, PairedRow, Row, Verdict};
+use super::headline::{Headline, PairedRow, Row};
 use super::metric::{Better, MetricTable};
-use crate::{Results, Role};
+use super::summary::counted;
+use super::verdict::Verdict;
+use crate::{Interval, Results, Role};
 use std::fmt::Write;
 
 /// Metrics of the first table, as far as they were measured; tiers and probes have tables of their
@@ -72,8 +74,12 @@ fn facts(results: &Results) -> String {
         .train_seconds
         .map_or(String::new(), |seconds| format!(", {seconds:.0} s of training in all"));
     format!(
-        "{}: {} clips, {} memories each, seed {}, on {}; {judge}{trained}. 95 % intervals over clips.\n",
-        results.corpus, results.clips, results.slots, results.seed, results.device
+        "{}: {}, {} memories each, seed {}, on {}; {judge}{trained}. 95 % intervals over n clips.\n",
+        results.corpus,
+        counted(results.clips),
+        results.slots,
+        results.seed,
+        results.device
     )
 }
 
@@ -92,7 +98,9 @@ fn titles<'a>(headline: &'a Headline, columns: &'a [usize]) -> impl Iterator<Ite
         let metric = &headline.metrics[*column];
         let unit =
             if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
-        format!("{}{unit}", metric.label)
+        let clips = headline.clips(*column);
+        let clips = clips.map_or(String::new(), |clips| format!(" (n = {clips})"));
+        format!("{}{unit}{clips}", metric.label)
     })
 }
 
@@ -108,6 +116,14 @@ fn interval(text: &str, interval: &str) -> String {
     format!("{text} [{}]", interval.replace(" to ", ", "))
 }
 
+/// How many clips a value is over, where the title of its column does not say so.
+fn clips(headline: &Headline, column: usize, value: Interval) -> String {
+    if value.n == 0 || headline.clips(column) == Some(value.n) {
+        return String::new();
+    }
+    format!(" (n = {})", value.n)
+}
+
 fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
     header(text, "arm", titles(headline, columns));
     // Arms that a table says nothing of do not stand in it, except in the first.
@@ -117,9 +133,15 @@ fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
         let cells = columns.iter().map(|column| {
             let cell = each.cells[*column].as_ref()?;
             let mean = if cell.best { format!("**{}**", cell.text) } else { cell.text.clone() };
-            Some(interval(&mean, &cell.interval))
+            let clips = clips(headline, *column, cell.value);
+            let caution = if cell.wide { " †" } else { "" };
+            Some(format!("{}{clips}{caution}", interval(&mean, &cell.interval)))
         });
         row(text, &each.arm, each.role, cells);
+    }
+    let mut cells = headline.rows.iter().flat_map(|row| columns.iter().map(|at| &row.cells[*at]));
+    if cells.any(|cell| cell.as_ref().is_some_and(|cell| cell.wide)) {
+        text.push_str("\n† the interval is wider than the value itself: do not rely on it.\n");
     }
 }
 
@@ -134,14 +156,17 @@ fn differences(text: &mut String, headline: &Headline, columns: &[usize]) {
     let Some(learned) = headline.learned.as_deref().filter(|_| !rows.is_empty()) else { return };
     let _ = writeln!(
         text,
-        "\n{learned} minus the other arm, clip by clip (* the interval excludes zero):\n"
+        "\n{learned} minus the other arm, clip by clip (* the interval excludes zero, of at least {} \
+         clips):\n",
+        Verdict::FEWEST_CLIPS
     );
     header(text, "other arm", titles(headline, &compared));
     for each in rows {
         let cells = compared.iter().map(|column| {
             let cell = each.cells[*column].as_ref()?;
-            let star = if cell.verdict == Verdict::Undecided { "" } else { " \\*" };
-            Some(format!("{}{star}", interval(&cell.text, &cell.interval)))
+            let star = if cell.verdict.is_decided() { " \\*" } else { "" };
+            let clips = clips(headline, *column, cell.value);
+            Some(format!("{}{clips}{star}", interval(&cell.text, &cell.interval)))
         });
         row(text, &each.arm, each.role, cells);
     }
@@ -213,7 +238,7 @@ mod tests {
         pair.insert("state_surface".into(), interval(0.3, 0.1));
         let text = markdown("kitchen", &results);
         let (_, rest) = text.split_once("### By the length of the way back").unwrap();
-        assert!(rest.contains("| arm | PSNR, 5 m, dB |"), "{rest}");
+        assert!(rest.contains("| arm | rollout PSNR, 5 m, dB (n = 24) |"), "{rest}");
         let (tiers, probes) = rest.split_once("### Probes").unwrap();
         assert!(!tiers.contains("worldmem"), "it has no value there");
         assert!(probes.contains("- State, surface: things moved"), "{probes}");
@@ -221,8 +246,25 @@ mod tests {
         assert!(answers.contains("**80.0** [70.0, 90.0] |"), "{answers}");
         assert!(details.contains("0.40 [0.30, 0.50] |"), "{details}");
         assert!(details.contains("- λ audio: mean weight of the cue"), "{details}");
-        assert!(probes.contains("| other arm | State, surface, % |"), "{probes}");
+        assert!(probes.contains("| other arm | State, surface, % (n = 24) |"), "{probes}");
         assert!(probes.contains(r"| worldmem | +30.0 [+20.0, +40.0] \* |"), "{probes}");
+    }
+
+    #[test]
+    fn clips_are_counted_and_few_of_them_have_no_star() {
+        let mut results = results();
+        results.clips = 1;
+        let few = Interval { n: 3, ..interval(1.1, 0.3) };
+        results.arms.get_mut("worldmem").unwrap().insert("psnr".into(), few);
+        let quality = Interval { mean: 1.18, lo: 0.15, hi: 9.36, n: 24 };
+        results.arms.get_mut("worldmem").unwrap().insert("recall_quality".into(), quality);
+        let pair = results.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("psnr".into(), few);
+        let text = markdown("village", &results);
+        assert!(text.contains("village: 1 clip, "), "{text}");
+        assert!(text.contains("| 1.10 [0.80, 1.40] (n = 3) | **1.18** [0.15, 9.36] † |"), "{text}");
+        assert!(text.contains("† the interval is wider"), "{text}");
+        assert!(text.contains("| worldmem | +1.10 [+0.80, +1.40] (n = 3) |"), "no star: {text}");
     }
 
     #[test]

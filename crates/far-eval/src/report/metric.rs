@@ -72,24 +72,32 @@ impl MetricTable {
     }
 }
 
-/// Key, name, unit, digits, larger is better, note; in the order in which they are shown.
+/// Key, name, unit, digits, larger is better, note; in the order in which they are shown. The name
+/// is the same on the terminal, in Markdown, on the page and in its downloads.
 const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
     (
         "recall_quality",
-        "Recall quality",
+        "recall quality",
         "",
         2,
         true,
         "utility of what was recalled: 0 is chance, 1 is the oracle",
     ),
-    ("psnr", "PSNR", "dB", 2, true, "rollout against the truth after the tokenizer"),
-    ("psnr_closure", "Closure PSNR", "dB", 2, true, "the last 5 % of the way back"),
-    ("one_step_psnr", "One-step PSNR", "dB", 2, true, "one frame ahead of real frames"),
-    ("ssim", "SSIM", "", 3, true, "structural similarity of the rollout, 1 is identical"),
-    ("ssim_closure", "Closure SSIM", "", 3, true, "the last 5 % of the way back"),
-    ("lpips", "LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
-    ("lpips_closure", "Closure LPIPS", "", 3, false, "the last 5 % of the way back"),
-    ("psnr_raw", "Raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
+    ("psnr", "rollout PSNR", "dB", 2, true, "rollout against the truth after the tokenizer"),
+    ("psnr_closure", "closure PSNR", "dB", 2, true, "rollout PSNR of the last 5 % of the way back"),
+    ("one_step_psnr", "one-step PSNR", "dB", 2, true, "one frame ahead of real frames"),
+    ("ssim", "rollout SSIM", "", 3, true, "structural similarity of the rollout, 1 is identical"),
+    ("ssim_closure", "closure SSIM", "", 3, true, "rollout SSIM of the last 5 % of the way back"),
+    ("lpips", "rollout LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
+    (
+        "lpips_closure",
+        "closure LPIPS",
+        "",
+        3,
+        false,
+        "rollout LPIPS of the last 5 % of the way back",
+    ),
+    ("psnr_raw", "raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
 ];
 
 impl Metric {
@@ -163,7 +171,7 @@ impl Metric {
     }
 
     /// The same over the returns of one tier, in meters.
-    pub(crate) fn of_tier(&self, tier: u32) -> Self {
+    pub fn of_tier(&self, tier: u32) -> Self {
         Self {
             id: Self::tier_id(&self.id, tier),
             label: format!("{}, {tier} m", self.label),
@@ -253,7 +261,7 @@ mod tests {
     #[test]
     fn tiers_are_told_in_meters() {
         let tier = Metric::of("lpips").of_tier(5);
-        assert_eq!((tier.id.as_str(), tier.label.as_str()), ("lpips_tier_5", "LPIPS, 5 m"));
+        assert_eq!((tier.id.as_str(), tier.label.as_str()), ("lpips_tier_5", "rollout LPIPS, 5 m"));
         assert_eq!((tier.table, tier.better, tier.digits), (MetricTable::Tier, Better::Lower, 3));
         assert!(tier.note.contains("about 5 m; perceptual"), "{}", tier.note);
     }

@@ -7,7 +7,10 @@
 mod both_ends_file;
 #[cfg(test)]
 mod browser_test;
+mod cell;
 mod counterfactual_file;
+mod curve_group;
+mod event_file;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod headline;
@@ -24,9 +27,14 @@ mod run_file;
 mod shown_arm;
 mod stored_picture;
 mod summary;
+mod template;
+mod trained_part;
 mod training_log;
+mod verdict;
 
-pub use headline::{Cell, Headline, PairedCell, PairedRow, Row, Verdict};
+pub use cell::{Cell, PairedCell};
+pub use event_file::event_file;
+pub use headline::{Headline, PairedRow, Row};
 pub use kept::{Kept, KeptFile};
 pub use markdown::markdown;
 pub use metric::{Better, Metric, MetricTable};
@@ -34,4 +42,6 @@ pub use page_data::report_page;
 pub use run::ReportRun;
 pub use shown_arm::ShownArm;
 pub use summary::summary;
+pub use trained_part::{TrainedPart, Training};
 pub use training_log::{Series, TrainingLog};
+pub use verdict::Verdict;

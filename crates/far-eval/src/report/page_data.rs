@@ -1,14 +1,16 @@
-//! The page and the data inlined in it.
+//! The page of some runs, and the data inlined in it.
 
+use super::curve_group::CurveGroup;
 use super::headline::Headline;
-use super::metric::Metric;
 use super::picture_pack::PicturePack;
 use super::probe_page::ProbePage;
 use super::replay_view::ReplayView;
 use super::run::ReportRun;
 use super::shown_arm::ShownArm;
 use super::summary::summary;
-use super::training_log::TrainingLog;
+use super::template;
+use super::trained_part::{TrainedPart, Training};
+use super::training_log::Series;
 use crate::Results;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,27 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Characters of pictures per run: with everything else a page stays below six megabytes.
 const PICTURE_BUDGET: usize = 5_200_000;
 
-/// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 11] = [
-    include_str!("element.js"),
-    include_str!("chart.js"),
-    include_str!("headline.js"),
-    include_str!("state.js"),
-    include_str!("picture.js"),
-    include_str!("map.js"),
-    include_str!("reason.js"),
-    include_str!("replay.js"),
-    include_str!("probe.js"),
-    include_str!("report.js"),
-    include_str!("selftest.js"),
-];
-
 #[derive(Serialize)]
 struct PageData<'a> {
     title: &'a str,
     version: &'static str,
     arms: Vec<ShownArm>,
     runs: Vec<RunData<'a>>,
+    /// Names for people of those numbers of training logs that are metrics.
+    training_names: BTreeMap<&'a str, String>,
     pictures: Vec<String>,
 }
 
@@ -49,22 +38,12 @@ struct RunData<'a> {
     curves: Vec<CurveGroup<'a>>,
     replays: Vec<ReplayView<'a>>,
     probes: Vec<ProbePage<'a>>,
-    training: &'a TrainingLog,
-    config: Option<&'a str>,
-}
-
-/// One metric over normalized time, by arm.
-#[derive(Serialize)]
-struct CurveGroup<'a> {
-    metric: Metric,
-    arms: BTreeMap<&'a str, CurveView<'a>>,
-}
-
-#[derive(Serialize)]
-struct CurveView<'a> {
-    time: &'a [f64],
-    /// [mean, lo, hi] at each time; `null` where it is not a number.
-    values: Vec<[f64; 3]>,
+    trainings: Vec<Training>,
+    /// Lines of training logs that could not be read.
+    skipped: usize,
+    /// Configurations by the names of their files.
+    configs: Vec<(String, &'a str)>,
+    command: Option<&'a str>,
 }
 
 /// The self-contained page of some runs.
@@ -94,35 +73,24 @@ pub fn report_page(runs: &[ReportRun]) -> String {
         version: env!("CARGO_PKG_VERSION"),
         arms: ShownArm::all(&described.collect()),
         runs: data,
+        training_names: training_names(runs),
         pictures: pack.encode(PICTURE_BUDGET * runs.len().max(1)),
     };
     let json = serde_json::to_string(&data).expect("the page's data has only text keys");
-    assemble(&title, &json)
+    template::fill(&title, &json)
 }
 
-/// Puts the parts into the page, each at its one mark, so that nothing in the data can be taken
-/// for a mark.
-fn assemble(title: &str, json: &str) -> String {
-    let scripts = SCRIPTS.join("\n");
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
-    // A closing tag or a comment inside a text would end or change the script; "<" stands only in
-    // texts.
-    let json = json.replace('<', "\\u003c");
-    let parts = [
-        ("{{title}}", title.as_str()),
-        ("{{style}}", include_str!("report.css")),
-        ("{{data}}", json.as_str()),
-        ("{{script}}", scripts.as_str()),
-    ];
-    let mut rest = include_str!("report.html");
-    let mut page = String::with_capacity(json.len() + (1 << 17));
-    for (mark, part) in parts {
-        let (before, after) = rest.split_once(mark).expect("the template has every mark in order");
-        page.push_str(before);
-        page.push_str(part);
-        rest = after;
-    }
-    page + rest
+/// Metrics that were measured during training, by their names in the logs.
+fn training_names(runs: &[ReportRun]) -> BTreeMap<&str, String> {
+    let names = runs.iter().flat_map(|run| {
+        let logs = run.parts.iter().map(|part| &part.training).chain([&run.training]);
+        let names = logs.flat_map(|log| log.series.keys());
+        names.filter_map(|name| {
+            let id = name.strip_prefix("evaluation.values.")?;
+            Some((name.as_str(), run.results.metric(id).label))
+        })
+    });
+    names.collect()
 }
 
 fn title(runs: &[ReportRun]) -> String {
@@ -140,12 +108,35 @@ fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
         facts: facts(&run.results),
         summary: summary(&run.results),
         headline: Headline::of(&run.results),
-        curves: curves(&run.results),
+        curves: CurveGroup::all(&run.results),
         replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
         probes: probes(run, pack),
-        training: &run.training,
-        config: run.config.as_deref(),
+        trainings: trainings(run),
+        skipped: run.training.skipped
+            + run.parts.iter().map(|part| part.training.skipped).sum::<usize>(),
+        configs: configs(run),
+        command: run.command.as_deref(),
     }
+}
+
+/// The curves of the run and of the trainings inside its folder, with no more points than are drawn.
+fn trainings(run: &ReportRun) -> Vec<Training> {
+    let (name, training) = (run.name.clone(), run.training.clone());
+    let own = TrainedPart { name, training, config: None };
+    let mut all: Vec<Training> =
+        [&own].into_iter().chain(&run.parts).flat_map(TrainedPart::trainings).collect();
+    let series = all.iter_mut().flat_map(|training| training.series.values_mut());
+    series.for_each(Series::thin);
+    all
+}
+
+fn configs(run: &ReportRun) -> Vec<(String, &str)> {
+    let own = run.config.as_deref().map(|config| ("config.toml".to_owned(), config));
+    let parts = run
+        .parts
+        .iter()
+        .filter_map(|part| Some((format!("{}/config.toml", part.name), part.config.as_deref()?)));
+    own.into_iter().chain(parts).collect()
 }
 
 fn probes<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> Vec<ProbePage<'a>> {
@@ -192,28 +183,16 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-fn curves(results: &Results) -> Vec<CurveGroup<'_>> {
-    let metrics = results.metrics(results.curves.values().flat_map(|arm| arm.keys()));
-    let groups = metrics.into_iter().map(|metric| {
-        let own = results.curves.iter();
-        let own = own.filter_map(|(arm, curves)| Some((arm.as_str(), curves.get(&metric.id)?)));
-        let arms = own.map(|(arm, curve)| {
-            let values = curve.values.iter().map(|value| [value.mean, value.lo, value.hi]);
-            (arm, CurveView { time: &curve.time, values: values.collect() })
-        });
-        CurveGroup { arms: arms.collect(), metric }
-    });
-    groups.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TrainingLog;
     use crate::report::fixture::{both_ends, counterfactual, replay, results};
     use serde_json::Value;
 
     fn run() -> ReportRun {
-        let training = TrainingLog::parse("{\"step\":1,\"loss\":2}");
+        let evaluation = "{\"kind\":\"evaluation\",\"step\":1,\"values\":{\"one_step_psnr\":20}}";
+        let training = TrainingLog::parse(&format!("{{\"step\":1,\"loss\":2}}\n{evaluation}"));
         let config = Some("seed = 0".into());
         ReportRun {
             name: "demo".into(),
@@ -223,6 +202,7 @@ mod tests {
             both_ends: vec![both_ends()],
             training,
             config,
+            ..ReportRun::default()
         }
     }
 
@@ -248,7 +228,12 @@ mod tests {
         assert_eq!(data["runs"][0]["curves"][0]["metric"]["id"], "psnr");
         assert_eq!(data["runs"][0]["replays"][0]["frames"], serde_json::json!([5, 6, 7]));
         assert_eq!(data["runs"][0]["probes"][1]["probe"], "both_ends");
-        assert_eq!(data["runs"][0]["training"]["series"]["loss"]["step"][0], 1.0);
+        assert_eq!(data["runs"][0]["trainings"][0]["series"]["loss"]["step"][0], 1.0);
+        let names = &data["training_names"];
+        assert_eq!(
+            *names,
+            serde_json::json!({ "evaluation.values.one_step_psnr": "one-step PSNR" })
+        );
         assert_eq!(data["pictures"].as_array().unwrap().len(), 35);
     }
 

@@ -58,6 +58,20 @@ async function paint(canvas, id, truth) {
 }
 
 /** A canvas of the size of a clip's pictures, so that nothing jumps while they load. */
-function frame(replay, label) {
+function plainFrame(replay, label) {
   return element("canvas", { width: replay.size[0], height: replay.size[1], role: "img", "aria-label": label });
+}
+
+/** The same, that is shown larger when it is pressed. */
+function frame(replay, label) {
+  const canvas = plainFrame(replay, label);
+  const enlarge = () => enlargePicture(label, canvas);
+  canvas.classList.add("zoom");
+  fill(canvas, { role: "button", tabindex: "0", "aria-label": `${label}: enlarge`, onclick: enlarge }, []);
+  canvas.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    enlarge();
+  });
+  return canvas;
 }

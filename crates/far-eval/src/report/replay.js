@@ -39,17 +39,22 @@ function drawClip() {
 }
 
 function picture(replay, name, caption, press) {
-  const canvas = frame(replay, caption);
+  const canvas = press ? plainFrame(replay, caption) : frame(replay, caption);
   const score = element("span", { class: "score" });
   const line = element("span", { class: "caption" }, name ? swatch(name) : null, element("span", {}, caption));
-  const button = element(press ? "button" : "div", { class: "picture", type: press ? "button" : null, onclick: press }, canvas, line, score);
+  const button = press
+    ? element("button", { class: "picture", type: "button", "aria-haspopup": "dialog", title: `Look at ${name} in large`, onclick: press }, canvas, line, score)
+    : element("div", { class: "picture" }, canvas, line, score);
   if (name) button.style.setProperty("--arm", color(name));
   return { name, figure: element("figure", {}, button), button, canvas, score };
 }
 
 function drawFigures(replay, names) {
   const fixed = [picture(replay, null, "truth"), picture(replay, null, "truth, decoded")];
-  const figures = names.map((name) => picture(replay, name, name, () => focusArm(name)));
+  const figures = names.map((name) => picture(replay, name, name, () => {
+    focusArm(name);
+    enlargeArm(name);
+  }));
   byId("pictures").replaceChildren(...fixed.map((one) => one.figure), ...figures.map((one) => one.figure));
   fixed[0].score.textContent = "as recorded";
   fixed[1].score.textContent = "the ceiling";
@@ -112,6 +117,8 @@ function chooseMemory(name, memory) {
   byId("recalled").querySelector(".marked")?.scrollIntoView({ block: "nearest" });
 }
 
+const stepText = () => `step ${state.step + 1} of ${view.replay.frames.length} · frame ${view.replay.frames[state.step]}`;
+
 /** Shows one step everywhere. */
 function seek(step) {
   const { replay } = view;
@@ -121,7 +128,7 @@ function seek(step) {
   state.step = target;
   const scrubber = byId("scrubber");
   scrubber.value = target;
-  const text = `Step ${target + 1} of ${last + 1} · frame ${replay.frames[target]}`;
+  const text = stepText();
   scrubber.setAttribute("aria-valuetext", text);
   byId("step").textContent = text;
   const [truth, decoded] = view.figures.fixed;
@@ -131,7 +138,7 @@ function seek(step) {
     figure.hidden = !state.shown.has(name);
     if (figure.hidden) continue;
     const { picture: id, psnr } = replay.arms[name][target];
-    button.setAttribute("aria-pressed", String(name === state.arm));
+    button.setAttribute("aria-current", String(name === state.arm));
     score.textContent = id === replay.decoded[target] ? "identical" : `${number(psnr, 1)} dB`;
     paint(canvas, id, state.overlay ? replay.decoded[target] : undefined);
   }
@@ -139,51 +146,8 @@ function seek(step) {
   view.charts.forEach((chart) => chart.cursor(target));
   view.map?.update(target, state.arm, shownArms(), chooseMemory);
   drawReasons(replay, state.arm, target, view.marked);
+  if (dialog.open && enlargedArm !== null) drawEnlarged();
+  noteAddress();
   // The next pictures are decoded before they are needed.
   for (const name of shownArms()) image(replay.arms[name][Math.min(last, target + 1)].picture);
-}
-
-function stop() {
-  clearInterval(state.playing);
-  state.playing = null;
-  byId("play").textContent = "▶";
-  byId("play").setAttribute("aria-label", "Play");
-}
-
-function play() {
-  if (state.playing !== null) return stop();
-  const last = view.replay.frames.length - 1;
-  if (state.step === last) seek(0);
-  state.playing = setInterval(() => {
-    if (state.step >= view.replay.frames.length - 1) stop();
-    else seek(state.step + 1);
-  }, 350);
-  byId("play").textContent = "❚❚";
-  byId("play").setAttribute("aria-label", "Pause");
-  return undefined;
-}
-
-function toggleOverlay() {
-  state.overlay = !state.overlay;
-  byId("overlay").setAttribute("aria-pressed", String(state.overlay));
-  byId("overlay").textContent = state.overlay ? "Show prediction" : "Show error";
-  seek(state.step);
-}
-
-/** Arrow keys move the step from anywhere but from where they already mean something. */
-function onKey(event) {
-  if (!view || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.target.closest("input, select, pre, .scroll")) return;
-  const moves = { ArrowLeft: -1, ArrowRight: 1 };
-  if (!(event.key in moves)) return;
-  event.preventDefault();
-  seek(state.step + moves[event.key]);
-}
-
-function listenToPlayer() {
-  byId("scrubber").addEventListener("input", (event) => seek(Number(event.target.value)));
-  byId("play").addEventListener("click", play);
-  byId("overlay").addEventListener("click", toggleOverlay);
-  byId("focus").addEventListener("change", (event) => focusArm(event.target.value));
-  document.addEventListener("keydown", onKey);
 }

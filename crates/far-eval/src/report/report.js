@@ -1,11 +1,25 @@
-// The page as a whole: runs, legend, training curves.
+// The page as a whole: runs, legend, how it was made, what the words mean.
 
 function drawHeader(run) {
   byId("title").textContent = data.title;
   byId("facts").replaceChildren(...run.facts.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
   byId("footer").textContent = `Made by far ${data.version}.`;
-  byId("config-section").hidden = run.config === null;
-  byId("config").textContent = run.config ?? "";
+}
+
+/** The command and every configuration that a run's results come from. */
+function drawMaking(run) {
+  byId("making-section").hidden = run.configs.length === 0 && !run.command;
+  byId("command-part").hidden = !run.command;
+  byId("command").textContent = run.command ?? "";
+  byId("configs").replaceChildren(...run.configs.map(([name, config]) =>
+    element("details", {}, element("summary", {}, name), element("pre", { tabindex: "0", role: "group", "aria-label": name }, config))));
+}
+
+/** What the metrics and arms of this page are, after the words that every page uses. */
+function drawGlossary(run) {
+  const terms = (list) => list.filter(([, note]) => note).map(([name, note]) => element("div", {}, element("dt", {}, name), element("dd", {}, note)));
+  byId("metric-terms").replaceChildren(...terms(run.headline.metrics.map(({ label, note }) => [label, note])));
+  byId("arm-terms").replaceChildren(...terms(runArms(run).map(({ name, note }) => [name, note])));
 }
 
 /** Arms of a run, in the order of the legend. */
@@ -33,49 +47,6 @@ function drawLegend(run) {
   byId("legend").hidden = buttons.length === 0;
 }
 
-/** The chart a number belongs to: weights of cues and parts of a list share one. */
-function panelOf(name) {
-  const [, parent, leaf] = name.match(/^(.*)\.([^.]+)$/) ?? [null, "", name];
-  return parent && (/^\d+$/.test(leaf) || /(^|\.)(weights|lambda)$/.test(parent)) ? [parent, leaf] : [name, ""];
-}
-
-/** One chart per number that training wrote down; other runs stand behind this one in gray. */
-function drawTraining(run) {
-  const names = Object.keys(run.training.series);
-  byId("training-section").hidden = names.length === 0;
-  const panels = new Map();
-  for (const name of names) {
-    const [title, leaf] = panelOf(name);
-    panels.set(title, [...(panels.get(title) ?? []), { name, leaf }]);
-  }
-  const order = (title) => ["", "evaluation", "retriever"].indexOf(title.includes(".") ? title.split(".")[0] : "") + 4 * Number(title !== "loss");
-  const titles = [...panels.keys()].sort((a, b) => order(a) - order(b) || a.localeCompare(b));
-  const others = data.runs.filter((other) => other !== run);
-  const parts = titles.map((title) => trainingPanel(run, others, title, panels.get(title)));
-  const notes = [];
-  if (run.training.skipped > 0) notes.push(`${run.training.skipped} unreadable lines of metrics.jsonl were left out.`);
-  if (others.length > 0) notes.push("Gray: the other runs.");
-  byId("training").replaceChildren(
-    element("div", { class: "multiples" }, ...parts.map(({ part }) => part)),
-    element("p", { class: "note" }, ["Over training steps; at the right of each name its last value.", ...notes].join(" ")));
-  for (const { box, options } of parts) lineChart(box, options);
-}
-
-/** A small chart with the name and the last value of what it shows. */
-function trainingPanel(run, others, title, fields) {
-  const line = (each, { name, leaf }, tone, width) => ({
-    name, text: leaf || each.name, color: tone, width,
-    points: each.training.series[name].step.map((step, index) => [step, each.training.series[name].value[index]]),
-  });
-  const behind = fields.flatMap((field) => others.filter((other) => field.name in other.training.series).map((other) => line(other, field, "var(--c10)", 1.25)));
-  const series = [...behind, ...fields.map((field, index) => line(run, field, fields.length > 1 ? CUE_COLORS[index % CUE_COLORS.length] : "var(--accent)", 2))];
-  const last = fields.length > 1 ? "" : brief(run.training.series[fields[0].name].value.filter(finite).at(-1));
-  const box = element("div", {});
-  const part = element("div", {}, element("h4", {}, element("span", {}, title.replace(".values.", ".").replaceAll("_", " ")), element("span", {}, last)), box);
-  const xText = (at) => (at >= 10000 ? `${number(at / 1000, 0)}k` : number(at, 0));
-  return { part, box, options: { series, label: `${title} over training steps`, height: 130, labels: fields.length > 1 && others.length === 0, format: brief, xText } };
-}
-
 /** The arm that stands for a run in the table of runs. */
 function leadArm(run) {
   return run.headline.learned ?? run.headline.rows.find((row) => !isControl(row.arm))?.arm;
@@ -90,15 +61,15 @@ function drawOverview() {
   }
   const leads = data.runs.map((run) => ({ run, row: run.headline.rows.find((row) => row.arm === leadArm(run)) }));
   const cellOf = ({ run, row }, metric) => row?.cells[run.headline.metrics.findIndex((own) => own.id === metric.id)];
-  const ranges = metrics.map((metric) => extent(leads.map((lead) => cellOf(lead, metric)?.value).filter(Boolean).flatMap((value) => [value.lo, value.hi])));
+  const cellsOf = (metric) => leads.map((lead) => cellOf(lead, metric));
+  const ranges = metrics.map((metric) => extent(cellsOf(metric).map((cell) => cell?.value).filter(Boolean).flatMap((value) => [value.lo, value.hi])));
   const body = leads.map((lead, index) => element("tr", { class: index === state.run ? "focus" : null },
     element("th", { scope: "row" }, element("span", { class: "name" }, lead.run.name), element("small", {}, lead.row?.arm ?? "")),
     ...metrics.map((metric, column) => {
       const cell = cellOf(lead, metric);
-      return valueCell(cell && { ...cell, best: false }, ranges[column], lead.row?.arm);
+      return valueCell(cell && { ...cell, best: false }, ranges[column], lead.row?.arm, commonCount(cellsOf(metric)) !== null);
     })));
-  const head = element("tr", {}, element("th", { scope: "col" }, "Run"), ...metrics.map(metricHead));
-  byId("overview-table").replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+  byId("overview-table").replaceChildren(sortableTable([columnHead("Run"), ...metrics.map((metric) => metricHead(metric, cellsOf(metric)))], [{ rows: body }]));
 }
 
 function chooseRun(index) {
@@ -109,6 +80,7 @@ function chooseRun(index) {
   // Controls are many lines that few ask for: they come when they are called.
   state.shown = new Set(own.filter((arm) => arm.role !== "control" || arm.name === "oracle").map((arm) => arm.name));
   if (state.shown.size === 0) own.forEach((arm) => state.shown.add(arm.name));
+  chooseRunButton();
   drawHeader(run);
   drawOverview();
   drawLegend(run);
@@ -120,8 +92,22 @@ function chooseRun(index) {
   drawReplays();
   drawProbes(run);
   drawTraining(run);
+  drawMaking(run);
+  drawGlossary(run);
+}
+
+function chooseRunButton() {
+  choice(byId("runs"), data.runs.map((run, index) => [index, run.name]), state.run, (index) => {
+    chooseRun(index);
+    noteAddress();
+  });
 }
 
 listenToPlayer();
-choice(byId("runs"), data.runs.map((run, index) => [index, run.name]), 0, chooseRun);
-if (data.runs.length > 0) chooseRun(0);
+listenToEnlarged();
+listenToDownloads();
+if (data.runs.length > 0) {
+  if (location.hash.includes("=")) follow(location.hash);
+  else chooseRun(0);
+  window.addEventListener("hashchange", () => follow(location.hash));
+}

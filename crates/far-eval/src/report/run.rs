@@ -1,12 +1,14 @@
 //! What a report needs of one run's folder.
 
 use super::run_file;
+use super::trained_part::TrainedPart;
 use super::training_log::TrainingLog;
 use crate::{BothEndsView, CounterfactualView, Kept, Replay, Result, Results};
 use std::path::Path;
 
 /// One run, read from its folder: `results.json` must be there; `replays/`, `probes/`,
-/// `metrics.jsonl` and `config.toml` are shown when they are.
+/// `metrics.jsonl`, `config.toml`,
+/// `command.txt` and the trainings of a comparison's arms are shown when they are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportRun {
     /// What the run is called on the page: the name of its folder.
@@ -23,6 +25,10 @@ pub struct ReportRun {
     pub training: TrainingLog,
     /// The resolved configuration, as it stands in the folder.
     pub config: Option<String>,
+    /// Trainings inside the folder, where every arm has a world model of its own.
+    pub parts: Vec<TrainedPart>,
+    /// The command that made the results.
+    pub command: Option<String>,
 }
 
 impl ReportRun {
@@ -38,13 +44,26 @@ impl ReportRun {
         let metrics = run_file::read(&folder.join("metrics.jsonl"))?;
         let training = TrainingLog::parse(metrics.as_deref().unwrap_or_default());
         let config = run_file::read(&folder.join("config.toml"))?;
+        let parts = TrainedPart::read_all(folder)?;
+        let command = run_file::read(&folder.join("command.txt"))?;
+        let command = command.map(|line| line.trim().to_owned());
         let name = name(folder);
-        Ok(Self { name, results, replays, counterfactuals, both_ends, training, config })
+        Ok(Self {
+            name,
+            results,
+            replays,
+            counterfactuals,
+            both_ends,
+            training,
+            config,
+            parts,
+            command,
+        })
     }
 }
 
 /// The last part of the path, also of `.` and `runs/demo/`.
-fn name(folder: &Path) -> String {
+pub(super) fn name(folder: &Path) -> String {
     let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
     let name = whole.file_name().unwrap_or(folder.as_os_str());
     name.to_string_lossy().into_owned()
@@ -70,11 +89,16 @@ mod tests {
         counterfactual().write(&run).unwrap();
         std::fs::write(run.join("metrics.jsonl"), "{\"step\":1,\"loss\":2}\n").unwrap();
         std::fs::write(run.join("config.toml"), "seed = 1\n").unwrap();
+        std::fs::write(run.join("command.txt"), "far eval first\n").unwrap();
+        std::fs::create_dir(run.join("judge")).unwrap();
+        std::fs::write(run.join("judge/metrics.jsonl"), "{\"step\":1,\"loss\":3}\n").unwrap();
         let full = ReportRun::read(&run).unwrap();
         assert_eq!(full.replays, [replay()]);
         assert_eq!(full.both_ends, [both_ends()]);
         assert_eq!(full.counterfactuals, [counterfactual()]);
         assert_eq!(full.training.series["loss"].value, [Some(2.0)]);
         assert_eq!(full.config.as_deref(), Some("seed = 1\n"));
+        assert_eq!(full.command.as_deref(), Some("far eval first"));
+        assert_eq!(full.parts[0].name, "judge");
     }
 }

@@ -1,5 +1,6 @@
 //! Small text files of a run's folder: whole or absent, and named when something is wrong.
 
+use super::metric::{Metric, MetricTable};
 use crate::{Error, Result, Results};
 use std::path::{Path, PathBuf};
 
@@ -57,7 +58,21 @@ impl Results {
         let text = read(&path)?;
         let text =
             text.ok_or_else(|| Error::MissingFile { what: "results.json", path: path.clone() })?;
-        serde_json::from_str(&text).map_err(|error| Error::malformed(&path, error.to_string()))
+        let results: Self = serde_json::from_str(&text)
+            .map_err(|error| Error::malformed(&path, error.to_string()))?;
+        Ok(results.counted())
+    }
+
+    /// Files of earlier versions do not count the clips of each value. In the main table these are all
+    /// clips; of a tier or a probe nobody knows.
+    fn counted(mut self) -> Self {
+        let paired = self.paired.values_mut().flat_map(|others| others.values_mut());
+        for (id, value) in self.arms.values_mut().chain(paired).flatten() {
+            if value.n == 0 && Metric::of(id).table == MetricTable::Main {
+                value.n = self.clips;
+            }
+        }
+        self
     }
 }
 
@@ -79,7 +94,7 @@ mod tests {
     fn intervals_without_numbers_come_back_too() {
         let folder = tempfile::tempdir().unwrap();
         let mut results = results();
-        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN };
+        let nothing = Interval { mean: f64::NAN, lo: f64::NAN, hi: f64::NAN, n: 24 };
         results.arms.get_mut("none").unwrap().insert("recall_quality".into(), nothing);
         results.write(folder.path()).unwrap();
         let back = Results::read(folder.path()).unwrap();
@@ -90,10 +105,13 @@ mod tests {
     fn results_without_pairs_and_curves_are_results() {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"{ "corpus": "village", "clips": 2, "seed": 0, "device": "cpu",
-            "judge": "common", "arms": { "none": { "psnr": {"mean": 1, "lo": 0, "hi": 2} } } }"#;
+            "judge": "common", "arms": { "none": { "psnr": {"mean": 1, "lo": 0, "hi": 2},
+            "psnr_tier_5": {"mean": 1, "lo": 0, "hi": 2} } } }"#;
         std::fs::write(folder.path().join("results.json"), text).unwrap();
         let results = Results::read(folder.path()).unwrap();
         assert!(results.paired.is_empty() && results.train_seconds.is_none());
+        let counts = ["psnr", "psnr_tier_5"].map(|id| results.arms["none"][id].n);
+        assert_eq!(counts, [2, 0], "a tier has an unknown part of the clips");
     }
 
     #[test]

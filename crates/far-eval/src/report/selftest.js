@@ -41,6 +41,33 @@ function selfTest() {
         next?.click();
         expect("another question can be chosen", !next || next.getAttribute("aria-pressed") === "true");
       }
+      const sorters = [...byId("headline").querySelectorAll("button.sort")];
+      if (sorters.length > 1) {
+        const order = () => [...byId("headline").querySelectorAll("tbody:first-of-type .name")].map((name) => name.textContent).join();
+        const before = order();
+        sorters[0].click();
+        const names = order().split(",");
+        expect("a title sorts its column", names.join() === [...names].sort((a, b) => a.localeCompare(b)).join());
+        sorters[0].click();
+        sorters[0].click();
+        expect("the third press brings the first order back", order() === before);
+      }
+      const counts = byId("headline").textContent.match(/n = \d+/g) ?? [];
+      expect("values are counted", counts.length > 0 === run.headline.rows.some((row) => row.cells.some((cell) => cell?.value.n > 0)));
+      const main = columnsOf(run, "main");
+      const wide = run.headline.rows.some((row) => main.some((column) => row.cells[column]?.wide && finite(row.cells[column].value.mean)));
+      expect("wide intervals have a caution", (byId("headline").querySelector(".caution") !== null) === wide && !(wide && byId("wide-note").hidden));
+      for (const button of byId("paired-metrics").querySelectorAll("button")) {
+        button.click();
+        const column = run.headline.metrics.findIndex((metric) => metric.label === button.textContent);
+        const few = run.headline.paired.filter((row) => row.cells[column]?.verdict === "too-few" && finite(row.cells[column].value.mean)).length;
+        expect("too few clips have no verdict", byId("paired").querySelectorAll(".badge.too-few").length === few);
+      }
+      expect("results can be saved", resultRows(run).every((row) => row.length === 10));
+      expect("training can be saved", trainingRows(run).every((row) => row.length === 4));
+      const lines = (name) => Number(byId("training").textContent.includes(name));
+      expect("every training is told apart", run.trainings.length < 2 || run.trainings.every(({ name }) => lines(name) === 1));
+      expect("the command is told", byId("command").textContent === (run.command ?? ""));
       if (!view) continue;
       const [truth] = view.figures.fixed;
       const mine = view.figures.figures.find((one) => one.name === state.arm);
@@ -75,6 +102,36 @@ function selfTest() {
       byId("play").click();
       expect("the play button plays", state.playing !== null);
       byId("play").click();
+      byId("replay-section").scrollIntoView();
+      const space = () => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: " ", bubbles: true }));
+      space();
+      expect("the space bar plays", state.playing !== null);
+      space();
+      expect("the space bar pauses", state.playing === null);
+      byId("loop").click();
+      expect("a clip can loop", state.loop && byId("loop").getAttribute("aria-pressed") === "true");
+      byId("loop").click();
+      mine.button.click();
+      await settled();
+      const large = byId("enlarged-pictures").querySelectorAll("canvas[data-painted]");
+      expect("a picture is enlarged beside the truth", dialog.open && large.length === 2 && shot(large[1]) === shot(mine.canvas));
+      const title = byId("enlarged-title").textContent;
+      byId("enlarged-back").click();
+      expect("the large picture moves with the step", byId("enlarged-title").textContent !== title);
+      byId("enlarged-close").click();
+      byId("recalled").querySelector(".zoom")?.click();
+      expect("a memory is enlarged", recalled === 0 || dialog.open);
+      dialog.close();
+      const gif = new Uint8Array(await (await clipGif()).arrayBuffer());
+      expect("the clip is a GIF", String.fromCharCode(...gif.slice(0, 6)) === "GIF89a" && gif.at(-1) === 0x3b);
+      const rows = clipRows(view.replay);
+      expect("every step is a row", rows.length === 1 + Object.keys(view.replay.arms).length * view.replay.frames.length);
+      expect("fields with commas are quoted", csv([["a,b", "c\"d", null]]) === '"a,b","c""d",\n');
+      seek(view.replay.frames.length - 1);
+      const link = address();
+      seek(0);
+      follow(link);
+      expect("a link keeps clip, step and arm", state.step === view.replay.frames.length - 1 && address() === link);
       seek(0);
     }
   };

@@ -17,7 +17,7 @@ function shareBar(name, cell) {
     track.append(line);
   }
   const value = element("span", { class: "value" }, `${cell.text} %`);
-  return element("div", { class: "share", title: `${name}: ${cell.text} % (${cell.interval})` }, element("span", { class: "name" }, swatch(name), name), track, value);
+  return element("div", { class: "share", title: `${name}: ${cell.text} % (${cell.interval}, ${countText(cell.value)})` }, element("span", { class: "name" }, swatch(name), name), track, value);
 }
 
 function drawStates(run) {

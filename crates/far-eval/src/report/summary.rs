@@ -1,13 +1,16 @@
 //! What the results mean, in two sentences made from the numbers.
 
-use super::headline::{Headline, Verdict};
+use super::cell::Cell;
+use super::headline::Headline;
+use super::verdict::Verdict;
 use crate::{Control, Results, Role};
 
-/// Below this many clips an interval over clips says little.
+/// Below this many clips the ends of an interval over clips are rough.
 const FEW_CLIPS: usize = 8;
 
-/// Two sentences on what the results say of learned recall, and a caution where there are too few
-/// clips for the intervals to mean much. Nothing is claimed that an interval does not show.
+/// Two sentences on what the results say of learned recall, and cautions where an interval is wider
+/// than its mean or where there are too few clips for the intervals to mean much. Nothing is claimed
+/// that an interval does not show.
 pub fn summary(results: &Results) -> Vec<String> {
     let headline = Headline::of(results);
     let mut sentences = Vec::new();
@@ -17,11 +20,19 @@ pub fn summary(results: &Results) -> Vec<String> {
     } else {
         sentences.extend(best_rule(results, &headline));
     }
-    if results.clips < FEW_CLIPS && !sentences.is_empty() {
-        let clips = counted(results.clips);
-        sentences.push(format!("With {clips} the intervals are rough: this claims nothing."));
+    if !sentences.is_empty() {
+        sentences.extend(few_clips(results.clips));
     }
     sentences
+}
+
+fn few_clips(clips: usize) -> Option<String> {
+    let (counted, fewest) = (counted(clips), Verdict::FEWEST_CLIPS);
+    if clips < fewest {
+        let text = format!("{counted} decide nothing: being ahead or behind takes {fewest}");
+        return Some(if clips == 1 { text.replace("decide ", "decides ") } else { text } + ".");
+    }
+    (clips < FEW_CLIPS).then(|| format!("With {counted} the intervals are rough."))
 }
 
 /// The metric that decides, and the learned arm that has it.
@@ -35,7 +46,8 @@ fn judged(headline: &Headline) -> Option<(usize, &str)> {
     Some((columns.find(measured)?, learned))
 }
 
-fn counted(clips: usize) -> String {
+/// "1 clip", "24 clips".
+pub(super) fn counted(clips: usize) -> String {
     if clips == 1 { "1 clip".to_owned() } else { format!("{clips} clips") }
 }
 
@@ -48,9 +60,9 @@ fn comparison(results: &Results, headline: &Headline, column: usize, learned: &s
         rules.filter_map(|row| Some((row.arm.as_str(), row.cells[column].as_ref()?))).collect();
     let group = |verdict: Verdict, lead: &str| {
         let members = rules.iter().filter(|(_, cell)| cell.verdict == verdict);
-        let members = members.map(|(arm, cell)| match verdict {
-            Verdict::Undecided => (*arm).to_owned(),
-            _ => format!("{arm} ({})", metric.with_unit(&cell.text)),
+        let members = members.map(|(arm, cell)| match verdict.is_decided() {
+            false => (*arm).to_owned(),
+            true => format!("{arm} ({})", metric.with_unit(&cell.text)),
         });
         let members: Vec<String> = members.collect();
         (!members.is_empty()).then(|| format!("{lead} {}", listed(&members)))
@@ -59,12 +71,12 @@ fn comparison(results: &Results, headline: &Headline, column: usize, learned: &s
         group(Verdict::Ahead, "ahead of"),
         group(Verdict::Behind, "behind"),
         group(Verdict::Undecided, "not distinguishable from"),
+        group(Verdict::TooFew, "too few clips to compare with"),
     ];
     let groups: Vec<String> = groups.into_iter().flatten().collect();
     let value = metric.with_unit(value);
     let clips = counted(results.clips);
-    let opening = format!("Over {clips}, {learned} reaches a {} of {value}", metric.label.as_str());
-    let opening = opening.replace("a Recall quality", "a recall quality");
+    let opening = format!("Over {clips}, {learned} reaches a {} of {value}", metric.label);
     if groups.is_empty() {
         return format!("{opening}; no other rule was compared with it.");
     }
@@ -78,9 +90,9 @@ fn bounds(headline: &Headline, column: usize, learned: &str) -> Option<String> {
         && cell.value.mean.is_finite()
         && headline.metrics[column].id != "recall_quality"
     {
-        let chance = if cell.value.lo > 0.0 { "" } else { ", not distinguishable from chance" };
-        let text = format!("its recall quality is {} ({}){chance}", cell.text, cell.interval);
-        parts.push(format!("{text}, where 0 is chance and 1 is the oracle"));
+        let text = format!("its recall quality is {} ({})", cell.text, cell.interval);
+        let caution = quality_caution(cell);
+        parts.push(format!("{text}{caution}, where 0 is chance and 1 is the oracle"));
     }
     let metric = &headline.metrics[column];
     let control = |arm: &Control| {
@@ -102,6 +114,18 @@ fn bounds(headline: &Headline, column: usize, learned: &str) -> Option<String> {
     let mut letters = sentence.chars();
     let first = letters.next()?.to_uppercase();
     Some(format!("{first}{}.", letters.as_str()))
+}
+
+fn quality_caution(cell: &Cell) -> &'static str {
+    if cell.value.n < Verdict::FEWEST_CLIPS {
+        ", from too few clips to mean anything"
+    } else if cell.value.lo <= 0.0 {
+        ", not distinguishable from chance"
+    } else if cell.wide {
+        ", with an interval wider than the value itself (do not rely on it)"
+    } else {
+        ""
+    }
 }
 
 fn best_rule(results: &Results, headline: &Headline) -> Option<String> {
@@ -130,6 +154,7 @@ fn listed(members: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Interval;
     use crate::report::fixture::{interval, results};
 
     #[test]
@@ -138,8 +163,8 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "Over 24 clips, far-multi reaches a PSNR of 17.20 dB: ahead of worldmem (+1.10 dB); \
-                 not distinguishable from temporal.",
+                "Over 24 clips, far-multi reaches a rollout PSNR of 17.20 dB: ahead of worldmem \
+                 (+1.10 dB); not distinguishable from temporal.",
                 "Its recall quality is 0.85 (0.80 to 0.90), where 0 is chance and 1 is the oracle; for \
                  comparison, no memory gives 15.00 dB and recall by measured utility gives 18.00 dB."
             ]
@@ -166,9 +191,26 @@ mod tests {
 
     #[test]
     fn few_clips_claim_nothing() {
-        let few = Results { clips: 1, ..results() };
-        let last = summary(&few).pop().unwrap();
-        assert_eq!(last, "With 1 clip the intervals are rough: this claims nothing.");
+        let last = |clips| summary(&Results { clips, ..results() }).pop().unwrap();
+        assert_eq!(last(1), "1 clip decides nothing: being ahead or behind takes 5.");
+        assert_eq!(last(4), "4 clips decide nothing: being ahead or behind takes 5.");
+        assert_eq!(last(6), "With 6 clips the intervals are rough.");
+        let mut few = results();
+        let pair = few.paired.get_mut("far-multi").unwrap().get_mut("worldmem").unwrap();
+        pair.insert("psnr".into(), Interval { n: 3, ..interval(1.1, 0.3) });
+        let sentence = summary(&few).remove(0);
+        assert!(sentence.contains("too few clips to compare with worldmem"), "{sentence}");
+        assert!(!sentence.contains("ahead"), "{sentence}");
+    }
+
+    #[test]
+    fn a_quality_known_only_roughly_comes_with_a_caution() {
+        let mut results = results();
+        let wide = Interval { mean: 1.18, lo: 0.15, hi: 9.36, n: 24 };
+        results.arms.get_mut("far-multi").unwrap().insert("recall_quality".into(), wide);
+        let sentences = summary(&results);
+        let expected = "1.18 (0.15 to 9.36), with an interval wider than the value itself";
+        assert!(sentences[1].contains(expected), "{sentences:?}");
     }
 
     #[test]
@@ -177,7 +219,7 @@ mod tests {
         results.arms.remove("far-multi");
         let sentences = summary(&results);
         assert_eq!(sentences.len(), 1);
-        assert!(sentences[0].contains("worldmem is the best rule by PSNR with 16.10 dB"));
+        assert!(sentences[0].contains("worldmem is the best rule by rollout PSNR with 16.10 dB"));
         assert!(summary(&Results::default()).is_empty());
     }
 }

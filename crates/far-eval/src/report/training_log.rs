@@ -18,6 +18,8 @@ pub struct TrainingLog {
     /// One curve per field; names of what lies inside of others are joined by points, and begin
     /// with the `kind` of their line.
     pub series: BTreeMap<String, Series>,
+    /// The same of lines that belong to one of several arms that learn together, by arm.
+    pub arms: BTreeMap<String, BTreeMap<String, Series>>,
     /// Lines that could not be understood, for instance because the run was killed while writing.
     pub skipped: usize,
 }
@@ -46,48 +48,64 @@ impl TrainingLog {
             };
             let kind = object.get("kind").and_then(Value::as_str);
             let prefix = kind.filter(|kind| *kind != PLAIN_KIND);
+            let series = match object.get("arm").and_then(Value::as_str) {
+                Some(arm) => log.arms.entry(arm.to_owned()).or_default(),
+                None => &mut log.series,
+            };
             for (name, value) in &object {
-                log.add(prefix, name, value, step);
+                add(series, prefix, name, value, step);
             }
         }
-        log.series.retain(|_, series| series.value.iter().any(Option::is_some));
-        log.series.values_mut().for_each(Series::thin);
+        for series in log.arms.values_mut().chain([&mut log.series]) {
+            series.retain(|_, series| series.value.iter().any(Option::is_some));
+        }
         log
     }
+}
 
-    fn add(&mut self, prefix: Option<&str>, name: &str, value: &Value, step: f64) {
-        if COUNTERS.contains(&name) {
-            return;
+/// Adds a value of a line to its curve, and what lies inside of it to theirs.
+fn add(
+    curves: &mut BTreeMap<String, Series>,
+    prefix: Option<&str>,
+    name: &str,
+    value: &Value,
+    step: f64,
+) {
+    if COUNTERS.contains(&name) {
+        return;
+    }
+    let name = prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}.{name}"));
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                add(curves, Some(&name), field, value, step);
+            }
         }
-        let name = prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}.{name}"));
-        match value {
-            Value::Object(fields) => {
-                for (field, value) in fields {
-                    self.add(Some(&name), field, value, step);
-                }
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                add(curves, Some(&name), &(index + 1).to_string(), value, step);
             }
-            Value::Array(values) => {
-                for (index, value) in values.iter().enumerate() {
-                    self.add(Some(&name), &(index + 1).to_string(), value, step);
-                }
-            }
-            Value::Number(_) | Value::Null => {
-                let series = self.series.entry(name).or_default();
-                while series.step.last().is_some_and(|last| *last >= step) {
-                    series.step.pop();
-                    series.value.pop();
-                }
-                series.step.push(step);
-                series.value.push(value.as_f64());
-            }
-            _ => {}
         }
+        Value::Number(_) | Value::Null => {
+            curves.entry(name).or_default().push(step, value.as_f64())
+        }
+        _ => {}
     }
 }
 
 impl Series {
+    /// Adds a value; those of this and later steps were made before the run went back.
+    fn push(&mut self, step: f64, value: Option<f64>) {
+        while self.step.last().is_some_and(|last| *last >= step) {
+            self.step.pop();
+            self.value.pop();
+        }
+        self.step.push(step);
+        self.value.push(value);
+    }
+
     /// Averages neighbors until there are few enough points to draw.
-    fn thin(&mut self) {
+    pub(super) fn thin(&mut self) {
         let each = self.step.len().div_ceil(POINTS);
         if each <= 1 {
             return;
@@ -133,6 +151,21 @@ mod tests {
         assert_eq!(log.series["retriever.loss"].value, [Some(2.0)]);
     }
 
+    /// Two retrievers that learn in one run write a line each for the same step.
+    #[test]
+    fn lines_of_two_arms_are_two_curves() {
+        let line = |arm: &str, meta: f64| {
+            format!(
+                "{{\"kind\":\"retriever\",\"step\":4,\"arm\":\"{arm}\",\"weights\":{{\"meta\":{meta}}}}}\n"
+            )
+        };
+        let text = line("far-multi", 0.59) + &line("far-meta", 1.0) + "{\"step\":4,\"loss\":2}";
+        let log = TrainingLog::parse(&text);
+        let weight = |arm: &str| log.arms[arm]["retriever.weights.meta"].value.clone();
+        assert_eq!((weight("far-multi"), weight("far-meta")), (vec![Some(0.59)], vec![Some(1.0)]));
+        assert_eq!(log.series.keys().collect::<Vec<_>>(), ["loss"]);
+    }
+
     #[test]
     fn a_torn_line_is_counted_and_left_out() {
         let log =
@@ -156,7 +189,9 @@ mod tests {
     fn long_curves_are_averaged() {
         let text: String =
             (0..1000).map(|step| format!("{{\"step\":{step},\"loss\":{step}}}\n")).collect();
-        let series = &TrainingLog::parse(&text).series["loss"];
+        let mut series = TrainingLog::parse(&text).series.remove("loss").unwrap();
+        assert_eq!(series.step.len(), 1000);
+        series.thin();
         assert_eq!(series.step.len(), 250);
         assert_eq!((series.step[0], series.value[0]), (1.5, Some(1.5)));
     }

@@ -3,6 +3,7 @@
 use super::arm_table;
 use super::compute::ComputeArguments;
 use super::train::{explain, preparation};
+use crate::command_line;
 use crate::progress;
 use crate::world_sight::WorldSight;
 use clap::Args;
@@ -128,6 +129,7 @@ pub fn evaluate(
     })?;
     results.write(out)?;
     shown.write(out)?;
+    command_line::write(out)?;
     Ok(results)
 }
 
@@ -141,7 +143,8 @@ pub fn print_table(results: &Results) {
         "common" => "one world model for all arms",
         _ => "each run's own world model",
     };
-    println!("{} clips, {} memories each, {judge}\n", results.clips, results.slots);
+    let clips = if results.clips == 1 { "clip" } else { "clips" };
+    println!("{} {clips}, {} memories each, {judge}\n", results.clips, results.slots);
     arm_table::print(results, &SHOWN);
     println!();
     for sentence in summary(results) {

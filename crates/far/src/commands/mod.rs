@@ -7,6 +7,7 @@ mod compute;
 mod data;
 mod demo;
 mod eval;
+mod export;
 mod memory;
 mod pretrain;
 mod report;
@@ -30,6 +31,9 @@ pub enum Command {
     Compare(compare::Arguments),
     /// Evaluate trained arms, published rules and controls on the same clips.
     Eval(eval::Arguments),
+    /// Write a run's training curves in the formats of other tools.
+    #[command(subcommand)]
+    Export(export::Command),
     /// Measure speed, as a ratio to a peer if one is given.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -53,6 +57,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Train(arguments) => train::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Export(command) => export::run(&command),
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),

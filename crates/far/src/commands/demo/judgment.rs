@@ -1,7 +1,7 @@
 //! The comparison of all arms under one world model.
 
 use super::ARMS;
-use crate::progress;
+use crate::{command_line, progress};
 use far_eval::{Arm, Control, Evaluation, Probes, Results};
 use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, PreparedData, Result};
@@ -52,6 +52,7 @@ pub fn judge_and_write(
     results.train_seconds = seconds;
     results.write(run)?;
     shown.write(run)?;
+    command_line::write(run)?;
     Ok(results)
 }
 
