@@ -160,6 +160,9 @@ impl DataError {
             Self::Missing { what: "dataset.json", .. } => {
                 "give the folder that holds dataset.json; `far world record` makes one".into()
             }
+            Self::Missing { what: "a file of the source" | "the source", .. } => {
+                "check the path; docs/importing.md says which files each format has".into()
+            }
             Self::Missing { .. } => {
                 "copy the whole dataset folder again, or record it again into the same folder".into()
             }

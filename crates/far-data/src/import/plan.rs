@@ -124,21 +124,24 @@ fn describe(
     description
 }
 
-/// Episodes with their boundaries, and how near any of them comes to a place it has seen.
+/// Episodes with their boundaries, and of the one that comes nearest to a place it has seen how near
+/// that is and what is near, in meters.
 fn plan_episodes(
     recordings: &[Recording],
     poses: &[Vec<Pose>],
     windows: Vec<Window>,
     options: &ImportOptions,
     view: f64,
-) -> Result<(Vec<PlannedEpisode>, f64)> {
+) -> Result<(Vec<PlannedEpisode>, [f64; 2])> {
     let mut episodes = Vec::with_capacity(windows.len());
-    let mut nearest = f64::INFINITY;
+    let mut nearest = [f64::INFINITY, 1.0];
     for Window { recording, frames, split } in windows {
         let source = &recordings[recording];
         let poses = &poses[recording][frames.clone()];
         let found = boundary(source, &frames, poses, options.return_rule, view)?;
-        nearest = nearest.min(found.nearest);
+        if found.nearest / found.near < nearest[0] / nearest[1] {
+            nearest = [found.nearest, found.near];
+        }
         let mut facts = EpisodeFacts::new(&*source.scene, split, options.seed);
         facts.route.clone_from(&source.route);
         facts.tier = source.tier;
@@ -153,13 +156,12 @@ fn plan_episodes(
 }
 
 /// Refuses a source that never returns; says so of single episodes.
-fn check_returns(episodes: &[PlannedEpisode], nearest: f64) -> Result<Option<String>> {
+fn check_returns(episodes: &[PlannedEpisode], [nearest, near]: [f64; 2]) -> Result<Option<String>> {
     let without = episodes.iter().filter(|one| one.boundary >= one.frames.len()).count();
     if without == episodes.len() {
         let reason = match nearest.is_finite() {
             true => format!(
-                "the nearest comes within {:.0} % of its recording's extent, 10 % is near",
-                100.0 * nearest
+                "the nearest comes within {nearest:.2} m of a place it saw before, {near:.2} m is near"
             ),
             false => "no camera ever looks the same way again after looking elsewhere".into(),
         };
@@ -227,7 +229,7 @@ fn boundary(
     // A window that lies in the return altogether has nothing to remember by that boundary.
     let said = recording.boundary.filter(|boundary| *boundary > frames.start);
     let said = said.map(|boundary| (boundary - frames.start).min(frames.len()));
-    let plain = |boundary| Revisit { boundary, share: 0.0, nearest: f64::INFINITY };
+    let plain = |boundary| Revisit { boundary, share: 0.0, nearest: f64::INFINITY, near: 1.0 };
     match (rule, said) {
         (ReturnRule::Last(share), _) => {
             let explore = (frames.len() as f64 * (1.0 - share)).round() as usize;

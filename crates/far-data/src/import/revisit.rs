@@ -7,8 +7,11 @@ use far_memory::Pose;
 /// Frames that are compared at most; longer recordings are looked at in strides.
 const COMPARED: usize = 1500;
 
-/// A place is near within this share of the recording's extent.
+/// A place is near within this share of the recording's extent,
 const NEAR: f64 = 0.1;
+
+/// or within this many meters: a hand-held camera never stands where it stood to the centimeter.
+const LEAST_NEAR: f64 = 0.25;
 
 /// One has been away after this many times the near distance.
 const AWAY: f64 = 2.0;
@@ -51,27 +54,30 @@ pub struct Revisit {
     pub boundary: usize,
     /// Share of the return's frames that see a place from before the boundary.
     pub share: f64,
-    /// The least distance to an earlier place after having been away, as a share of the extent.
+    /// The least distance to an earlier place after having been away, in meters; infinite when nothing
+    /// was looked at again.
     pub nearest: f64,
+    /// The distance within which a place is near, in meters.
+    pub near: f64,
 }
 
 impl Revisit {
     /// Looks for the boundary after which most frames see what frames before it saw.
     ///
-    /// Frame t sees place s again when it stands within a tenth of the recording's extent of s, looks
+    /// Frame t sees place s again when it stands near s (a tenth of the recording's extent), looks
     /// the same way to within half of `view` (radians), and was away in between: elsewhere, or looking
     /// elsewhere.
     pub fn find(poses: &[Pose], view: f64) -> Self {
         let stride = poses.len().div_ceil(COMPARED).max(1);
         let sparse: Vec<Pose> = poses.iter().step_by(stride).copied().collect();
-        let near = NEAR * extent(&sparse);
+        let near = (NEAR * extent(&sparse)).max(LEAST_NEAR);
         let mut nearest = f64::INFINITY;
         let earliest: Vec<Option<usize>> = (0..sparse.len())
             .map(|now| earliest_place(&sparse, now, near, view, &mut nearest))
             .collect();
         let (boundary, share) = best_boundary(&earliest);
         let boundary = if boundary == sparse.len() { poses.len() } else { boundary * stride };
-        Self { boundary, share, nearest: nearest * NEAR / near.max(f64::MIN_POSITIVE) }
+        Self { boundary, share, nearest, near }
     }
 }
 
@@ -185,7 +191,7 @@ mod tests {
         let places: Vec<_> = (0..100).map(|step| (step as f32 * 0.5, 0.0)).collect();
         let found = Revisit::find(&walk(&places), VIEW);
         assert_eq!((found.boundary, found.share), (100, 0.0));
-        assert!(found.nearest > NEAR, "{found:?}");
+        assert!(found.nearest.is_finite() && found.nearest > found.near, "{found:?}");
         assert_eq!(Revisit::find(&[], VIEW).boundary, 0);
         let still = walk(&[(1.0, 0.0); 30]);
         assert_eq!(Revisit::find(&still, VIEW).boundary, 30, "one who never leaves never returns");

@@ -29,7 +29,8 @@ impl VideoReader {
     /// # Errors
     /// [`DataError::NoVideoProgram`] when `ffmpeg` cannot be started.
     pub fn open(path: &Path) -> Result<Self> {
-        let program = std::env::var_os(PROGRAM_VARIABLE).unwrap_or_else(|| "ffmpeg".into());
+        let named = std::env::var_os(PROGRAM_VARIABLE).filter(|name| !name.is_empty());
+        let program = named.unwrap_or_else(|| "ffmpeg".into());
         // `file:` keeps a name with a colon from being read as a protocol, and the list of protocols
         // keeps a playlist from fetching anything.
         let mut input = std::ffi::OsString::from("file:");

@@ -63,7 +63,8 @@ impl Format for LeRobot {
         if !(info.fps.is_finite() && info.fps > 0.0) {
             return Err(source.refuse(path, format!("`fps` is {}", info.fps)));
         }
-        let camera = choose_camera(&info, options).map_err(|reason| source.refuse(path, reason))?;
+        let camera = choose_camera(&info, options)
+            .map_err(|reason| DataError::Setting { setting: "--camera", reason })?;
         choose_pose(&info, options)?;
         let episodes = match info.codebase_version.trim_start_matches('v').split('.').next() {
             Some("2") => old_episodes(source, &info, &camera)?,
@@ -110,10 +111,10 @@ fn choose_camera(info: &Info, options: &ImportOptions) -> std::result::Result<St
             found.ok_or_else(|| format!("there is no camera `{wanted}`, only {}", listed()))
         }
         None if cameras.is_empty() => {
-            Err("it has no camera: no feature of type video or image".into())
+            Err("the source has none: no feature of type video or image".into())
         }
         None if cameras.len() > 1 => {
-            Err(format!("it has several cameras, choose by --camera: {}", listed()))
+            Err(format!("the source has several, choose one: {}", listed()))
         }
         None => Ok(cameras[0].clone()),
     }
