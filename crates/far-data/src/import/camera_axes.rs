@@ -33,7 +33,7 @@ impl CameraAxes {
     ];
 
     /// The matrix that turns our camera axes into these.
-    pub(crate) fn from_ours(self) -> [[f64; 3]; 3] {
+    pub(crate) fn matrix(self) -> [[f64; 3]; 3] {
         // Each axis of the source, written in our axes, is a row.
         self.0.map(|letter| match letter {
             'r' => [1.0, 0.0, 0.0],
@@ -47,7 +47,7 @@ impl CameraAxes {
 
     /// Whether the three axes are left-handed, as Unity's are.
     pub fn is_left_handed(self) -> bool {
-        determinant(&self.from_ours()) < 0.0
+        determinant(&self.matrix()) < 0.0
     }
 }
 

@@ -83,7 +83,7 @@ impl Convention {
     /// A sentence, when the rotations come out mirrored (axes and handedness do not fit the poses), or
     /// a position is absurdly far away.
     pub fn convert(&self, poses: &[RigidPose]) -> Result<Vec<Pose>, String> {
-        let camera = self.axes.from_ours();
+        let camera = self.axes.matrix();
         let level = self.world(poses);
         let mut converted = Vec::with_capacity(poses.len());
         for (frame, pose) in poses.iter().enumerate() {
@@ -134,7 +134,7 @@ impl Convention {
 
     /// The mean direction above the cameras, in the source's world axes.
     fn above(&self, poses: &[RigidPose]) -> [f64; 3] {
-        let camera = self.axes.from_ours();
+        let camera = self.axes.matrix();
         let mut sum = [0.0; 3];
         for pose in poses {
             let to_world = if self.world_to_camera { pose.inverse() } else { *pose };
@@ -271,7 +271,7 @@ mod tests {
             let ours = RigidPose::from_quaternion(pose.rotation.map(f64::from), position.map(f64::from))
                 .expect("a pose");
             let back = transposed(&convention.world(&[]));
-            let camera = transposed(&axes.from_ours());
+            let camera = transposed(&axes.matrix());
             let theirs = RigidPose {
                 rotation: product(&product(&back, &ours.rotation), &camera),
                 translation: turned(&back, ours.translation).map(|x| x / unit),

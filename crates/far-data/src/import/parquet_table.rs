@@ -72,7 +72,7 @@ impl TableRow {
     /// A whole number that is not negative.
     pub fn index(&self, name: &str) -> Result<u64, String> {
         let found = self.number(name)?;
-        let whole = found >= 0.0 && found <= 9e15 && found.fract() == 0.0;
+        let whole = (0.0..=9e15).contains(&found) && found.fract() == 0.0;
         whole.then_some(found as u64).ok_or_else(|| format!("column `{name}` holds {found}"))
     }
 

@@ -135,8 +135,8 @@ fn best_boundary(earliest: &[Option<usize>]) -> (usize, f64) {
         }
     }
     let (mut best, mut found, mut seen) = (0.0, (frames, 0.0), 0);
-    for boundary in 0..frames {
-        seen += change[boundary];
+    for (boundary, change) in change.iter().enumerate().take(frames) {
+        seen += change;
         let after = (frames - boundary) as f64;
         let worth = seen as f64 - COST * (after - seen as f64);
         if worth > best {
