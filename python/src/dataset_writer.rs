@@ -34,7 +34,7 @@ impl DatasetWriter {
     }
 
     /// Writes one episode: times [n], poses, frames [n, height, width, 3], and the index of the first return frame.
-    #[expect(clippy::too_many_arguments, reason = "each is a column or a fact of the episode")]
+    #[allow(clippy::too_many_arguments, reason = "each is a column or a fact of the episode")]
     fn episode(
         &self,
         py: Python<'_>,

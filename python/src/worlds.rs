@@ -14,7 +14,7 @@ pub fn world_variants() -> Vec<(&'static str, Vec<&'static str>)> {
 /// Records episodes of a world into a folder; returns episodes there and frames recorded now.
 #[pyfunction]
 #[pyo3(signature = (name, path, episodes, variant, seed, size, threads))]
-#[expect(clippy::too_many_arguments, reason = "each says something about the recording")]
+#[allow(clippy::too_many_arguments, reason = "each says something about the recording")]
 pub fn record_world(
     py: Python<'_>,
     name: &str,
