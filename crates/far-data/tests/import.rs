@@ -241,7 +241,7 @@ fn resizing_cutting_and_resuming_give_the_same_bytes() {
     assert_eq!(lengths, [(10, 7), (10, 7), (6, 4)]);
     let other = ImportOptions { window: Some(12), ..wanted };
     let other = self::plan("frames", source.path(), &other).expect("planned");
-    let error = other.write(&first, &|_| ()).err().expect("another import");
+    let error = other.write(&first, &|_| ()).expect_err("another import");
     assert!(matches!(error, DataError::Conflict { .. }), "{error}");
 }
 

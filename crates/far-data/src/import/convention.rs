@@ -278,10 +278,13 @@ mod tests {
             };
             let stored = if world_to_camera { theirs.inverse() } else { theirs };
             let read = one(convention, stored);
-            for place in 0..3 {
-                prop_assert!((read.position[place] - position[place]).abs() < 1e-4);
-                prop_assert!((read.forward()[place] - pose.forward()[place]).abs() < 1e-4);
-                prop_assert!((read.down()[place] - pose.down()[place]).abs() < 1e-4);
+            let pairs = [
+                (read.position, position),
+                (read.forward(), pose.forward()),
+                (read.down(), pose.down()),
+            ];
+            for (found, expected) in pairs {
+                prop_assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4));
             }
         }
 
