@@ -16,8 +16,9 @@ pub(crate) struct ParquetTable {
 impl ParquetTable {
     /// Reads the footer.
     pub fn open(bytes: Vec<u8>) -> Result<Self, String> {
-        let reader =
-            SerializedFileReader::new(Bytes::from(bytes)).map_err(|error| error.to_string())?;
+        let reader = guarded(|| {
+            SerializedFileReader::new(Bytes::from(bytes)).map_err(|error| error.to_string())
+        })?;
         let rows = reader.metadata().file_metadata().num_rows();
         if !(0..=LARGEST_TABLE).contains(&rows) {
             return Err(format!("it declares {rows} rows"));
@@ -51,9 +52,26 @@ impl ParquetTable {
             .with_fields(found)
             .build()
             .map_err(|error| error.to_string())?;
-        let rows = self.reader.get_row_iter(Some(projection)).map_err(|error| error.to_string())?;
-        Ok(rows.map(|row| row.map(TableRow).map_err(|error| error.to_string())))
+        let mut rows = guarded(|| {
+            self.reader.get_row_iter(Some(projection)).map_err(|error| error.to_string())
+        })?;
+        let mut failed = false;
+        Ok(std::iter::from_fn(move || {
+            // What a failed reader would give next means nothing.
+            if failed {
+                return None;
+            }
+            let row = guarded(|| rows.next().transpose().map_err(|error| error.to_string()));
+            failed = row.is_err();
+            row.map(|row| row.map(TableRow)).transpose()
+        }))
     }
+}
+
+/// Reads with the parquet crate, which panics on some damaged files.
+fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err("the file is damaged".to_owned()))
 }
 
 /// One row.

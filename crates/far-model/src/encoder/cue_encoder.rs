@@ -13,8 +13,8 @@ impl ActionFeatures {
     /// Numbers of an action without interactions.
     pub const LENGTH: usize = POSE_FEATURES + 1;
 
-    /// A displacement that takes `stride` seconds, with the signals that a world model is told of it
-    /// ([`crate::PredictionQuery::signals`]).
+    /// A displacement that takes `stride` seconds, with the signals of the action
+    /// ([`crate::PredictionQuery::action`]).
     pub fn new(
         scale: &ConditionScale,
         displacement: Displacement,

@@ -33,7 +33,7 @@ pub struct EncoderDescription {
     pub input: String,
     /// The units of the actions it was taught.
     pub scale: ConditionScale,
-    /// Numbers that say which interactions are on the way, [`crate::ToldConfig::signals`].
+    /// Numbers of the channel [`crate::SignalLayout::action`].
     #[serde(default)]
     pub signals: usize,
 }
