@@ -1,144 +1,276 @@
-//! Convolution on a GPU: y = W·P with the matrix P [patch, images·pixels] of patches, some images at a
-//! time.
+//! Convolution on a GPU: a product on tensor cores whose left operand is gathered from the images as
+//! it is multiplied. Few or odd channels are unfolded first, so that rows are whole chunks of 16 bytes.
 
-use super::team::Team;
 use crate::cuda::{
-    Argument, Cuda, CudaBuffer, Element, Epilogue, Kernel, Launch, Operand, Product, Program,
-    arguments, programs,
+    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, arguments, programs,
 };
 use crate::gradient::GradientStore;
-use crate::operation::Window;
+use crate::operation::{Filter, Sliding};
 use crate::tape::CudaBackward;
-use crate::{Result, Tape, Tensor};
-use std::ops::Range;
+use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
-    /// Patches and what surrounds them.
-    CONVOLUTION = "convolution": "run.cuh", "team.cuh", "convolution.cu";
+    /// Convolution and what surrounds it.
+    CONVOLUTION = "convolution": "run.cuh", "team.cuh", "tensor_core.cuh", "convolution.cu";
 }
 
-/// Elements of the matrix of patches of the images that are taken together.
-const CHUNK_ELEMENTS: usize = 1 << 26;
+/// Threads of a block of every kernel on tensor cores.
+const THREADS: usize = 128;
+/// Pixels of a block, and the bytes of a row of its tiles.
+const PIXELS: usize = 256;
+const ROW_BYTES: usize = 128;
+/// Outputs of a block, where there are many and where there are few.
+const WIDE: usize = 64;
+const NARROW: usize = 16;
+/// Outputs, channels and pixels of a tile of the weight's gradient.
+const GRADIENT_SIDE: usize = 64;
+/// Blocks of the weight's gradient for each processor, and the fewest tiles of pixels that one sums.
+const BLOCKS_EACH: usize = 4;
+const FEWEST_TILES: usize = 8;
+/// Below so many channels a window's elements are put beside each other.
+const FEW_CHANNELS: usize = 16;
+/// Kernels count positions along an axis in 16 bits.
+const MOST_POSITIONS: usize = 32_000;
 
 fn kernel(name: &'static str) -> Kernel {
     Kernel { program: &CONVOLUTION, name }
 }
 
-/// What slides over what.
-#[derive(Clone, Copy)]
-pub(crate) struct Convolution {
-    pub batch: usize,
-    pub channels: usize,
-    /// Rows and columns of an image.
-    pub image: [usize; 2],
-    pub outputs: usize,
-    pub window: Window,
-    /// Rows and columns of the result.
-    pub fit: [usize; 2],
+/// The kernels of one kind of product.
+struct Kind {
+    wide: &'static str,
+    narrow: &'static str,
+    gradient: &'static str,
 }
 
-impl Convolution {
-    fn pixels(&self) -> usize {
-        self.fit[0] * self.fit[1]
+impl Kind {
+    fn of(cuda: &Cuda, element: Element) -> Self {
+        let [wide, narrow, gradient] = match (element, cuda.precision()) {
+            (Element::Bf16, _) => {
+                ["convolve_wide_brain", "convolve_narrow_brain", "weight_gradient_brain"]
+            }
+            (Element::F32, Precision::F32) => {
+                ["convolve_wide_whole", "convolve_narrow_whole", "weight_gradient_whole"]
+            }
+            (Element::F32, _) => {
+                ["convolve_wide_rounded", "convolve_narrow_rounded", "weight_gradient_rounded"]
+            }
+        };
+        Self { wide, narrow, gradient }
+    }
+}
+
+/// Images as the kernels read them, and how the window slides over them.
+struct Source {
+    pointer: u64,
+    sliding: Sliding,
+    /// Where they are unfolded to, if they are: a window of one element slides over that.
+    patches: Option<CudaBuffer>,
+}
+
+impl Source {
+    fn new(cuda: &Cuda, element: Element, pointer: u64, sliding: Sliding) -> Result<Self> {
+        let bytes = sliding.channels * element.size();
+        let whole = bytes.is_multiple_of(16) && pointer.is_multiple_of(16);
+        if whole && (sliding.channels >= FEW_CHANNELS || sliding.taps() == 1) {
+            return Ok(Self { pointer, sliding, patches: None });
+        }
+        let width = (sliding.channels * sliding.taps()).next_multiple_of(16 / element.size());
+        let patches = cuda.buffer(element, sliding.pixels() * width)?;
+        let mut arguments = arguments![pointer, patches.pointer(), width as i32].to_vec();
+        arguments.extend(sliding.arguments());
+        let launch = Launch::elements(sliding.pixels() * width);
+        cuda.launch(kernel("unfold"), element, launch, &arguments)?;
+        let unfolded = Sliding {
+            channels: width,
+            image: sliding.fit,
+            kernel: [1; 2],
+            stride: [1; 2],
+            before: [0; 2],
+            gap: [1; 2],
+            repeat: 1,
+            ..sliding
+        };
+        Ok(Self { pointer: patches.pointer(), sliding: unfolded, patches: Some(patches) })
     }
 
-    /// Elements of a patch.
-    fn patch(&self) -> usize {
-        self.channels * self.window.kernel[0] * self.window.kernel[1]
-    }
-
-    /// Images that are taken together.
-    fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let images = CHUNK_ELEMENTS / (self.patch() * self.pixels()).max(1);
-        let (images, batch) = (images.clamp(1, self.batch.max(1)), self.batch);
-        (0..batch).step_by(images).map(move |first| first..(first + images).min(batch))
-    }
-
-    /// Where an image begins in x.
-    fn at(&self, x: u64, image: usize, element: Element) -> u64 {
-        let elements = self.channels * self.image[0] * self.image[1];
-        x + (image * elements * element.size()) as u64
-    }
-
-    /// Where an image begins in y.
-    fn out(&self, y: u64, image: usize, element: Element) -> u64 {
-        y + (image * self.outputs * self.pixels() * element.size()) as u64
-    }
-
-    /// Two addresses and the geometry as kernels are told.
-    fn arguments(&self, places: [u64; 2], images: usize) -> Vec<Argument<'static>> {
-        let Window { kernel, stride, padding } = self.window;
-        let ([height, width], [rows, columns]) = (self.image, self.fit);
-        let sizes = [images, height, width, rows, columns].map(Argument::from);
-        let small =
-            [self.channels, kernel[0], kernel[1], stride[0], stride[1], padding.top, padding.left];
-        let small = small.map(|number| Argument::from(number as i32));
-        [&places.map(Argument::from)[..], &sizes, &small].concat()
-    }
-
-    /// The matrix of patches of some images.
-    fn unfold(&self, cuda: &Cuda, element: Element, x: u64, images: usize) -> Result<CudaBuffer> {
-        let elements = self.patch() * images * self.pixels();
-        let patches = cuda.buffer(element, elements)?;
-        let arguments = self.arguments([x, patches.pointer()], images);
-        cuda.launch(kernel("unfold"), element, Launch::elements(elements), &arguments)?;
-        Ok(patches)
-    }
-
-    /// [outer, inner, pixels] → [inner, outer, pixels], with a level per outer place or null.
-    fn swap(
+    /// A weight as the product reads it: [taps, outputs, channels].
+    fn packed(
         &self,
         cuda: &Cuda,
         element: Element,
-        [source, levels, target]: [u64; 3],
-        [outer, inner]: [usize; 2],
+        weight: u64,
+        of: &Sliding,
+        turned: bool,
+    ) -> Result<CudaBuffer> {
+        let (taps, rows, width) = (self.sliding.taps(), of.outputs, self.sliding.channels);
+        let window = of.taps();
+        // Where a row of the packed weight and a column of it lie in the weight.
+        let strides = match turned {
+            false => [of.channels * window, window],
+            true => [window, of.outputs * window],
+        };
+        let packed = cuda.buffer(element, taps * rows * width)?;
+        if self.patches.is_some() && turned {
+            // Patches hold the window's elements of a channel in order: turn each channel around.
+            let arguments = arguments![
+                weight,
+                packed.pointer(),
+                rows,
+                of.channels,
+                window,
+                width,
+                strides[0],
+                strides[1]
+            ];
+            let launch = Launch::elements(rows * width);
+            cuda.launch(kernel("pack_turned_patches"), element, launch, arguments)?;
+            return Ok(packed);
+        }
+        let (columns, column_stride) = match self.patches {
+            Some(_) => (of.channels * window, 1),
+            None => (of.channels, strides[1]),
+        };
+        let arguments = arguments![
+            weight,
+            packed.pointer(),
+            taps,
+            rows,
+            columns,
+            width,
+            strides[0],
+            column_stride,
+            turned
+        ];
+        let launch = Launch::elements(taps * rows * width);
+        cuda.launch(kernel("pack_weight"), element, launch, arguments)?;
+        Ok(packed)
+    }
+}
+
+/// What follows the sums; addresses may be null.
+#[derive(Clone, Copy, Default)]
+struct Ending {
+    bias: u64,
+    residual: u64,
+    relu: bool,
+}
+
+impl Sliding {
+    /// As kernels are told.
+    fn arguments(&self) -> Vec<Argument<'static>> {
+        let pairs = [
+            self.image.map(|extent| extent as i32),
+            self.fit.map(|extent| extent as i32),
+            self.kernel.map(|extent| extent as i32),
+            self.stride.map(|extent| extent as i32),
+            self.before.map(|extent| extent as i32),
+            self.gap.map(|extent| extent as i32),
+        ];
+        let last = [self.repeat, self.channels, self.outputs].map(|number| number as i32);
+        let small = pairs.as_flattened().iter().chain(&last).map(|number| Argument::from(*number));
+        [Argument::from(self.pixels())].into_iter().chain(small).collect()
+    }
+
+    /// target [pixels, outputs] ← the convolution with a weight [outputs, channels, taps], or with one
+    /// of a convolution whose way back this is.
+    fn convolve_cuda(
+        &self,
+        cuda: &Cuda,
+        element: Element,
+        [x, weight, target]: [u64; 3],
+        turned: bool,
+        ending: Ending,
     ) -> Result<()> {
-        let pixels = self.pixels();
-        let arguments = arguments![source, levels, target, outer, inner, pixels];
-        let launch = Launch::elements(outer * inner * pixels);
-        cuda.launch(kernel("swap_axes"), element, launch, arguments)
+        if self.pixels() * self.outputs == 0 {
+            return Ok(());
+        }
+        let source = Source::new(cuda, element, x, *self)?;
+        let packed = source.packed(cuda, element, weight, self, turned)?;
+        let kind = Kind::of(cuda, element);
+        let (name, outputs) =
+            if self.outputs > NARROW { (kind.wide, WIDE) } else { (kind.narrow, NARROW) };
+        let Ending { bias, residual, relu } = ending;
+        let mut arguments =
+            arguments![source.pointer, packed.pointer(), bias, residual, target, relu].to_vec();
+        arguments.extend(source.sliding.arguments());
+        let grid = [self.pixels().div_ceil(PIXELS), self.outputs.div_ceil(outputs), 1];
+        let shared = 2 * (PIXELS + outputs) * ROW_BYTES;
+        let launch = Launch { grid, threads: THREADS, shared };
+        cuda.launch_plain(kernel(name), launch, &arguments)
+    }
+
+    /// gradient [outputs, channels, taps] of the weight, in f32, added if `accumulate`.
+    fn weight_gradient_cuda(
+        &self,
+        cuda: &Cuda,
+        element: Element,
+        [x, upstream, gradient]: [u64; 3],
+        accumulate: bool,
+    ) -> Result<()> {
+        let source = Source::new(cuda, element, x, *self)?;
+        let (stored, taps) = (source.sliding.channels, source.sliding.taps());
+        let tiles =
+            taps * stored.div_ceil(GRADIENT_SIDE) * self.outputs.div_ceil(GRADIENT_SIDE).max(1);
+        let most = self.pixels().div_ceil(GRADIENT_SIDE * FEWEST_TILES).max(1);
+        let wanted = (BLOCKS_EACH * cuda.context().processors).div_ceil(tiles);
+        let splits = wanted.clamp(1, most);
+        let sums = cuda.buffer(Element::F32, splits * taps * self.outputs * stored)?;
+        let mut arguments = arguments![source.pointer, upstream, sums.pointer()].to_vec();
+        arguments.extend(source.sliding.arguments());
+        let shared = 4 * GRADIENT_SIDE * GRADIENT_SIDE * element.size();
+        let launch = Launch { grid: [tiles, splits, 1], threads: THREADS, shared };
+        cuda.launch_plain(kernel(Kind::of(cuda, element).gradient), launch, &arguments)?;
+        // Unfolded, the window's elements are channels of a window of one.
+        let channels = self.channels * self.taps() / taps;
+        let elements = self.outputs * channels * taps;
+        let arguments = arguments![
+            sums.pointer(),
+            gradient,
+            splits,
+            self.outputs,
+            channels,
+            stored,
+            taps,
+            accumulate
+        ];
+        let launch = Launch::elements(elements);
+        cuda.launch_plain(kernel("gather_weight_gradient"), launch, arguments)
     }
 }
 
 impl Tape {
-    /// See [`Tape::convolution`].
+    /// See [`Tape::convolution_channels_last`].
     pub(crate) fn convolution_cuda(
         &mut self,
         cuda: &Cuda,
-        geometry: Convolution,
-        [x, weight]: [&Tensor; 2],
-        bias: Option<&Tensor>,
+        sliding: Sliding,
+        shape: Shape,
+        x: &Tensor,
+        filter: &Filter<'_>,
     ) -> Result<Tensor> {
+        let Filter { weight, bias, residual, relu, .. } = *filter;
+        let positions = sliding.back().fit.into_iter().chain(sliding.fit);
+        x.expect("convolution", positions.max() < Some(MOST_POSITIONS), || {
+            format!("on a GPU an image has fewer than {MOST_POSITIONS} pixels a side")
+        })?;
         let element = cuda.common_element(&[x, weight]);
-        let Convolution { batch, outputs, fit, .. } = geometry;
-        let (pixels, patch) = (geometry.pixels(), geometry.patch());
-        let output = cuda.buffer(element, batch * outputs * pixels)?;
-        let (source, factors) = (x.pointer(cuda, element)?, weight.pointer(cuda, element)?);
-        let levels = bias.map_or(Ok(0), |bias| bias.pointer(cuda, Element::F32))?;
-        for chunk in geometry.chunks() {
-            let images = chunk.len();
-            let start = geometry.at(source, chunk.start, element);
-            let patches = geometry.unfold(cuda, element, start, images)?;
-            let result = cuda.buffer(element, outputs * images * pixels)?;
-            cuda.multiply(&Product {
-                sizes: [outputs, patch, images * pixels],
-                left: Operand::plain(factors, element),
-                right: Operand::plain(patches.pointer(), element),
-                target: result.pointer(),
-                target_element: element,
-                accumulate: false,
-                epilogue: Epilogue::None,
-            })?;
-            let target = geometry.out(output.pointer(), chunk.start, element);
-            geometry.swap(cuda, element, [result.pointer(), levels, target], [outputs, images])?;
-        }
-        let shape = [batch, outputs, fit[0], fit[1]].into();
-        let inputs = [x, weight, bias.unwrap_or(weight)];
-        Ok(self.record_cuda("convolution", shape, output, &inputs, |_| ConvolutionBackward {
+        let output = cuda.buffer(element, sliding.pixels() * sliding.outputs)?;
+        let ending = Ending {
+            bias: bias.map_or(Ok(0), |bias| bias.pointer(cuda, Element::F32))?,
+            residual: residual.map_or(Ok(0), |residual| residual.pointer(cuda, element))?,
+            relu,
+        };
+        let places = [x.pointer(cuda, element)?, weight.pointer(cuda, element)?, output.pointer()];
+        sliding.convolve_cuda(cuda, element, places, false, ending)?;
+        let inputs = [x, weight, bias.unwrap_or(weight), residual.unwrap_or(weight)];
+        Ok(self.record_cuda("convolution", shape, output, &inputs, |y| ConvolutionBackward {
             x: x.clone(),
             weight: weight.clone(),
             bias: bias.cloned(),
-            geometry,
+            residual: residual.cloned(),
+            y: relu.then(|| y.clone()),
+            sliding,
         }))
     }
 }
@@ -147,55 +279,13 @@ struct ConvolutionBackward {
     x: Tensor,
     weight: Tensor,
     bias: Option<Tensor>,
-    geometry: Convolution,
+    residual: Option<Tensor>,
+    /// The result, where what was negative in it became zero.
+    y: Option<Tensor>,
+    sliding: Sliding,
 }
 
 impl ConvolutionBackward {
-    /// The gradient of the result for some images, as a matrix [outputs, images·pixels].
-    fn columns(
-        &self,
-        cuda: &Cuda,
-        upstream: &CudaBuffer,
-        chunk: &Range<usize>,
-    ) -> Result<CudaBuffer> {
-        let (geometry, element) = (&self.geometry, upstream.element());
-        let (outputs, images) = (geometry.outputs, chunk.len());
-        let columns = cuda.buffer(element, outputs * images * geometry.pixels())?;
-        let source = geometry.out(upstream.pointer(), chunk.start, element);
-        let places = [source, 0, columns.pointer()];
-        geometry.swap(cuda, element, places, [images, outputs])?;
-        Ok(columns)
-    }
-
-    /// dW = Σ d·Pᵀ over the images.
-    fn weight_gradient(
-        &self,
-        cuda: &Cuda,
-        upstream: &CudaBuffer,
-        target: u64,
-        accumulate: bool,
-    ) -> Result<()> {
-        let (geometry, element) = (&self.geometry, upstream.element());
-        let x = self.x.pointer(cuda, element)?;
-        for chunk in geometry.chunks() {
-            let images = chunk.len();
-            let d = self.columns(cuda, upstream, &chunk)?;
-            let start = geometry.at(x, chunk.start, element);
-            let patches = geometry.unfold(cuda, element, start, images)?;
-            cuda.multiply(&Product {
-                sizes: [geometry.outputs, images * geometry.pixels(), geometry.patch()],
-                left: Operand::plain(d.pointer(), element),
-                right: Operand::transposed(patches.pointer(), element),
-                target,
-                target_element: Element::F32,
-                accumulate: accumulate || chunk.start > 0,
-                epilogue: Epilogue::None,
-            })?;
-        }
-        Ok(())
-    }
-
-    /// dx = Wᵀ·d folded back.
     fn image_gradient(
         &self,
         cuda: &Cuda,
@@ -203,30 +293,22 @@ impl ConvolutionBackward {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let (geometry, element) = (&self.geometry, upstream.element());
-        let weight = self.weight.pointer(cuda, element)?;
-        let elements = geometry.channels * geometry.image[0] * geometry.image[1];
-        for chunk in geometry.chunks() {
-            let (images, patch) = (chunk.len(), geometry.patch());
-            let columns = images * geometry.pixels();
-            let d = self.columns(cuda, upstream, &chunk)?;
-            let patches = cuda.buffer(element, patch * columns)?;
-            cuda.multiply(&Product {
-                sizes: [patch, geometry.outputs, columns],
-                left: Operand::transposed(weight, element),
-                right: Operand::plain(d.pointer(), element),
-                target: patches.pointer(),
-                target_element: element,
-                accumulate: false,
-                epilogue: Epilogue::None,
-            })?;
-            let start = geometry.at(target, chunk.start, element);
-            let mut arguments = geometry.arguments([patches.pointer(), start], images);
-            arguments.push(accumulate.into());
-            let launch = Launch::elements(images * elements);
-            cuda.launch(kernel("fold"), element, launch, &arguments)?;
+        let (element, back) = (upstream.element(), self.sliding.back());
+        let places = |target| Ok([upstream.pointer(), self.weight.pointer(cuda, element)?, target]);
+        if self.sliding.repeat == 1 {
+            // What is there is added as a residual.
+            let residual = if accumulate { target } else { 0 };
+            let ending = Ending { residual, ..Ending::default() };
+            return back.convolve_cuda(cuda, element, places(target)?, true, ending);
         }
-        Ok(())
+        let repeated = cuda.buffer(element, back.pixels() * back.outputs)?;
+        let ending = Ending::default();
+        back.convolve_cuda(cuda, element, places(repeated.pointer())?, true, ending)?;
+        let (count, [_, width]) = (self.x.shape().elements(), self.sliding.image);
+        let (channels, repeat) = (self.sliding.channels, self.sliding.repeat);
+        let arguments =
+            arguments![repeated.pointer(), target, count, width, channels, repeat, accumulate];
+        cuda.launch(kernel("sum_repeats"), element, Launch::elements(count), arguments)
     }
 }
 
@@ -234,35 +316,35 @@ impl CudaBackward for ConvolutionBackward {
     fn backward(
         &self,
         cuda: &Cuda,
-        upstream: CudaBuffer,
+        mut upstream: CudaBuffer,
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
         let element = upstream.element();
-        let Convolution { batch, outputs, .. } = self.geometry;
+        let (pixels, outputs) = (self.sliding.pixels(), self.sliding.outputs);
+        if let Some(y) = &self.y {
+            let slope = cuda.buffer(element, pixels * outputs)?;
+            let y = y.pointer(cuda, element)?;
+            let arguments = arguments![upstream.pointer(), y, slope.pointer(), pixels * outputs];
+            let launch = Launch::elements(pixels * outputs);
+            cuda.launch(kernel("keep_positive"), element, launch, arguments)?;
+            upstream = slope;
+        }
         if let Some(bias) = &self.bias {
             gradients.with_cuda(bias, Element::F32, |target, accumulate| {
-                let pixels = self.geometry.pixels();
-                let (d, team) = (upstream.pointer(), Team::of_rows(outputs, batch * pixels));
-                let arguments =
-                    arguments![d, target, batch, outputs, pixels, team.size, accumulate];
-                cuda.launch(kernel("channel_sums"), element, team.launch, arguments)
+                let source = (upstream.pointer(), element);
+                cuda.column_sums(source, [pixels, outputs], target, accumulate)
             })?;
         }
-        if batch == 0 {
-            // Nothing was multiplied: the gradient of the weight is zero.
-            return gradients.with_cuda(&self.weight, Element::F32, |target, accumulate| {
-                if accumulate {
-                    Ok(())
-                } else {
-                    cuda.zero(target, 4 * self.weight.shape().elements())
-                }
-            });
-        }
         gradients.with_cuda(&self.weight, Element::F32, |target, accumulate| {
-            self.weight_gradient(cuda, &upstream, target, accumulate)
+            let places = [self.x.pointer(cuda, element)?, upstream.pointer(), target];
+            self.sliding.weight_gradient_cuda(cuda, element, places, accumulate)
         })?;
         gradients.with_cuda(&self.x, element, |target, accumulate| {
             self.image_gradient(cuda, &upstream, target, accumulate)
-        })
+        })?;
+        match &self.residual {
+            Some(residual) => gradients.add_whole_cuda(residual, upstream),
+            None => Ok(()),
+        }
     }
 }

@@ -1,5 +1,5 @@
-// What the attention kernels on tensor cores share: tiles in shared memory, asynchronous copies and
-// the two kinds of matrix instructions (bf16 and tf32 operands, f32 sums).
+// What kernels on tensor cores share: tiles in shared memory, asynchronous copies and the two kinds
+// of matrix instructions (bf16 and tf32 operands, f32 sums).
 //
 // A tile holds rows of COLUMNS elements as chunks of 16 bytes. The chunk c of row r lies at place
 // c ^ (r mod 8) of its row, so that eight rows of one column of chunks, which is what one matrix
