@@ -44,7 +44,7 @@ pub fn check_dataset_with(
         TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
-        TokenizerKind::PatchPca | TokenizerKind::Convolutional
+        TokenizerKind::PatchPca | TokenizerKind::Convolutional | TokenizerKind::Taesd
             if description.images == ImageEncoding::None =>
         {
             return lacking("pictures", "a tokenizer other than \"precomputed\"");

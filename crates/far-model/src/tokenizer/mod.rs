@@ -6,12 +6,16 @@ mod patch_pca;
 mod precomputed;
 mod resize;
 mod spread;
+mod taesd;
+mod taesd_network;
 
 pub use convolutional::{Convolutional, ConvolutionalConfig};
 pub use convolutional_training::{ConvolutionalTraining, ConvolutionalTrainingConfig};
 pub use patch_pca::{PatchPca, PatchPcaConfig};
 pub use precomputed::{Precomputed, PrecomputedConfig};
 pub use resize::area_resize;
+pub use taesd::{Taesd, TaesdConfig};
+pub use taesd_network::TaesdStructure;
 
 use crate::{LatentShape, LinearPatches, Result};
 use far_data::{Episode, Picture};

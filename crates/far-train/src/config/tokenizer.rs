@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use far_data::Dataset;
 use far_model::{
     Convolutional, ConvolutionalConfig, ConvolutionalTrainingConfig, LatentShape, PatchPca,
-    PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer,
+    PatchPcaConfig, Precomputed, PrecomputedConfig, Taesd, TaesdConfig, Tokenizer,
 };
 use far_tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub struct TokenizerConfig {
     pub convolutional: ConvolutionalConfig,
     /// How it is trained.
     pub convolutional_training: ConvolutionalTrainingConfig,
+    /// Settings of `taesd`.
+    pub taesd: TaesdConfig,
     /// Settings of `precomputed`.
     pub precomputed: PrecomputedConfig,
 }
@@ -35,6 +37,8 @@ pub enum TokenizerKind {
     PatchPca,
     /// A small autoencoder, trained on the dataset in minutes.
     Convolutional,
+    /// A published autoencoder of the TAESD family, with its own weights.
+    Taesd,
     /// Latents that came with the data.
     Precomputed,
 }
@@ -64,6 +68,7 @@ impl TokenizerConfig {
                 device,
                 |_| progress(),
             )?),
+            TokenizerKind::Taesd => Arc::new(Taesd::load(self.taesd.clone(), device)?),
             TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
         })
     }
@@ -76,7 +81,7 @@ impl TokenizerConfig {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Some(Arc::new(PatchPca::load(path)?)),
             TokenizerKind::Convolutional => Some(Arc::new(Convolutional::load(path, device)?)),
-            TokenizerKind::Precomputed => None,
+            TokenizerKind::Taesd | TokenizerKind::Precomputed => None,
         })
     }
 
@@ -84,7 +89,7 @@ impl TokenizerConfig {
     pub fn updates(&self) -> u64 {
         match self.kind {
             TokenizerKind::Convolutional => self.convolutional_training.steps,
-            TokenizerKind::PatchPca | TokenizerKind::Precomputed => 0,
+            TokenizerKind::PatchPca | TokenizerKind::Taesd | TokenizerKind::Precomputed => 0,
         }
     }
 
@@ -92,6 +97,8 @@ impl TokenizerConfig {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),
             TokenizerKind::Convolutional => self.check_convolutional(),
+            // How many channels the latent has is known once the weights are read.
+            TokenizerKind::Taesd => Ok(self.taesd.shape(1).map(|_| ())?),
             TokenizerKind::Precomputed => self.check_precomputed(),
         }
     }
