@@ -41,48 +41,11 @@ __device__ __forceinline__ void multiply(float (&sums)[4], const Factor<Kind> &a
     Kind::Core::multiply(sums, a.high, b.high[2 * half], b.high[2 * half + 1]);
 }
 
-// How pixels of the result reach pixels of the source. Where the window stands at `place`, its element
-// i is at place · stride + i − before; there a pixel of the source is met if that is a multiple of
-// `gap`, and each pixel is met `repeat` times in a row.
-struct Sliding {
-    i64 pixels;
-    int height, width, rows, columns, kernel_rows, kernel_columns, stride_rows, stride_columns, top, left,
-        gap_rows, gap_columns, repeat, channels, outputs;
-
-    __device__ __forceinline__ bool is_plain() const {
-        return gap_rows == 1 && gap_columns == 1 && repeat == 1;
-    }
-    // The pixel of the source under a position, in `y` and `z`; false where there is none.
-    __device__ __forceinline__ bool reach(int &y, int &z) const {
-        if (!is_plain()) {
-            if (y < 0 || z < 0 || y % gap_rows || z % gap_columns) return false;
-            y /= gap_rows * repeat, z /= gap_columns * repeat;
-        }
-        return (u32)y < (u32)height && (u32)z < (u32)width;
-    }
-};
-#define SLIDING                                                                                    \
-    i64 pixels, int height, int width, int rows, int columns, int kernel_rows, int kernel_columns, \
-        int stride_rows, int stride_columns, int top, int left, int gap_rows, int gap_columns,     \
-        int repeat, int channels, int outputs
-#define OF_SLIDING                                                                                 \
-    Sliding {                                                                                      \
-        pixels, height, width, rows, columns, kernel_rows, kernel_columns, stride_rows,            \
-            stride_columns, top, left, gap_rows, gap_columns, repeat, channels, outputs            \
-    }
-
-// A copy of 16 bytes that stays in the first cache: neighboring taps read it again.
-__device__ __forceinline__ void copy_near(u32 to, const void *from, bool exists) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
-                 : "memory");
-}
-
 static const int CONVOLVE_THREADS = 128, CONVOLVE_PIXELS = 256;
 
 // target [pixels, outputs] ← the convolution, with a bias, with `residual` [pixels, outputs] added and
 // with what is negative set to zero, where asked. `weight` is [taps, outputs, channels]; channels fill
 // chunks of 16 bytes. Grid: tiles of 256 pixels, tiles of 8·RIGHT outputs; each warp has 64 pixels.
-// `residual` may be `target`: each element is read by the thread that writes it.
 template <class Kind, int RIGHT, typename T>
 __device__ __forceinline__ void convolve(const T *x, const T *weight, const float *bias, const T *residual,
                                          T *target, int relu, const Sliding &of) {
@@ -98,12 +61,7 @@ __device__ __forceinline__ void convolve(const T *x, const T *weight, const floa
     int first_output = blockIdx.y * OUTPUTS;
 
     for (int row = threadIdx.x; row < CONVOLVE_PIXELS; row += CONVOLVE_THREADS) {
-        i64 pixel = start + row, line = pixel / of.columns;
-        int image = (int)(line / of.rows), y = (int)(line - (i64)image * of.rows) * of.stride_rows - of.top;
-        int z = (int)(pixel - line * of.columns) * of.stride_columns - of.left;
-        // Behind the last pixel nothing is reached: the lowest row is above every image.
-        if (pixel >= of.pixels) y = -32768;
-        places[row] = make_int2(image, (y << 16) | (z & 0xffff));
+        places[row] = of.stand(start + row);
     }
     __syncthreads();
 
@@ -118,10 +76,8 @@ __device__ __forceinline__ void convolve(const T *x, const T *weight, const floa
         u32 place = Tile<T, COLUMNS>::place(first, chunk);
 #pragma unroll
         for (int row = 0; row < CONVOLVE_PIXELS; row += CONVOLVE_THREADS / 8) {
-            int2 at = places[first + row];
-            int y = (at.y >> 16) + i, z = (int)(short)at.y + j;
-            bool exists = of.reach(y, z) && filled;
-            i64 from = ((i64)at.x * of.height + y) * of.width + z;
+            i64 from = of.under(places[first + row], i, j);
+            bool exists = from >= 0 && filled;
             copy_near(left + row * ROW_BYTES + place, exists ? x + from * of.channels + column : x, exists);
         }
 #pragma unroll
@@ -171,32 +127,18 @@ __device__ __forceinline__ void convolve(const T *x, const T *weight, const floa
         __syncthreads();
     }
 
-    bool pairs = of.outputs % 2 == 0;
 #pragma unroll
     for (int n = 0; n < RIGHT; n++) {
         int output = first_output + 8 * n + lane % 4 * 2;
         if (output >= of.outputs) continue;
-        bool second = output + 1 < of.outputs;
-        float low_bias = bias ? bias[output] : 0.0f, high_bias = bias && second ? bias[output + 1] : 0.0f;
+        float low = bias ? bias[output] : 0.0f, high = bias && output + 1 < of.outputs ? bias[output + 1] : 0.0f;
 #pragma unroll
         for (int m = 0; m < LEFT; m++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
                 i64 pixel = start + warp * 64 + 16 * m + 8 * half + lane / 4;
-                if (pixel >= of.pixels) continue;
-                i64 place = pixel * of.outputs + output;
-                float low = sums[m][n][2 * half] + low_bias, high = sums[m][n][2 * half + 1] + high_bias;
-                if (residual) {
-                    low += to_float(residual[place]);
-                    if (second) high += to_float(residual[place + 1]);
-                }
-                if (relu) low = low > 0.0f ? low : 0.0f, high = high > 0.0f ? high : 0.0f;
-                if (pairs) {
-                    write_pair(target + place, low, high);
-                } else {
-                    target[place] = from_float<T>(low);
-                    if (second) target[place + 1] = from_float<T>(high);
-                }
+                finish(of, residual, target, relu, pixel, output, sums[m][n][2 * half] + low,
+                       sums[m][n][2 * half + 1] + high);
             }
     }
 }

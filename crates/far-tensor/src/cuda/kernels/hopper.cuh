@@ -15,10 +15,6 @@ static const int ROW_BYTES = 128;
 static const int STEP_ALONG = 2;
 static const int STEP_ACROSS = 128;
 
-__device__ __forceinline__ u32 shared_address(const void *pointer) {
-    return (u32)__cvta_generic_to_shared(pointer);
-}
-
 // Where the chunk lies in a tile, in bytes.
 __device__ __forceinline__ u32 swizzled(int row, int chunk) {
     return row * ROW_BYTES + ((chunk ^ (row & 7)) << 4);

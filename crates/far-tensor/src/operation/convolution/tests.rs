@@ -179,6 +179,30 @@ fn gpus_agree_on_gradients_of_wide_images() {
     }
 }
 
+/// Images of several tiles, of less than one, and of more than all multiprocessors take in one turn.
+#[test]
+fn gpus_agree_on_what_is_fused_over_tiles_of_images() {
+    for (batch, image, channels, outputs) in
+        [(2, [33, 17], 64, 64), (3, [5, 7], 32, 24), (9, [64, 72], 64, 64)]
+    {
+        let inputs = [
+            normal([batch, image[0], image[1], channels], 1),
+            normal([outputs, channels, 3, 3], 2),
+            normal([outputs], 3),
+            normal([batch, image[0], image[1], outputs], 4),
+        ];
+        let run = |tape: &mut Tape, x: &[Tensor]| {
+            let (bias, residual) = (Some(&x[2]), Some(&x[3]));
+            let filter = Filter { bias, residual, relu: true, ..Filter::same(&x[1]) };
+            tape.convolution_channels_last(&x[0], &filter)
+        };
+        evaluate(|tape| run(tape, &inputs));
+        if batch < 9 {
+            compare_gradients(&inputs, run);
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let mut tape = Tape::inference(&Device::cpu());

@@ -1,6 +1,8 @@
 //! Convolution on a GPU: a product on tensor cores whose left operand is gathered from the images as
 //! it is multiplied. Few or odd channels are unfolded first, so that rows are whole chunks of 16 bytes.
 
+mod hopper;
+
 use crate::cuda::{
     Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, arguments, programs,
 };
@@ -11,7 +13,8 @@ use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
     /// Convolution and what surrounds it.
-    CONVOLUTION = "convolution": "run.cuh", "team.cuh", "tensor_core.cuh", "convolution.cu";
+    CONVOLUTION = "convolution":
+        "run.cuh", "team.cuh", "copy.cuh", "tensor_core.cuh", "sliding.cuh", "convolution.cu";
 }
 
 /// Threads of a block of every kernel on tensor cores.
@@ -187,17 +190,25 @@ impl Sliding {
         }
         let source = Source::new(cuda, element, x, *self)?;
         let packed = source.packed(cuda, element, weight, self, turned)?;
+        let places = [source.pointer, packed.pointer(), target];
+        if cuda.is_hopper() && element == Element::Bf16 && self.outputs > NARROW {
+            return source.sliding.convolve_hopper(cuda, places, ending);
+        }
         let kind = Kind::of(cuda, element);
         let (name, outputs) =
             if self.outputs > NARROW { (kind.wide, WIDE) } else { (kind.narrow, NARROW) };
-        let Ending { bias, residual, relu } = ending;
-        let mut arguments =
-            arguments![source.pointer, packed.pointer(), bias, residual, target, relu].to_vec();
-        arguments.extend(source.sliding.arguments());
         let grid = [self.pixels().div_ceil(PIXELS), self.outputs.div_ceil(outputs), 1];
         let shared = 2 * (PIXELS + outputs) * ROW_BYTES;
         let launch = Launch { grid, threads: THREADS, shared };
-        cuda.launch_plain(kernel(name), launch, &arguments)
+        cuda.launch_plain(kernel(name), launch, &source.sliding.gathering(places, ending))
+    }
+
+    /// The arguments of a kernel that gathers x and multiplies it with a packed weight.
+    fn gathering(&self, [x, weight, target]: [u64; 3], ending: Ending) -> Vec<Argument<'static>> {
+        let Ending { bias, residual, relu } = ending;
+        let mut arguments = arguments![x, weight, bias, residual, target, relu].to_vec();
+        arguments.extend(self.arguments());
+        arguments
     }
 
     /// gradient [outputs, channels, taps] of the weight, in f32, added if `accumulate`.
