@@ -147,7 +147,13 @@ impl Block {
 
 enum Layer {
     Convolution(Convolution),
-    Block(Block),
+    Block(Box<Block>),
+}
+
+impl Layer {
+    fn block(block: Block) -> Self {
+        Self::Block(Box::new(block))
+    }
 }
 
 /// Layers in order.
@@ -202,14 +208,14 @@ fn encoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Sequence {
     let name = |place: usize| format!("encoder.{place}");
     let mut layers = vec![
         Layer::Convolution(Convolution::new(builder, &name(0), [3, width])),
-        Layer::Block(Block::new(builder, &name(1), width, false)),
+        Layer::block(Block::new(builder, &name(1), width, false)),
     ];
     for stage in 0..STAGES {
         let halving = Convolution::unbiased(builder, &name(layers.len()), [width; 2], KERNEL);
         layers.push(Layer::Convolution(Convolution { stride: 2, ..halving }));
         let looks = looks_at_all && stage + 1 == STAGES;
         for _ in 0..BLOCKS {
-            layers.push(Layer::Block(Block::new(builder, &name(layers.len()), width, looks)));
+            layers.push(Layer::block(Block::new(builder, &name(layers.len()), width, looks)));
         }
     }
     let last = Convolution::new(builder, &name(layers.len()), [width, channels]);
@@ -227,14 +233,14 @@ fn decoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Sequence {
     for stage in 0..STAGES {
         for _ in 0..BLOCKS {
             let looks = looks_at_all && stage == 0;
-            layers.push(Layer::Block(Block::new(builder, &name(place), width, looks)));
+            layers.push(Layer::block(Block::new(builder, &name(place), width, looks)));
             place += 1;
         }
         let doubling = Convolution::unbiased(builder, &name(place + 1), [width; 2], KERNEL);
         layers.push(Layer::Convolution(Convolution { repeat: 2, ..doubling }));
         place += 2;
     }
-    layers.push(Layer::Block(Block::new(builder, &name(place), width, false)));
+    layers.push(Layer::block(Block::new(builder, &name(place), width, false)));
     let last = Convolution::new(builder, &name(place + 1), [width, 3]);
     layers.push(Layer::Convolution(last));
     Sequence(layers)
