@@ -44,7 +44,12 @@ fixtures python="python3":
     {{python}} scripts/make_metric_fixtures.py
     {{python}} scripts/make_longlive_fixtures.py
     {{python}} scripts/make_retriever_fixtures.py
+    {{python}} scripts/make_taesd_fixtures.py
 
 # Make the weights of LPIPS, into $FAR_CACHE or ~/.cache/far (needs `pip install safetensors numpy`).
 lpips-weights python="python3":
     {{python}} scripts/make_lpips_weights.py
+
+# Make the weights of a tokenizer of the TAESD family of its two published files (needs `pip install safetensors numpy`).
+taesd-weights encoder decoder python="python3":
+    {{python}} scripts/make_taesd_weights.py {{encoder}} {{decoder}}

@@ -14,6 +14,7 @@ mod retriever;
 #[cfg(test)]
 mod testing;
 mod tokenizer;
+mod weight_cache;
 mod weight_file;
 mod world_model;
 
@@ -48,7 +49,8 @@ pub use retriever::utility::UtilityEstimator;
 pub use retriever::utility_config::UtilityConfig;
 pub use retriever::utility_meter::{Utilities, UtilityMeter};
 pub use tokenizer::{
-    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer, area_resize,
+    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Taesd, TaesdConfig, TaesdStructure,
+    Tokenizer, area_resize,
 };
 pub use world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
 pub use world_model::condition_scale::{ConditionScale, POSE_FEATURES};

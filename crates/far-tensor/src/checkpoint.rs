@@ -219,6 +219,11 @@ impl Checkpoint {
         &self.notes
     }
 
+    /// The shape of a tensor; `None` where the file has none of that name.
+    pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        Some(self.tensors().tensor(name).ok()?.shape().to_vec())
+    }
+
     /// Loads parameters saved under `prefix` and returns how many were found.
     ///
     /// # Errors

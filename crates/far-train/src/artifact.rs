@@ -73,7 +73,7 @@ impl NeededEncoders {
 pub(crate) struct ArtifactBuilder<'a> {
     pub config: &'a TrainConfig,
     pub folder: &'a Path,
-    /// What encoders learn on.
+    /// What encoders learn on, and a tokenizer that is a network runs on.
     pub device: &'a Device,
     /// What they run on once they have: beside the world model, which has the device.
     pub cpu: &'a Device,
@@ -94,7 +94,7 @@ impl ArtifactBuilder<'_> {
         if exists && let Some(fitted) = settings.load(&path)? {
             return Ok(fitted);
         }
-        let fitted = settings.build(self.dataset, self.learned)?;
+        let fitted = settings.build(self.dataset, self.learned, self.device)?;
         fitted.save(&path)?;
         Ok(settings.load(&path)?.unwrap_or(fitted))
     }

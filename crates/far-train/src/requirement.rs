@@ -41,7 +41,9 @@ pub fn check_dataset_with(
         TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
-        TokenizerKind::PatchPca if description.images == ImageEncoding::None => {
+        TokenizerKind::PatchPca | TokenizerKind::Taesd
+            if description.images == ImageEncoding::None =>
+        {
             return lacking("pictures", "a tokenizer other than \"precomputed\"");
         }
         _ => {}

@@ -6,10 +6,9 @@
 
 use super::lpips_net::{LpipsNet, STAGES, Trunk};
 use super::{check_pictures, check_sizes};
-use crate::{Error, Result, area_resize};
+use crate::{Error, Result, area_resize, weight_cache};
 use far_data::Picture;
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What is subtracted from colors in [−1, 1].
@@ -20,8 +19,6 @@ const SCALE: [f32; 3] = [0.458, 0.448, 0.450];
 const EPSILON: f64 = 1e-10;
 /// The note in a file that names the trunk.
 const NET: &str = "net";
-/// The environment variable that names another folder for files made once.
-const CACHE: &str = "FAR_CACHE";
 
 /// The metric with its weights.
 ///
@@ -70,7 +67,7 @@ impl Lpips {
 
     /// Where the weights of a network are looked for; `None` where there is no home folder.
     pub fn cache_path(net: LpipsNet) -> Option<PathBuf> {
-        cache_path(net, std::env::var_os(CACHE), std::env::home_dir())
+        weight_cache::place(&format!("lpips-{}.safetensors", net.name()))
     }
 
     /// Which network it looks through.
@@ -154,25 +151,9 @@ fn layer_distance(features: &[f32], head: &[f32]) -> f64 {
     total / places as f64
 }
 
-fn cache_path(net: LpipsNet, named: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    let named = named.filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let folder = named.or_else(|| Some(home?.join(".cache").join("far")))?;
-    Some(folder.join(format!("lpips-{}.safetensors", net.name())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_cache_is_where_the_documents_say() {
-        let home = Some(PathBuf::from("/home/someone"));
-        let path = cache_path(LpipsNet::Alex, None, home.clone()).unwrap();
-        assert_eq!(path, Path::new("/home/someone/.cache/far/lpips-alex.safetensors"));
-        let path = cache_path(LpipsNet::Vgg, Some("/elsewhere".into()), home).unwrap();
-        assert_eq!(path, Path::new("/elsewhere/lpips-vgg.safetensors"));
-        assert_eq!(cache_path(LpipsNet::Vgg, Some("".into()), None), None);
-    }
 
     #[test]
     fn a_layer_is_the_weighted_difference_of_directions() {

@@ -4,14 +4,21 @@ mod patch_pca;
 mod precomputed;
 mod resize;
 mod spread;
+mod taesd;
+mod taesd_network;
 
 pub use patch_pca::{PatchPca, PatchPcaConfig};
 pub use precomputed::{Precomputed, PrecomputedConfig};
 pub use resize::area_resize;
+pub use taesd::{Taesd, TaesdConfig};
+pub use taesd_network::TaesdStructure;
 
 use crate::{LatentShape, LinearPatches, Result};
 use far_data::{Episode, Picture};
 use std::path::Path;
+
+/// Side of the world model's patches of an autoencoder's latent, as in the paper.
+const PATCH: usize = 2;
 
 /// Turns frames of an episode into latents and latents into pictures.
 ///

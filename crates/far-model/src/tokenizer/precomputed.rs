@@ -2,14 +2,11 @@
 //! per episode with a tensor `latents` of [frames, C, H, W], as encoders such as the SDXL VAE give
 //! them.
 
-use super::Tokenizer;
+use super::{PATCH, Tokenizer};
 use crate::{Error, LatentShape, Result};
 use far_data::{CachedTensors, Dataset, Episode, Picture};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// Side of the world model's patches of a latent, as in the paper.
-const PATCH: usize = 2;
 
 /// The settings of a [`Precomputed`] tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ pub(crate) use graph::Graph;
 pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
 pub use memory::MemoryUse;
 pub(crate) use memory::{CudaBuffer, CudaPool, Element};
-pub(crate) use operation::{ChannelGroups, Convolution, Pooling, Rotation};
+pub(crate) use operation::{ChannelGroups, Pooling, Rotation};
 pub(crate) use optimizer::UpdatePlaces;
 pub use precision::Precision;
 pub(crate) use product::{Epilogue, Operand, Product};

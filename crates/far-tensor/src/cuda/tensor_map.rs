@@ -6,7 +6,7 @@ use crate::Result;
 use cudarc::driver::sys;
 use std::ffi::c_void;
 
-/// Channels of a head and tokens of a box that the kernels copy at a time.
+/// Channels of a head and tokens of a box that the attention kernels copy at a time.
 const BOX: u32 = 64;
 
 /// A description as the driver encodes it; kernels take it by value.
@@ -25,16 +25,42 @@ impl TensorMap {
         channels: usize,
         stride: usize,
     ) -> Result<Self> {
+        let size = Element::Bf16.size();
+        let row = (stride * size) as u64;
+        let sizes = [channels, heads, tokens, groups].map(|size| size as u64);
+        let strides = [(channels * size) as u64, row, row * tokens as u64];
+        Self::encode(context, pointer, sizes, strides, [BOX, 1, BOX, 1])
+    }
+
+    /// Dense bf16 numbers of these sizes, the innermost first, in boxes.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub(crate) fn dense(
+        context: &Context,
+        pointer: u64,
+        sizes: [usize; 4],
+        boxes: [u32; 4],
+    ) -> Result<Self> {
+        let sizes = sizes.map(|size| size as u64);
+        let row = sizes[0] * Element::Bf16.size() as u64;
+        let strides = [row, row * sizes[1], row * sizes[1] * sizes[2]];
+        Self::encode(context, pointer, sizes, strides, boxes)
+    }
+
+    fn encode(
+        context: &Context,
+        pointer: u64,
+        sizes: [u64; 4],
+        strides: [u64; 3],
+        boxes: [u32; 4],
+    ) -> Result<Self> {
         use sys::{
             CUtensorMapDataType as Type, CUtensorMapFloatOOBfill as Outside,
             CUtensorMapInterleave as Interleave, CUtensorMapL2promotion as Promotion,
             CUtensorMapSwizzle as Swizzle,
         };
-        let size = Element::Bf16.size();
-        let row = (stride * size) as u64;
-        let sizes = [channels, heads, tokens, groups].map(|size| size as u64);
-        let strides = [(channels * size) as u64, row, row * tokens as u64];
-        let (boxes, steps) = ([BOX, 1, BOX, 1], [1; 4]);
+        let steps = [1; 4];
         context.bind()?;
         let mut map = sys::CUtensorMap { opaque: [0; 16] };
         // SAFETY: the arrays have the lengths that four dimensions need; the address is only noted.

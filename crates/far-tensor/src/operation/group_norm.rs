@@ -37,11 +37,9 @@ impl Tape {
             format!("[batch, channels, …] with channels in {groups} equal groups is needed")
         })?;
         let (batch, channels) = (extents[0], extents[1]);
-        for parameter in [scale, shift] {
-            let requirement = "scale and shift have one element per channel";
-            parameter.expect_elements("group_norm", channels, x, requirement)?;
-        }
-        let sizes = ChannelGroups { batch, channels, groups, space: extents[2..].iter().product() };
+        expect_parameters(x, channels, [scale, shift])?;
+        let space = extents[2..].iter().product();
+        let sizes = ChannelGroups { batch, channels, groups, space, last: false };
         if let Some(cuda) = self.cuda() {
             return self.group_norm_cuda(&cuda, sizes, [x, scale, shift], epsilon);
         }
@@ -68,6 +66,45 @@ impl Tape {
             sizes,
         }))
     }
+}
+
+impl Tape {
+    /// [`Tape::group_norm`] of x [B, S…, C], whose channels come last.
+    ///
+    /// # Errors
+    /// As [`Tape::group_norm`].
+    pub fn group_norm_channels_last(
+        &mut self,
+        x: &Tensor,
+        groups: usize,
+        scale: &Tensor,
+        shift: &Tensor,
+        epsilon: f32,
+    ) -> Result<Tensor> {
+        let shape = *x.shape();
+        let (rank, channels) = (shape.rank(), shape.last());
+        let sound = rank >= 2 && groups > 0 && channels.is_multiple_of(groups);
+        x.expect("group_norm", sound, || {
+            format!("[batch, …, channels] with channels in {groups} equal groups is needed")
+        })?;
+        expect_parameters(x, channels, [scale, shift])?;
+        let batch = shape.extents()[0];
+        let space = shape.extents()[1..rank - 1].iter().product();
+        if let Some(cuda) = self.cuda() {
+            let sizes = ChannelGroups { batch, channels, groups, space, last: true };
+            return self.group_norm_cuda(&cuda, sizes, [x, scale, shift], epsilon);
+        }
+        let first = self.permute(&x.reshape([batch, space, channels])?, &[0, 2, 1])?;
+        let y = self.group_norm(&first, groups, scale, shift, epsilon)?;
+        self.permute(&y, &[0, 2, 1])?.reshape(shape)
+    }
+}
+
+fn expect_parameters(x: &Tensor, channels: usize, parameters: [&Tensor; 2]) -> Result<()> {
+    let requirement = "scale and shift have one element per channel";
+    parameters
+        .into_iter()
+        .try_for_each(|parameter| parameter.expect_elements("group_norm", channels, x, requirement))
 }
 
 impl ChannelGroups {
@@ -146,7 +183,7 @@ struct GroupNormBackward {
 
 impl Backward for GroupNormBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let ChannelGroups { batch, channels, groups, space } = self.sizes;
+        let ChannelGroups { batch, channels, groups, space, .. } = self.sizes;
         let moments = |group: usize| (self.moments[2 * group], self.moments[2 * group + 1]);
         let x = |row: usize| row_of(self.x.values(), space, row);
         // Σ d and Σ d·x̂ of each row, from which everything else follows.
@@ -239,6 +276,28 @@ mod tests {
     }
 
     #[test]
+    fn channels_may_come_last() {
+        for space in [3, 400] {
+            let x = normal([2, space, 8], 1);
+            let inputs = [x, normal([8], 2), normal([8], 3)];
+            let last = |tape: &mut Tape, x: &[Tensor]| {
+                tape.group_norm_channels_last(&x[0], 2, &x[1], &x[2], 1e-5)
+            };
+            let first = |tape: &mut Tape, x: &[Tensor]| {
+                let turned = tape.permute(&x[0], &[0, 2, 1])?;
+                let y = tape.group_norm(&turned, 2, &x[1], &x[2], 1e-5)?;
+                tape.permute(&y, &[0, 2, 1])
+            };
+            let [found, expected] =
+                [evaluate(|tape| last(tape, &inputs)), evaluate(|tape| first(tape, &inputs))];
+            assert_close(found.values(), expected.values(), 1e-6);
+            let (found, expected) =
+                (compare_gradients(&inputs, last), compare_gradients(&inputs, first));
+            found.iter().zip(&expected).for_each(|(a, b)| assert_close(a, b, 1e-5));
+        }
+    }
+
+    #[test]
     fn uneven_groups_are_refused() {
         let mut tape = Tape::inference(&crate::Device::cpu());
         let (x, four) = (normal([2, 4, 3], 1), normal([4], 1));
@@ -246,6 +305,9 @@ mod tests {
         assert!(error.to_string().starts_with("group_norm: [2, 4, 3] is not accepted"), "{error}");
         let error = tape.group_norm(&x, 2, &normal([3], 1), &four, 1e-5).unwrap_err();
         assert!(error.to_string().starts_with("group_norm: [3] does not fit [2, 4, 3]"), "{error}");
+        let three = normal([3], 1);
+        assert!(tape.group_norm_channels_last(&x, 2, &three, &three, 1e-5).is_err());
+        assert!(tape.group_norm_channels_last(&x, 3, &four, &four, 1e-5).is_err());
     }
 
     #[test]

@@ -37,6 +37,8 @@ mod window;
 pub use activation::Activation;
 pub use attention::Attention;
 pub(crate) use attention::Layout as AttentionLayout;
+pub use convolution::Filter;
+pub(crate) use convolution::Sliding;
 pub use diffusion_loss::{DiffusionLoss, DiffusionTarget};
 pub use gated_norm::Gate;
 pub use masked::Statistic;

@@ -77,26 +77,6 @@ impl Window {
         let end = (start + self.kernel[axis]).saturating_sub(before).min(extent);
         start.saturating_sub(before).min(end)..end
     }
-
-    /// At which of `positions` the window's element `offset` lies inside an axis of `extent`.
-    pub(super) fn inside(
-        &self,
-        axis: usize,
-        offset: usize,
-        extent: usize,
-        positions: usize,
-    ) -> Range<usize> {
-        let ((before, _), stride) = (self.around(axis), self.stride[axis]);
-        let first = before.saturating_sub(offset).div_ceil(stride);
-        let end = (extent + before).saturating_sub(offset).div_ceil(stride).min(positions);
-        first.min(end)..end
-    }
-
-    /// The element of an axis under the window's element `offset` at `position`, which must be
-    /// one of [`Window::inside`].
-    pub(super) fn place(&self, axis: usize, offset: usize, position: usize) -> usize {
-        position * self.stride[axis] + offset - self.around(axis).0
-    }
 }
 
 #[cfg(test)]
@@ -107,7 +87,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn reach_and_inside_agree_with_counting(
+        fn reach_agrees_with_counting(
             extent in 1usize..9, kernel in 1usize..5, stride in 1usize..4,
             before in 0usize..4, after in 0usize..4,
         ) {
@@ -124,19 +104,6 @@ mod tests {
                     .filter(|place| *place < extent)
                     .collect();
                 prop_assert_eq!(window.reach(0, position, extent).collect::<Vec<_>>(), covered);
-            }
-            for offset in 0..kernel {
-                let counted: Vec<usize> = (0..positions)
-                    .filter(|position| {
-                        let place = (position * stride + offset).checked_sub(before);
-                        place.is_some_and(|place| place < extent)
-                    })
-                    .collect();
-                let found = window.inside(0, offset, extent, positions);
-                prop_assert_eq!(found.clone().collect::<Vec<_>>(), counted);
-                for position in found {
-                    prop_assert!(window.place(0, offset, position) < extent);
-                }
             }
         }
     }

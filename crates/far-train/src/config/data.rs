@@ -4,6 +4,7 @@ use super::TokenizerConfig;
 use crate::Result;
 use far_data::{AnchorConfig, Dataset, SamplingConfig, Split, SplitRule};
 use far_model::EncodedDataset;
+use far_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,15 +33,15 @@ pub struct DataConfig {
 
 impl DataConfig {
     /// Opens the dataset and fits the tokenizer to its training split; latents are cached in the
-    /// folder `cache` of the dataset.
+    /// folder `cache` of the dataset. A tokenizer that is a network runs on the device.
     ///
     /// # Errors
     /// If the dataset cannot be read, or does not fit the tokenizer.
-    pub fn open(&self, tokenizer: &TokenizerConfig) -> Result<EncodedDataset> {
+    pub fn open(&self, tokenizer: &TokenizerConfig, device: &Device) -> Result<EncodedDataset> {
         let dataset = Arc::new(Dataset::open(&self.folder)?);
         let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
         let episodes = dataset.select(rule, Split::Train)?;
-        let tokenizer = tokenizer.build(&dataset, &episodes)?;
+        let tokenizer = tokenizer.build(&dataset, &episodes, device)?;
         let (cache, most) = (self.folder.join("cache"), self.memory_megabytes << 20);
         Ok(EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most))
     }

@@ -2,7 +2,10 @@
 
 use crate::{Error, Result};
 use far_data::Dataset;
-use far_model::{PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Tokenizer};
+use far_model::{
+    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Taesd, TaesdConfig, Tokenizer,
+};
+use far_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +18,8 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Settings of `patch-pca`.
     pub patch_pca: PatchPcaConfig,
+    /// Settings of `taesd`.
+    pub taesd: TaesdConfig,
     /// Settings of `precomputed`.
     pub precomputed: PrecomputedConfig,
 }
@@ -25,18 +30,27 @@ pub struct TokenizerConfig {
 pub enum TokenizerKind {
     /// Principal components of patches, fitted to the dataset in seconds.
     PatchPca,
+    /// A published autoencoder of the TAESD family, with its own weights.
+    Taesd,
     /// Latents that came with the data.
     Precomputed,
 }
 
 impl TokenizerConfig {
-    /// The tokenizer of a dataset, fitted to these episodes where it is one that is fitted.
+    /// The tokenizer of a dataset, fitted to these episodes where it is one that is fitted; a network
+    /// runs on the device.
     ///
     /// # Errors
     /// If frames or latents are missing, or the settings do not fit them.
-    pub fn build(&self, dataset: &Dataset, episodes: &[u32]) -> Result<Arc<dyn Tokenizer>> {
+    pub fn build(
+        &self,
+        dataset: &Dataset,
+        episodes: &[u32],
+        device: &Device,
+    ) -> Result<Arc<dyn Tokenizer>> {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
+            TokenizerKind::Taesd => Arc::new(Taesd::load(self.taesd.clone(), device)?),
             TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
         })
     }
@@ -48,13 +62,15 @@ impl TokenizerConfig {
     pub fn load(&self, path: &Path) -> Result<Option<Arc<dyn Tokenizer>>> {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Some(Arc::new(PatchPca::load(path)?)),
-            TokenizerKind::Precomputed => None,
+            TokenizerKind::Taesd | TokenizerKind::Precomputed => None,
         })
     }
 
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),
+            // How many channels the latent has is known once the weights are read.
+            TokenizerKind::Taesd => Ok(self.taesd.shape(1).map(|_| ())?),
             TokenizerKind::Precomputed => {
                 super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)
             }

@@ -63,11 +63,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let state = state_path(&arguments.out);
     clear(arguments, &state)?;
     let (seed, cpu) = (config.training.seed, Device::cpu());
-    let encoded = config.data.open(&config.tokenizer);
+    let device = config.compute.open().map_err(explain)?;
+    let encoded = config.data.open(&config.tokenizer, &device);
     let encoded = with_feature(encoded.map_err(explain)?, &config).map_err(explain)?;
     encode(&encoded)?;
 
-    let device = config.compute.open().map_err(explain)?;
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
     let cue = &config.arm.cue;

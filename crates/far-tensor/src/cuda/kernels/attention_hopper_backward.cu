@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         // Everybody's gradients of scores are written, and everybody is done with the step before:
         // its queries, and what it staged for the additions.
         publish_shared();
-        if (at.lane == 0) additions_read();
+        if (at.lane == 0) writes_read();
         __syncthreads();
         if (threadIdx.x == 0) fill(step + 2);
         __syncwarp();
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     __syncthreads();
     write_keys(a, dk, dv, base, base + VALUES_AT, at, group, head, first_key);
     // The last block of a head to add finishes its queries.
-    if (at.lane == 0) additions_done();
+    if (at.lane == 0) writes_done();
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {

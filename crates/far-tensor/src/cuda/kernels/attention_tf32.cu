@@ -1,7 +1,7 @@
 // Attention for f32 tensors on tensor cores with tf32 products, for head dimensions 32, 64 and 128 and
 // devices of compute capability 8.0 and newer.
 //
-// Source: prelude.cuh + attention.cuh + attention_forward.cuh + attention_backward.cuh + this file.
+// Source: prelude.cuh + copy.cuh + tensor_core.cuh + attention_forward.cuh + attention_backward.cuh + this file.
 // Element (group g, token i, head h, channel c) of q lies at q + (g·queries + i)·q_stride + h·HEAD + c;
 // k and v likewise with `keys` and kv_stride, out and dout with out_stride, dq with dq_stride, dk and
 // dv with dkv_stride. Strides are in elements; addresses and rows are aligned to 16 bytes. lse and

@@ -1,15 +1,40 @@
-// GroupNorm; the formulas are in group_norm.rs. A row is one channel of one sample: `space` elements.
+// GroupNorm; the formulas are in group_norm.rs. A row is one channel of one sample: `space` elements,
+// which lie one after another or, where channels come last, as far apart as there are channels.
 
-// moments[group] ← μ and 1/√(variance + ε): one team per group of `block` elements.
+// Where things are: `members` channels are in a group.
+struct Groups {
+    i64 space, channels, members;
+    int last;
+
+    // Element n of a row.
+    __device__ __forceinline__ i64 of_row(i64 row, i64 n) const {
+        if (!last) return row * space + n;
+        i64 sample = row / channels;
+        return (sample * space + n) * channels + row - sample * channels;
+    }
+    // Element n of a group, in the order of memory.
+    __device__ __forceinline__ i64 of_group(i64 group, i64 n) const {
+        if (!last) return group * members * space + n;
+        i64 groups = channels / members, sample = group / groups, place = n / members;
+        return (sample * space + place) * channels + (group - sample * groups) * members + n - place * members;
+    }
+    // The row of an element.
+    __device__ __forceinline__ i64 row_of(i64 number) const {
+        if (!last) return number / space;
+        return number / (space * channels) * channels + number % channels;
+    }
+};
+
+// moments[group] ← μ and 1/√(variance + ε): one team per group.
 template <typename T>
-__device__ __forceinline__ void group_moments(const T *x, float *moments, i64 groups, i64 block,
+__device__ __forceinline__ void group_moments(const T *x, float *moments, i64 count, const Groups &of,
                                               float epsilon, int size) {
     Team team(size);
-    if (team.row >= groups) return;
-    x += team.row * block;
-    float mean = team.sum(block, [=](i64 n) { return to_float(x[n]); }) / block;
+    if (team.row >= count) return;
+    i64 group = team.row, block = of.members * of.space;
+    float mean = team.sum(block, [=](i64 n) { return to_float(x[of.of_group(group, n)]); }) / block;
     float variance = team.sum(block, [=](i64 n) {
-        float away = to_float(x[n]) - mean;
+        float away = to_float(x[of.of_group(group, n)]) - mean;
         return away * away;
     });
     if (team.rank > 0) return;
@@ -17,14 +42,14 @@ __device__ __forceinline__ void group_moments(const T *x, float *moments, i64 gr
     moments[2 * team.row + 1] = rsqrtf(variance / block + epsilon);
 }
 
-// One thread per element; `members` channels are in a group.
+// One thread per element.
 template <typename T>
 __device__ __forceinline__ void group_norm(const T *x, const float *moments, const float *scale,
-                                           const float *shift, T *target, i64 rows, i64 space,
-                                           i64 channels, i64 members) {
+                                           const float *shift, T *target, i64 rows,
+                                           const Groups &of) {
     i64 number = thread_number();
-    if (number >= rows * space) return;
-    i64 row = number / space, channel = row % channels, group = row / members;
+    if (number >= rows * of.space) return;
+    i64 row = of.row_of(number), channel = row % of.channels, group = row / of.members;
     float slope = moments[2 * group + 1] * scale[channel];
     float value = (to_float(x[number]) - moments[2 * group]) * slope + shift[channel];
     target[number] = from_float<T>(value);
@@ -33,16 +58,17 @@ __device__ __forceinline__ void group_norm(const T *x, const float *moments, con
 // sums[row] ← Σ d and Σ d·x̂: one team per row.
 template <typename T>
 __device__ __forceinline__ void group_norm_sums(const T *upstream, const T *x, const float *moments,
-                                                float *sums, i64 rows, i64 space, i64 members,
+                                                float *sums, i64 rows, const Groups &of,
                                                 int size) {
     Team team(size);
     if (team.row >= rows) return;
-    x += team.row * space, upstream += team.row * space;
-    i64 group = team.row / members;
+    i64 row = team.row, group = row / of.members;
     float mean = moments[2 * group], factor = moments[2 * group + 1];
-    float level = team.sum(space, [=](i64 n) { return to_float(upstream[n]); });
-    float along = team.sum(
-        space, [=](i64 n) { return to_float(upstream[n]) * (to_float(x[n]) - mean) * factor; });
+    float level = team.sum(of.space, [=](i64 n) { return to_float(upstream[of.of_row(row, n)]); });
+    float along = team.sum(of.space, [=](i64 n) {
+        i64 place = of.of_row(row, n);
+        return to_float(upstream[place]) * (to_float(x[place]) - mean) * factor;
+    });
     if (team.rank > 0) return;
     sums[2 * team.row] = level;
     sums[2 * team.row + 1] = along;
@@ -77,38 +103,40 @@ template <typename T>
 __device__ __forceinline__ void group_norm_backward(const T *upstream, const T *x,
                                                     const float *moments, const float *means,
                                                     const float *scale, T *gradient, i64 rows,
-                                                    i64 space, i64 channels, i64 members,
-                                                    int accumulate) {
+                                                    const Groups &of, int accumulate) {
     i64 number = thread_number();
-    if (number >= rows * space) return;
-    i64 row = number / space, group = row / members;
+    if (number >= rows * of.space) return;
+    i64 row = of.row_of(number), group = row / of.members;
     float factor = moments[2 * group + 1];
     float standard = (to_float(x[number]) - moments[2 * group]) * factor;
-    float inner = to_float(upstream[number]) * scale[row % channels] - means[2 * group];
+    float inner = to_float(upstream[number]) * scale[row % of.channels] - means[2 * group];
     put(gradient + number, (inner - standard * means[2 * group + 1]) * factor, accumulate);
 }
 
+#define GROUPS i64 space, i64 channels, i64 members, int last
+#define OF_GROUPS                                                                                  \
+    Groups { space, channels, members, last }
+
 #define GROUP_NORM(suffix, T)                                                                      \
-    extern "C" __global__ void group_moments_##suffix(const T *x, float *moments, i64 groups,      \
-                                                      i64 block, float epsilon, int size) {        \
-        group_moments(x, moments, groups, block, epsilon, size);                                   \
+    extern "C" __global__ void group_moments_##suffix(const T *x, float *moments, i64 count,       \
+                                                      GROUPS, float epsilon, int size) {           \
+        group_moments(x, moments, count, OF_GROUPS, epsilon, size);                                \
     }                                                                                              \
-    extern "C" __global__ void group_norm_##suffix(                                                \
-        const T *x, const float *moments, const float *scale, const float *shift, T *target,       \
-        i64 rows, i64 space, i64 channels, i64 members) {                                          \
-        group_norm(x, moments, scale, shift, target, rows, space, channels, members);              \
+    extern "C" __global__ void group_norm_##suffix(const T *x, const float *moments,               \
+                                                   const float *scale, const float *shift,         \
+                                                   T *target, i64 rows, GROUPS) {                  \
+        group_norm(x, moments, scale, shift, target, rows, OF_GROUPS);                             \
     }                                                                                              \
-    extern "C" __global__ void group_norm_sums_##suffix(                                           \
-        const T *upstream, const T *x, const float *moments, float *sums, i64 rows, i64 space,     \
-        i64 members, int size) {                                                                   \
-        group_norm_sums(upstream, x, moments, sums, rows, space, members, size);                   \
+    extern "C" __global__ void group_norm_sums_##suffix(const T *upstream, const T *x,             \
+                                                        const float *moments, float *sums,         \
+                                                        i64 rows, GROUPS, int size) {              \
+        group_norm_sums(upstream, x, moments, sums, rows, OF_GROUPS, size);                        \
     }                                                                                              \
     extern "C" __global__ void group_norm_backward_##suffix(                                       \
         const T *upstream, const T *x, const float *moments, const float *means,                   \
-        const float *scale, T *gradient, i64 rows, i64 space, i64 channels, i64 members,           \
-        int accumulate) {                                                                          \
-        group_norm_backward(upstream, x, moments, means, scale, gradient, rows, space, channels,   \
-                            members, accumulate);                                                  \
+        const float *scale, T *gradient, i64 rows, GROUPS, int accumulate) {                       \
+        group_norm_backward(upstream, x, moments, means, scale, gradient, rows, OF_GROUPS,         \
+                            accumulate);                                                           \
     }
 GROUP_NORM(f32, float)
 GROUP_NORM(bf16, bf16)

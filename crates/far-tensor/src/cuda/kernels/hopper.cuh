@@ -15,10 +15,6 @@ static const int ROW_BYTES = 128;
 static const int STEP_ALONG = 2;
 static const int STEP_ACROSS = 128;
 
-__device__ __forceinline__ u32 shared_address(const void *pointer) {
-    return (u32)__cvta_generic_to_shared(pointer);
-}
-
 // Where the chunk lies in a tile, in bytes.
 __device__ __forceinline__ u32 swizzled(int row, int chunk) {
     return row * ROW_BYTES + ((chunk ^ (row & 7)) << 4);
@@ -99,15 +95,31 @@ __device__ __forceinline__ void publish_shared() {
 }
 
 // A tensor map as the driver encodes it (cuTensorMapEncodeTiled), passed by value: bf16, rank 4,
-// sizes {channels of a head, heads, tokens, groups}, strides in bytes {2 · channels, 2 · stride,
+// element strides of 1, no interleave, 128-byte swizzle, promotion to 256 bytes in the second cache,
+// zeros outside. For attention: sizes {channels of a head, heads, tokens, groups}, strides in bytes {2 · channels, 2 · stride,
 // 2 · stride · tokens} where a token begins `stride` elements after the one before, boxes of
-// {64, 1, 64, 1}, element strides of 1, no interleave, 128-byte swizzle, promotion to 256 bytes in
-// the second cache, zeros outside.
+// {64, 1, 64, 1}.
 struct alignas(64) TensorMap {
     u64 opaque[16];
 };
 static const int BOX_ROWS = 64;
 
+// Begins to copy the box that starts at these coordinates; its bytes count toward `barrier`.
+__device__ __forceinline__ void copy_box(u32 to, const TensorMap &map, u32 barrier, int first, int second,
+                                         int third, int fourth) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                 "l"(&map), "r"(barrier), "r"(first), "r"(second), "r"(third), "r"(fourth)
+                 : "memory");
+}
+// Begins to write a box from shared memory; what lies outside the tensor is left out.
+__device__ __forceinline__ void write_box(const TensorMap &map, u32 from, int first, int second, int third,
+                                          int fourth) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
+                 "cp.async.bulk.commit_group;" ::"l"(&map),
+                 "r"(from), "r"(first), "r"(second), "r"(third), "r"(fourth)
+                 : "memory");
+}
 // Begins to copy ROWS tokens of a head into a tile, or into one for each 64 channels, one after the
 // other; the bytes count toward `barrier`.
 template <int ROWS, int CHANNELS>
@@ -117,11 +129,7 @@ __device__ __forceinline__ void copy_rows(u32 to, const TensorMap &map, u32 barr
     for (int channel = 0; channel < CHANNELS; channel += 64) {
 #pragma unroll
         for (int row = 0; row < ROWS; row += BOX_ROWS, to += BOX_ROWS * ROW_BYTES)
-            asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::"
-                         "bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
-                         "l"(&map), "r"(barrier), "r"(channel), "r"(head), "r"(token + row),
-                         "r"(group)
-                         : "memory");
+            copy_box(to, map, barrier, channel, head, token + row, group);
     }
 }
 // The same for consecutive bytes; addresses and count are multiples of 16.
@@ -136,11 +144,11 @@ __device__ __forceinline__ void add_bytes(float *to, u32 from, u32 bytes) {
                  "cp.async.bulk.commit_group;" ::"l"(to), "r"(from), "r"(bytes)
                  : "memory");
 }
-// Waits until this thread's additions have read their source, or are complete.
-__device__ __forceinline__ void additions_read() {
+// Waits until this thread's additions and boxes have read their source, or are complete.
+__device__ __forceinline__ void writes_read() {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
-__device__ __forceinline__ void additions_done() {
+__device__ __forceinline__ void writes_done() {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
@@ -216,6 +224,19 @@ __device__ __forceinline__ void store_sums(u32 address, const float (&values)[32
 __device__ __forceinline__ void store_blocks(u32 address, const u32 *pairs) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                  "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+}
+// Eight by eight blocks turned around, four at a time: lane l names the row of 16 bytes in shared
+// memory that is column l % 8 of the block l / 8 in registers.
+__device__ __forceinline__ void store_blocks_turned(u32 address, const u32 (&pairs)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+}
+__device__ __forceinline__ void load_blocks_turned(u32 address, u32 (&pairs)[4]) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+                 : "r"(address)
                  : "memory");
 }
 

@@ -65,6 +65,19 @@ __device__ __forceinline__ void store_vector(bf16 *to, const float (&from)[8]) {
     *(uint4 *)to = value;
 }
 
+// Writes two neighbors at once; the address is a multiple of both.
+__device__ __forceinline__ void write_pair(bf16 *to, float low, float high) {
+    *(u32 *)to = to_bf16_pair(low, high);
+}
+__device__ __forceinline__ void write_pair(float *to, float low, float high) {
+    *(float2 *)to = make_float2(low, high);
+}
+
+// An address in shared memory as instructions take it.
+__device__ __forceinline__ u32 shared_address(const void *pointer) {
+    return (u32)__cvta_generic_to_shared(pointer);
+}
+
 // The sum over the lanes of a warp, in every lane.
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll

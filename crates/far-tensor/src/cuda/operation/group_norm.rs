@@ -23,6 +23,8 @@ pub(crate) struct ChannelGroups {
     pub groups: usize,
     /// Elements of one channel of one sample.
     pub space: usize,
+    /// Whether the channels of a place lie side by side.
+    pub last: bool,
 }
 
 impl ChannelGroups {
@@ -46,21 +48,23 @@ impl Tape {
         epsilon: f32,
     ) -> Result<Tensor> {
         let element = x.element(cuda);
-        let ChannelGroups { batch, channels, groups, space } = sizes;
+        let ChannelGroups { batch, channels, groups, space, last } = sizes;
         let (rows, members) = (sizes.rows(), sizes.members());
         let (count, block) = (batch * groups, members * space);
         let moments = cuda.buffer(Element::F32, 2 * count)?;
         let source = x.pointer(cuda, element)?;
         let team = Team::of_rows(count, block);
-        let arguments = arguments![source, moments.pointer(), count, block, epsilon, team.size];
+        let kept = moments.pointer();
+        let arguments =
+            arguments![source, kept, count, space, channels, members, last, epsilon, team.size];
         cuda.launch(kernel("group_moments"), element, team.launch, arguments)?;
 
         let output = cuda.buffer(element, rows * space)?;
         let [gamma, beta] =
             [scale.pointer(cuda, Element::F32)?, shift.pointer(cuda, Element::F32)?];
-        let (kept, target) = (moments.pointer(), output.pointer());
+        let target = output.pointer();
         let arguments =
-            arguments![source, kept, gamma, beta, target, rows, space, channels, members];
+            arguments![source, kept, gamma, beta, target, rows, space, channels, members, last];
         cuda.launch(kernel("group_norm"), element, Launch::elements(rows * space), arguments)?;
         let inputs = [x, scale, shift];
         Ok(self.record_cuda("group_norm", *x.shape(), output, &inputs, |_| GroupNormBackward {
@@ -90,13 +94,24 @@ impl CudaBackward for GroupNormBackward {
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
         let (element, d) = (upstream.element(), upstream.pointer());
-        let ChannelGroups { batch, channels, groups, space } = self.sizes;
+        let ChannelGroups { batch, channels, groups, space, last } = self.sizes;
         let (rows, members) = (self.sizes.rows(), self.sizes.members());
         let (x, moments) = (self.x.pointer(cuda, element)?, self.moments.pointer());
         // Σ d and Σ d·x̂ of each row, from which everything else follows.
         let sums = cuda.buffer(Element::F32, 2 * rows)?;
         let team = Team::of_rows(rows, space);
-        let arguments = arguments![d, x, moments, sums.pointer(), rows, space, members, team.size];
+        let arguments = arguments![
+            d,
+            x,
+            moments,
+            sums.pointer(),
+            rows,
+            space,
+            channels,
+            members,
+            last,
+            team.size
+        ];
         cuda.launch(kernel("group_norm_sums"), element, team.launch, arguments)?;
         for (parameter, which) in [(&self.shift, 0), (&self.scale, 1)] {
             gradients.with_cuda(parameter, Element::F32, |target, accumulate| {
@@ -115,7 +130,8 @@ impl CudaBackward for GroupNormBackward {
             let launch = Launch::elements(count);
             cuda.launch_plain(kernel("group_norm_means"), launch, arguments)?;
             let arguments = arguments![
-                d, x, moments, middle, gamma, target, rows, space, channels, members, accumulate
+                d, x, moments, middle, gamma, target, rows, space, channels, members, last,
+                accumulate
             ];
             let launch = Launch::elements(rows * space);
             cuda.launch(kernel("group_norm_backward"), element, launch, arguments)

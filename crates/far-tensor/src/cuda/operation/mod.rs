@@ -28,7 +28,6 @@ mod softmax;
 mod team;
 mod warp;
 
-pub(crate) use convolution::Convolution;
 pub(crate) use group_norm::ChannelGroups;
 pub(crate) use pooling::Pooling;
 pub(crate) use rotary::Rotation;

@@ -12,6 +12,7 @@ mod recall_fixture;
 mod rollout;
 mod store;
 mod timing;
+mod tokenizer;
 mod train;
 mod training_network;
 mod utility;
@@ -38,6 +39,10 @@ pub enum Command {
     ///
     /// Example: far bench rollout --shape paper --device cuda --clips 1,8 --context 12
     Rollout(rollout::Arguments),
+    /// Time encoding pictures and decoding latents, beside the least it can take and a peer.
+    ///
+    /// Example: far bench tokenizer --device cuda --batch 64,256
+    Tokenizer(tokenizer::Arguments),
     /// Train the same network on a device and on the CPU and compare their losses.
     ///
     /// Example: far bench agreement --shape small --device cuda --dtype f32 --steps 200
@@ -60,6 +65,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Train(arguments) => train::run(&arguments),
         Command::Utility(arguments) => utility::run(&arguments),
         Command::Rollout(arguments) => rollout::run(&arguments),
+        Command::Tokenizer(arguments) => tokenizer::run(&arguments),
         Command::Agreement(arguments) => agreement::run(&arguments),
         Command::Recall(arguments) => recall::run(&arguments),
         Command::Store(arguments) => store::run(&arguments),

@@ -5,10 +5,10 @@ use crate::cuda::{Element, Program, programs};
 programs! {
     /// On tensor cores, bf16.
     ATTENTION_BF16 = "attention_bf16":
-        "attention.cuh", "attention_forward.cuh", "attention_backward.cuh", "attention_bf16.cu";
+        "copy.cuh", "tensor_core.cuh", "attention_forward.cuh", "attention_backward.cuh", "attention_bf16.cu";
     /// On tensor cores, f32 with 10 bits of mantissa.
     ATTENTION_TF32 = "attention_tf32":
-        "attention.cuh", "attention_forward.cuh", "attention_backward.cuh", "attention_tf32.cu";
+        "copy.cuh", "tensor_core.cuh", "attention_forward.cuh", "attention_backward.cuh", "attention_tf32.cu";
     /// On plain units, any head.
     ATTENTION_PLAIN = "attention_plain": "attention_plain.cu";
     /// On Hopper's own instructions, forward.

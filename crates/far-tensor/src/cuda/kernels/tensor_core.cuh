@@ -1,5 +1,5 @@
-// What the attention kernels on tensor cores share: tiles in shared memory, asynchronous copies and
-// the two kinds of matrix instructions (bf16 and tf32 operands, f32 sums).
+// What kernels on tensor cores share: tiles in shared memory, asynchronous copies and the two kinds
+// of matrix instructions (bf16 and tf32 operands, f32 sums).
 //
 // A tile holds rows of COLUMNS elements as chunks of 16 bytes. The chunk c of row r lies at place
 // c ^ (r mod 8) of its row, so that eight rows of one column of chunks, which is what one matrix
@@ -31,27 +31,6 @@ template <typename T, int COLUMNS> struct Tile {
         return row * ROW_BYTES + (chunk ^ turn) * 16;
     }
 };
-
-__device__ __forceinline__ u32 shared_address(const void *pointer) {
-    return (u32)__cvta_generic_to_shared(pointer);
-}
-
-// Starts a copy of 16 bytes, or of zeros where `exists` is false; then nothing is read.
-__device__ __forceinline__ void copy_chunk(u32 to, const void *from, bool exists) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                 "r"(exists ? 16 : 0)
-                 : "memory");
-}
-__device__ __forceinline__ void copy_word(u32 to, const void *from, bool exists) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
-                 "r"(exists ? 4 : 0)
-                 : "memory");
-}
-__device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all of this thread's copies but the last `LATER` closed groups.
-template <int LATER> __device__ __forceinline__ void await_older_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-}
 
 // Starts the copy of a tile of ROWS rows, `stride` elements apart; rows from `valid` on become zeros.
 template <typename T, int COLUMNS, int ROWS, int THREADS>
@@ -85,13 +64,6 @@ __device__ __forceinline__ void write_rows(T *to, i64 stride, int valid, const c
                 *(const uint4 *)(tile + Shape::place(row, chunk));
         }
     }
-}
-
-__device__ __forceinline__ void write_pair(bf16 *to, float low, float high) {
-    *(u32 *)to = to_bf16_pair(low, high);
-}
-__device__ __forceinline__ void write_pair(float *to, float low, float high) {
-    *(float2 *)to = make_float2(low, high);
 }
 
 // Sums are laid into a tile in pairs: columns 8·`eight` + 2·(lane mod 4) and the next of row
