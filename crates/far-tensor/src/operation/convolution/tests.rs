@@ -191,14 +191,15 @@ fn gpus_agree_on_what_is_fused_over_tiles_of_images() {
             normal([outputs], 3),
             normal([batch, image[0], image[1], outputs], 4),
         ];
-        let run = |tape: &mut Tape, x: &[Tensor]| {
+        let run = |tape: &mut Tape, x: &[Tensor], relu: bool| {
             let (bias, residual) = (Some(&x[2]), Some(&x[3]));
-            let filter = Filter { bias, residual, relu: true, ..Filter::same(&x[1]) };
+            let filter = Filter { bias, residual, relu, ..Filter::same(&x[1]) };
             tape.convolution_channels_last(&x[0], &filter)
         };
-        evaluate(|tape| run(tape, &inputs));
+        evaluate(|tape| run(tape, &inputs, true));
         if batch < 9 {
-            compare_gradients(&inputs, run);
+            // Rounding turns the sign of a few sums, and a ReLU passes their whole gradient or nothing.
+            compare_gradients(&inputs, |tape, x| run(tape, x, false));
         }
     }
 }
