@@ -13,6 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use std::path::PathBuf;
 
+/// Keys, [ids, dimension], and which of them are there.
+type GatheredKeys<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<bool>>);
+
 /// The records that a memory had when it was taken.
 #[pyclass(frozen, module = "far_memory._native")]
 pub struct Snapshot {
@@ -117,7 +120,7 @@ impl Snapshot {
         py: Python<'py>,
         cue: &str,
         ids: PyReadonlyArray1<'py, i64>,
-    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<bool>>)> {
+    ) -> PyResult<GatheredKeys<'py>> {
         let cue = self.cue(cue)?;
         let ids = flat(ids.as_slice(), "the ids")?;
         let length = self.inner.len() as i64;

@@ -71,7 +71,7 @@ fn a_column_is_a_cue_by_one_line_of_a_configuration() {
     assert!(fails("phase").to_string().contains("found string"));
     assert!(fails("force").hint().contains("docs/dataset.md"));
     let unknown = feature(&["cues.felt.column=action"], "smell").err().expect("no such cue");
-    assert!(unknown.to_string().contains("vision, agent, interaction, audio, felt"), "{unknown}");
+    assert!(unknown.to_string().contains("vision, agent, audio, interaction, felt"), "{unknown}");
 }
 
 #[test]
