@@ -104,7 +104,8 @@ impl Axes {
         }
         let position =
             apply(&self.world, position).map(|coordinate| (coordinate * self.unit) as f32);
-        let pose = Pose { position, rotation: quaternion(&turned).map(|part| part as f32) };
+        let pose =
+            Pose { position, rotation: far_memory::quaternion_of(&turned).map(|part| part as f32) };
         if pose.is_valid() {
             Ok(pose)
         } else {
@@ -184,27 +185,6 @@ fn from_quaternion(
         [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
     ];
     Ok((rotation, [numbers[0], numbers[1], numbers[2]]))
-}
-
-/// The unit quaternion (w, x, y, z) of a rotation that may be off by rounding. Of the four ways to
-/// compute it, the one that divides by the largest number.
-fn quaternion(r: &Matrix) -> [f64; 4] {
-    let squares = [
-        1.0 + r[0][0] + r[1][1] + r[2][2],
-        1.0 + r[0][0] - r[1][1] - r[2][2],
-        1.0 - r[0][0] + r[1][1] - r[2][2],
-        1.0 - r[0][0] - r[1][1] + r[2][2],
-    ];
-    let largest =
-        (0..4).fold(0, |best, place| if squares[place] > squares[best] { place } else { best });
-    let parts = match largest {
-        0 => [squares[0], r[2][1] - r[1][2], r[0][2] - r[2][0], r[1][0] - r[0][1]],
-        1 => [r[2][1] - r[1][2], squares[1], r[0][1] + r[1][0], r[0][2] + r[2][0]],
-        2 => [r[0][2] - r[2][0], r[0][1] + r[1][0], squares[2], r[1][2] + r[2][1]],
-        _ => [r[1][0] - r[0][1], r[0][2] + r[2][0], r[1][2] + r[2][1], squares[3]],
-    };
-    let length = parts.iter().map(|part| part * part).sum::<f64>().sqrt();
-    parts.map(|part| part / length)
 }
 
 fn multiply(a: &Matrix, b: &Matrix) -> Matrix {

@@ -96,7 +96,7 @@ pub use observation::{MemoryId, Observation, Payload};
 pub use payload::PayloadSource;
 pub use policy::RecallPolicy;
 pub use pool::{Pool, PoolView};
-pub use pose::{Displacement, Pose, wrap_angle};
+pub use pose::{Displacement, Pose, quaternion_of, wrap_angle};
 pub use query::RecallQuery;
 pub use recall::{Recall, Recalled};
 pub use retriever::Retriever;

@@ -168,6 +168,28 @@ fn rotate(rotation: [f32; 4], [x, y, z]: [f32; 3]) -> [f32; 3] {
     [turned[1], turned[2], turned[3]]
 }
 
+/// The unit quaternion (w, x, y, z) with w ≥ 0 of a rotation matrix that may be off by rounding. Of the
+/// four ways to compute it, the one that divides by the largest number.
+pub fn quaternion_of(rotation: &[[f64; 3]; 3]) -> [f64; 4] {
+    let r = rotation;
+    let squares = [
+        1.0 + r[0][0] + r[1][1] + r[2][2],
+        1.0 + r[0][0] - r[1][1] - r[2][2],
+        1.0 - r[0][0] + r[1][1] - r[2][2],
+        1.0 - r[0][0] - r[1][1] + r[2][2],
+    ];
+    let largest = (1..4).fold(0, |best, at| if squares[at] > squares[best] { at } else { best });
+    let parts = match largest {
+        0 => [squares[0], r[2][1] - r[1][2], r[0][2] - r[2][0], r[1][0] - r[0][1]],
+        1 => [r[2][1] - r[1][2], squares[1], r[0][1] + r[1][0], r[0][2] + r[2][0]],
+        2 => [r[0][2] - r[2][0], r[0][1] + r[1][0], squares[2], r[1][2] + r[2][1]],
+        _ => [r[1][0] - r[0][1], r[0][2] + r[2][0], r[1][2] + r[2][1], squares[3]],
+    };
+    let length = parts.iter().map(|part| part * part).sum::<f64>().sqrt();
+    let sign = if parts[0] < 0.0 { -1.0 } else { 1.0 };
+    parts.map(|part| sign * part / length)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,9 +59,9 @@ pub use world_model::context::{ContextBatch, FrameCondition, PredictionQuery, Re
 pub use world_model::context_builder::ContextBuilder;
 pub use world_model::ddim::{DdimConfig, DdimStep, Spacing};
 pub use world_model::dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
+pub use world_model::extension::goal_state::detector::{Firing, LatentDetector};
+pub use world_model::extension::goal_state::detector_training::LatentDetectorConfig;
 pub use world_model::extension::goal_warp::{GoalWarp, LinearPatches};
-pub use world_model::extension::second_agent::detector::{Firing, LatentDetector};
-pub use world_model::extension::second_agent::detector_training::LatentDetectorConfig;
 pub use world_model::interface::{Perturbations, TrainableWorldModel, WorldModel};
 pub use world_model::parameter_count::{ParameterCount, ParameterPart};
 pub use world_model::signal::{Channel, FrameSignals, SignalLayout};

@@ -41,12 +41,17 @@ pub fn check_dataset_with(
         TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
-        TokenizerKind::PatchPca | TokenizerKind::Taesd
-            if description.images == ImageEncoding::None =>
-        {
+        TokenizerKind::Precomputed => {}
+        _ if description.images == ImageEncoding::None => {
             return lacking("pictures", "a tokenizer other than \"precomputed\"");
         }
-        _ => {}
+        kind => {
+            let fits = description.resolution.iter().all(|side| side.is_multiple_of(16));
+            if let (Some(name), false) = (kind.published(), fits) {
+                let needed_by = format!("tokenizer.kind = \"{name}\"");
+                return lacking("frames whose sides are multiples of 16 pixels", &needed_by);
+            }
+        }
     }
     let arm = config.arm.arm()?;
     let needed_by = format!("arm `{}`", config.arm.id);

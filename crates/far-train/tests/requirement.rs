@@ -52,6 +52,7 @@ fn what_is_missing_is_named_with_what_needs_it() {
     };
     check(refusal(without("vision"), &["arm.id=far-vision"]), ["cue `vision`", "`far-vision`"]);
     check(refusal(|_| {}, &["arm.cue=audio"]), ["cue `audio`", "`far-multi`"]);
+    check(refusal(|_| {}, &["tokenizer.kind=taef2"]), ["multiples of 16 pixels", "\"taef2\""]);
     check(refusal(|_| {}, &["arm.also=[\"audio\"]"]), ["cue `audio`", "`far-multi`"]);
     check(refusal(without("metadata"), &["arm.id=nearest-pose"]), ["poses", "`nearest-pose`"]);
     check(refusal(without("metadata"), &["arm.id=far-meta"]), ["poses", "`far-meta`"]);

@@ -36,3 +36,10 @@ fn the_page_lists_every_setting_as_it_is() {
     let found = std::fs::read_to_string(&path).expect("the page");
     assert!(found == page(), "docs/settings.md is out of date; run: {COMMAND}");
 }
+
+/// A new setting replaces one that nobody needs any more.
+#[test]
+fn there_are_no_more_settings_than_a_person_can_hold() {
+    let count = documented().len();
+    assert!(count <= 120, "{count} settings");
+}

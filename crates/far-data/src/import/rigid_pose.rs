@@ -78,24 +78,7 @@ impl RigidPose {
     ///
     /// The largest of the four squares is taken as the divisor, so no division is by a small number.
     pub fn quaternion(&self) -> [f64; 4] {
-        let r = &self.rotation;
-        let squares = [
-            1.0 + r[0][0] + r[1][1] + r[2][2],
-            1.0 + r[0][0] - r[1][1] - r[2][2],
-            1.0 - r[0][0] + r[1][1] - r[2][2],
-            1.0 - r[0][0] - r[1][1] + r[2][2],
-        ];
-        let largest =
-            (1..4).fold(0, |best, at| if squares[at] > squares[best] { at } else { best });
-        let raw = match largest {
-            0 => [squares[0], r[2][1] - r[1][2], r[0][2] - r[2][0], r[1][0] - r[0][1]],
-            1 => [r[2][1] - r[1][2], squares[1], r[0][1] + r[1][0], r[0][2] + r[2][0]],
-            2 => [r[0][2] - r[2][0], r[0][1] + r[1][0], squares[2], r[1][2] + r[2][1]],
-            _ => [r[1][0] - r[0][1], r[0][2] + r[2][0], r[1][2] + r[2][1], squares[3]],
-        };
-        let length = raw.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let sign = if raw[0] < 0.0 { -1.0 } else { 1.0 };
-        raw.map(|x| sign * x / length)
+        far_memory::quaternion_of(&self.rotation)
     }
 
     /// +1 for a rotation, −1 for one with a mirror.

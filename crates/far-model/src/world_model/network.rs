@@ -15,7 +15,7 @@ use crate::world_model::block::{Block, BlockConfig, Entered, Grouping, Linear};
 use crate::world_model::config::DitConfig;
 use crate::world_model::embedding::FrameEmbedding;
 use crate::world_model::extension::copy_head::CopyHead;
-use crate::world_model::extension::second_agent::predictor::StatePredictor;
+use crate::world_model::extension::goal_state::predictor::StatePredictor;
 use crate::{GoalWarp, LatentShape, SignalLayout};
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
 use std::sync::Arc;

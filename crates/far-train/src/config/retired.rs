@@ -19,7 +19,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("world_model.goal_relative", "poses are relative to the goal and to the present"),
     ("world_model.query_key_norm", "queries and keys are always normalized"),
     ("world_model.state_predictor", "its sizes are fixed, its weights the paper's"),
-    ("tokenizer.convolutional", "the tokenizer is gone: use kind = \"taesd\" or \"precomputed\""),
+    ("tokenizer.convolutional", "the tokenizer is gone: use kind = \"taef2\" or \"precomputed\""),
     ("tokenizer.convolutional_training", "the tokenizer is gone"),
     ("tokenizer.precomputed.channels", "that of the files"),
     ("tokenizer.precomputed.height", "that of the files"),

@@ -18,8 +18,6 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Settings of `patch-pca`.
     pub patch_pca: PatchPcaConfig,
-    /// Settings of `taesd`.
-    pub taesd: TaesdConfig,
     /// Settings of `precomputed`.
     pub precomputed: PrecomputedConfig,
 }
@@ -30,10 +28,32 @@ pub struct TokenizerConfig {
 pub enum TokenizerKind {
     /// Principal components of patches, fitted to the dataset in seconds.
     PatchPca,
-    /// A published autoencoder of the TAESD family, with its own weights.
+    /// The published autoencoder of Stable Diffusion's latents, 4 channels.
     Taesd,
+    /// That of SDXL's, 4 channels.
+    Taesdxl,
+    /// That of Stable Diffusion 3's, 16 channels.
+    Taesd3,
+    /// That of FLUX.1's, 16 channels.
+    Taef1,
+    /// That of FLUX.2's, 32 channels.
+    Taef2,
     /// Latents that came with the data.
     Precomputed,
+}
+
+impl TokenizerKind {
+    /// The name of the published weights in the cache; `None` for tokenizers without any.
+    pub fn published(self) -> Option<&'static str> {
+        match self {
+            Self::PatchPca | Self::Precomputed => None,
+            Self::Taesd => Some("taesd"),
+            Self::Taesdxl => Some("taesdxl"),
+            Self::Taesd3 => Some("taesd3"),
+            Self::Taef1 => Some("taef1"),
+            Self::Taef2 => Some("taef2"),
+        }
+    }
 }
 
 impl TokenizerConfig {
@@ -48,10 +68,14 @@ impl TokenizerConfig {
         episodes: &[u32],
         device: &Device,
     ) -> Result<Arc<dyn Tokenizer>> {
+        if let Some(weights) = self.kind.published() {
+            let resolution = dataset.description().resolution.map(|side| side as usize);
+            let config = TaesdConfig { weights: weights.to_owned(), resolution };
+            return Ok(Arc::new(Taesd::load(config, device)?));
+        }
         Ok(match self.kind {
-            TokenizerKind::PatchPca => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
-            TokenizerKind::Taesd => Arc::new(Taesd::load(self.taesd.clone(), device)?),
             TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
+            _ => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
         })
     }
 
@@ -62,18 +86,17 @@ impl TokenizerConfig {
     pub fn load(&self, path: &Path) -> Result<Option<Arc<dyn Tokenizer>>> {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Some(Arc::new(PatchPca::load(path)?)),
-            TokenizerKind::Taesd | TokenizerKind::Precomputed => None,
+            _ => None,
         })
     }
 
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),
-            // How many channels the latent has is known once the weights are read.
-            TokenizerKind::Taesd => Ok(self.taesd.shape(1).map(|_| ())?),
             TokenizerKind::Precomputed => {
                 super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)
             }
+            _ => Ok(()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The auxiliary output of a world model: a second agent's state at the goals, and how wrong that is.
 
 use crate::world_model::diffusion::{DitDiffusion, TOGETHER};
-use crate::world_model::extension::second_agent::predictor::decided;
+use crate::world_model::extension::goal_state::predictor::decided;
 use crate::{ContextBatch, Error, Futures, Result};
 use far_tensor::{Parameters, Tape};
 

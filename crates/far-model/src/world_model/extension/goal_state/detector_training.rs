@@ -4,7 +4,7 @@
 //! for the few cells where they are. From which logit a cell fires, and how many are enough, is chosen on
 //! episodes that taught it nothing.
 
-use crate::world_model::extension::second_agent::detector::{
+use crate::world_model::extension::goal_state::detector::{
     Description, FRAMES_AT_A_TIME, KIND, Network, firing_cells,
 };
 use crate::{EncodedDataset, Error, Firing, LatentDetector, Result};
