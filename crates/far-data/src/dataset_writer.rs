@@ -1,4 +1,4 @@
-//! Writes a dataset, by any number of threads, and goes on where an earlier attempt stopped.
+//! Writes a dataset, by any number of threads, and resumes where an earlier attempt stopped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -167,7 +167,7 @@ impl DataError {
                 "copy the whole dataset folder again, or record it again into the same folder".into()
             }
             Self::Unfinished { .. } => {
-                "run the same recording command again: it goes on where it stopped".into()
+                "run the same recording command again: it resumes where it stopped".into()
             }
             Self::Conflict { .. } => {
                 "choose another --out folder, or repeat the settings of the recording there".into()

@@ -15,7 +15,7 @@ const JUMP: f64 = 12.0;
 /// A turn between neighbors beyond this is a jump, in radians.
 const LARGEST_TURN: f32 = 1.2;
 
-/// Median speeds outside this range are not those of somebody who looks around, in m/s.
+/// Median speeds outside this range are not those of a camera that explores, in m/s.
 const SPEEDS: std::ops::Range<f64> = 0.002..40.0;
 
 /// Another reading is named when it is better by this much, in dB or its worth.

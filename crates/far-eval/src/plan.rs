@@ -25,7 +25,7 @@ pub struct EvaluationPlan {
     pub horizon: usize,
     /// How the utility of memories is measured.
     pub utility: UtilityConfig,
-    /// How many clips are kept for looking at.
+    /// How many clips are kept for the report.
     pub replays: usize,
     /// Clips that advance together: decides memory and speed, not what is asked.
     pub batch: usize,

@@ -1,4 +1,4 @@
-//! Clips kept for looking at: what each arm generated, and what it recalled for that and why.
+//! Clips kept for the report: what each arm generated, what it recalled for that, and why.
 
 use crate::arm::{Arm, Control};
 use crate::encoded_clip::EncodedClip;

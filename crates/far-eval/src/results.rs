@@ -88,7 +88,7 @@ pub struct Curve {
     pub values: Vec<Interval>,
 }
 
-/// What an evaluation keeps for looking at.
+/// What an evaluation keeps for the report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
     /// Clips as every arm predicted them.
@@ -113,7 +113,7 @@ impl Shown {
     }
 }
 
-/// One clip as every arm predicted it, for looking at.
+/// One clip as every arm predicted it, for the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
     /// The episode.

@@ -215,7 +215,7 @@ mod tests {
                 .map(|id| roll(rule(id), &Copier::new(), &dataset, &clips).remove(0).recalls)
         });
         assert_eq!(ways[0], ways[1]);
-        // The oracle alone looks, and chooses otherwise.
+        // Only the oracle measures, and chooses otherwise.
         let oracle = [None, Some([200, 30, 90])].map(|tint| {
             let (_folder, dataset) = road(&[21], tint);
             let clips = clips(&dataset);

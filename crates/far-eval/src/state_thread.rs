@@ -4,7 +4,7 @@
 use crate::encoded_clip::EncodedClip;
 use far_model::EncodedEpisode;
 
-/// The states of one clip's frames as the rollout goes on.
+/// The states of one clip's frames during a rollout.
 pub struct StateThread<'a> {
     episode: &'a EncodedEpisode,
     /// The given frame: it and all before it were really seen.

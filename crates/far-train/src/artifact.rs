@@ -24,7 +24,7 @@ const DETECTOR: &str = "detector.safetensors";
 /// Encoders are called by their cues: `encoder-audio.safetensors`.
 const ENCODER: &str = "encoder-";
 const TENSORS: &str = ".safetensors";
-/// The cue that rules compare who look at pictures.
+/// The cue of rules that compare pictures.
 const VISION: &str = "vision";
 
 /// How far the preparation is.

@@ -82,14 +82,14 @@ pub fn perturb_contexts(
     for (context, example) in contexts.iter_mut().zip(examples) {
         let episode = example.query.episode();
         let pool = episode.memory().pool(&example.recall.pool, None)?;
-        let newest = if exploration > 0.0 && settings.exploration_told > 0.0 {
+        let newest = if exploration > 0.0 && settings.exploration_agent > 0.0 {
             newest(&pool, settings.chunk_size, |frame| episode.is_informative(frame))
         } else {
             Vec::new()
         };
         for id in context.iter_mut() {
             if random.uniform() < exploration {
-                *id = explored(&pool, &newest, settings.exploration_told, &mut random);
+                *id = explored(&pool, &newest, settings.exploration_agent, &mut random);
             }
         }
         if random.uniform() < settings.random_length {
@@ -99,7 +99,7 @@ pub fn perturb_contexts(
     Ok(())
 }
 
-/// The last `count` memories of a pool, which is in the order of time, that tell something.
+/// The last `count` memories of a pool, which is in the order of time, with a state.
 fn newest(pool: &PoolView<'_>, count: usize, tells: impl Fn(usize) -> bool) -> Vec<MemoryId> {
     let telling: Vec<_> = pool.iter().filter(|id| tells(id.index())).collect();
     telling[telling.len().saturating_sub(count)..].to_vec()
@@ -143,7 +143,7 @@ mod tests {
         // Half of them, and 4 of 100 of the other half.
         let half = hits(&preferred, 0.5);
         assert!((450..=590).contains(&half), "{half}");
-        // Where nothing tells anything, all memories are alike.
+        // Where no memory has a state, all are alike.
         assert!(hits(&[], 1.0) < 90);
     }
 }

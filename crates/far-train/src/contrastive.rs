@@ -178,7 +178,7 @@ impl<'a> Contrastive<'a> {
         Ok(KeyEncoder::new(self.description.clone(), values, &self.device)?)
     }
 
-    /// Writes everything that is needed to go on.
+    /// Writes everything needed to resume.
     ///
     /// # Errors
     /// If a number is not finite or the system refuses.
@@ -189,7 +189,7 @@ impl<'a> Contrastive<'a> {
         Ok(file.note(NOTE, self.identity.as_str()).save(path)?)
     }
 
-    /// Goes on from what [`Contrastive::save`] wrote, as if training had never stopped.
+    /// Resumes from what [`Contrastive::save`] wrote, as if training had never stopped.
     ///
     /// # Errors
     /// If the file cannot be read, or belongs to another run.

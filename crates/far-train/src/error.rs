@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why training did not start or did not go on.
+/// Why training did not start or did not continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting is out of range or contradicts another.
+    /// A setting is out of range or contradicts another setting.
     #[error("{key}: {reason}")]
     Setting {
         /// The setting, as `training.steps`.
@@ -210,12 +210,12 @@ impl Error {
             }
             Self::UnknownKey { .. } => "docs/settings.md lists every setting".into(),
             Self::RetiredKeys { .. } => {
-                "leave them out, or write the new names; a run goes on only with the version that made it".into()
+                "leave them out, or write the new names; a run resumes only with the version that made it".into()
             }
             Self::Config { .. } => "`far train --config default --print-config` shows a whole one".into(),
             Self::UnknownPreset { .. } => "give a preset's name or the path of a .toml file".into(),
             Self::OtherConfig { .. } => {
-                "give another --out, or --fresh to throw the old run away".into()
+                "give another --out, or --fresh to delete the old run".into()
             }
             Self::NotARun { .. } => "give --out a folder that is new, empty or a run's".into(),
             Self::NoRun { .. } => "give the folder that `far train` made".into(),

@@ -108,7 +108,7 @@ impl<'a> Joint<'a> {
     /// One step: sample, recall, update the world model, and every so often the retrievers.
     ///
     /// All that is drawn comes from streams named by the step, so that a training that was
-    /// interrupted goes on as if it had not been. For the same reason the next step's examples can be
+    /// interrupted resumes as if it had not been. This also lets the next step's examples be
     /// drawn on another thread while this one computes: a GPU need not wait for them.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl<'a> Joint<'a> {
             (made, next)
         });
         let (world_model, retrievers) = made?;
-        // What could not be prepared is tried again, and refused, in the step that needs it.
+        // A failed preparation is tried again, and reported, in the step that needs it.
         self.next = next.and_then(Result::ok);
         self.step = number;
         Ok(JointStep { number, world_model, retrievers })
@@ -201,14 +201,14 @@ impl<'a> Joint<'a> {
         Ok(reports)
     }
 
-    /// Everything that training needs to go on.
+    /// Everything needed to resume training.
     pub fn checkpoint(&self) -> CheckpointWriter<'_> {
         let writer = CheckpointWriter::new().note(STEP, self.step.to_string());
         let writer = self.model.save(writer);
         self.retrievers.iter().fold(writer, |writer, retriever| retriever.save(writer))
     }
 
-    /// Goes on from a checkpoint.
+    /// Resumes from a checkpoint.
     ///
     /// # Errors
     /// If it comes from another architecture.

@@ -110,7 +110,7 @@ impl LearnedRetriever {
         Ok(health.map(|health| RetrieverReport { step, health, spread }))
     }
 
-    /// Adds everything that training needs to go on to a checkpoint.
+    /// Adds everything needed to resume training to a checkpoint.
     pub fn save<'a>(&'a self, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
         self.trained.save(&self.prefix(), writer)
     }

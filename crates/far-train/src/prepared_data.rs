@@ -45,8 +45,8 @@ impl PreparedData {
         Self::open_for(config, &[], folder, device, progress)
     }
 
-    /// The same for a run that was trained, with these cues: only episodes that evaluations look
-    /// at are read.
+    /// The same for a run that was trained, with these cues: only episodes that are
+    /// evaluated are read.
     ///
     /// # Errors
     /// As [`PreparedData::open`].
@@ -229,7 +229,7 @@ fn encode(
         let all = scope.spawn(move || {
             episodes.par_iter().try_for_each_with(sender, |sender, id| {
                 data.episode(*id)?;
-                // Nobody listens only where the report has failed, which ends all of it.
+                // Sending fails only if the report has failed, which ends everything.
                 let _ = sender.send(());
                 Ok::<(), crate::Error>(())
             })

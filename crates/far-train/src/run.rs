@@ -49,9 +49,9 @@ pub struct StepReport {
     pub retrievers: Vec<RetrieverRecord>,
 }
 
-/// Somebody who looks on.
+/// An observer of a run.
 pub trait Watch {
-    /// The run begins, or goes on from a step; newer checkpoints could not be read for these
+    /// The run begins, or resumes from a step; newer checkpoints could not be read for these
     /// reasons.
     fn begin(&mut self, resumed: Option<u64>, refused: &[Error]);
 
@@ -70,12 +70,12 @@ pub trait Watch {
 pub enum Ending {
     /// All steps were made.
     Finished,
-    /// It was asked to stop after this step, and can go on from there.
+    /// It was asked to stop after this step, and can be resumed from there.
     Stopped(u64),
 }
 
 /// Trains to the last step, or until `stop` is set; then the step is finished and a checkpoint
-/// written. The same call on the same folder goes on.
+/// written. The same call on the same folder resumes.
 ///
 /// # Errors
 /// If a step fails, or the folder refuses. The newest checkpoint is whole in every case.

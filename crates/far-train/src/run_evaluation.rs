@@ -35,7 +35,7 @@ pub struct RunEvaluation {
     pub probes: Vec<fn() -> Box<dyn Probe>>,
 }
 
-/// Who hears how far it is.
+/// Receives progress.
 pub struct Listener<'a> {
     /// While datasets and models are opened.
     pub stage: &'a mut dyn FnMut(Stage),

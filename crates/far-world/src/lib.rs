@@ -80,7 +80,7 @@ pub use map::draw_map;
 pub use material::{Material, MaterialId, MaterialSet, Surface};
 pub use noise::{fractal, hash, smooth, unit};
 pub use pattern::Pattern;
-pub use person::{Person, PersonLook};
+pub use person::{Person, PersonAppearance};
 pub use prop::{Axis, Motion, Placement, Prop, Shape};
 pub use random::random;
 pub use record::{Progress, RecordReport, record};

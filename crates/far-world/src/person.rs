@@ -6,7 +6,7 @@ use crate::vector::{Vector, add, scale};
 
 /// Materials of a person.
 #[derive(Clone, Copy, Debug)]
-pub struct PersonLook {
+pub struct PersonAppearance {
     /// Face and hands.
     pub skin: MaterialId,
     /// Hair.
@@ -31,7 +31,7 @@ pub struct Person {
     /// Phase of the walk in radians: one full turn is two steps; 0 stands still.
     pub phase: f32,
     /// Materials.
-    pub look: PersonLook,
+    pub look: PersonAppearance,
     /// Number in object masks.
     pub object: u16,
     /// Whether the person is rendered.

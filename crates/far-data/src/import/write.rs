@@ -1,4 +1,4 @@
-//! Writes a planned import, episode by episode, and goes on where an earlier attempt stopped.
+//! Writes a planned import, episode by episode, and resumes where an earlier attempt stopped.
 
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use crate::frame_quality::FrameQuality;
 use crate::prediction::Predictor;
 use far_model::{EncodedDataset, WorldModel};
 
-/// What an evaluation works with: the same for every probe, and nothing of it changes.
+/// What an evaluation works with; every probe sees the same, read-only.
 pub struct EvaluationContext<'a> {
     /// The dataset with the tokenizer and the encoders of every arm.
     pub dataset: &'a EncodedDataset,

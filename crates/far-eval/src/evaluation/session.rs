@@ -117,7 +117,7 @@ impl Session<'_> {
         }
     }
 
-    /// Rolls out a group of clips by every arm; nothing is generated that nobody can decode.
+    /// Rolls out a group of clips by every arm; only if the tokenizer can decode.
     pub fn roll(&mut self, group: &ClipGroup) -> Result<()> {
         let EvaluationContext { plan, arms, judge, dataset, predictors, quality, .. } =
             self.context;

@@ -158,7 +158,7 @@ fn latents_that_nobody_can_decode_still_have_recall_quality() {
     assert_eq!(shown, Shown::default());
     let metrics: Vec<&String> = results.arms["nearest-pose"].keys().collect();
     assert_eq!(metrics, ["recall_quality"]);
-    assert!(judge.noises.lock().unwrap().is_empty(), "nothing is generated that nobody can see");
+    assert!(judge.noises.lock().unwrap().is_empty(), "nothing is generated without a decoder");
 }
 
 #[test]

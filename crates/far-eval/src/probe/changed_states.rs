@@ -27,7 +27,7 @@ use far_memory::Recall;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kinds of changes that are told apart: title in a terminal's table, what is asked of them.
+/// The kinds of changes that are distinguished: title in a terminal's table, what is asked of them.
 const KINDS: [(ChangeKind, &str, &str); 2] = [
     (ChangeKind::Surface, "surfaces", "things moved in plain sight"),
     (ChangeKind::Container, "containers", "insides of containers"),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Knows where walls stand.
 pub trait Sight: Send + Sync {
     /// For each pair of points of an episode's world, whether a wall stands between them; `None` if
-    /// nobody knows. Whoever calls asks once per episode and evaluation.
+    /// it is not known. Called once per episode and evaluation.
     fn blocked(&self, episode: u32, lines: &[[[f32; 3]; 2]]) -> Option<Vec<bool>>;
 }
 
@@ -137,7 +137,7 @@ mod tests {
     use far_memory::{MemoryId, Recall};
     use std::sync::Arc;
 
-    /// A wall across the road at 30 m; nobody knows of the last episode.
+    /// A wall across the road at 30 m; unknown for the last episode.
     struct Wall;
 
     impl Sight for Wall {
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(ids, ["weight_audio_blocked", "weight_audio_clear", "weight_audio_rise"]);
         let values = |metric: usize| [1, 2, 3].map(|row| found[metric].value("temporal", row));
         let value = |value: f64| Some((value, None));
-        // What is unknown counts nowhere, and only the first clip has both.
+        // Unknown lines do not count, and only the first clip has both.
         assert_eq!(values(0), [value(0.75), None, None]);
         assert_eq!(values(1), [value(0.25), value(0.75), None]);
         assert_eq!(values(2), [value(0.5), None, None]);

@@ -47,7 +47,7 @@ pub struct Observed<'a> {
 /// that a probe needs has no such metric: the probe then measures nothing, which is no error.
 pub trait Probe {
     /// Before the first group. Returns how many passes of a world model the probe's own questions
-    /// will take, so that the progress is right (see [`Cost`](crate::Cost)); whoever names passes here
+    /// will take, so that the progress is right (see [`Cost`](crate::Cost)); a probe that returns passes here
     /// reports them with [`EvaluationContext::advance`].
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait Probe {
     }
 
     /// Before the rollouts of a group: `truths` has the true frames of each clip's rollout. Not
-    /// called where there are no rollouts, or nobody can decode them.
+    /// called where there are no rollouts, or the tokenizer cannot decode.
     ///
     /// # Errors
     /// If the dataset cannot be read.

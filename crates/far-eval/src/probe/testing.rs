@@ -9,7 +9,7 @@ use far_memory::Pose;
 use far_model::{ConditioningConfig, EncodedDataset};
 use std::sync::Arc;
 
-/// The road with a second agent in every third frame, of which the world model is told.
+/// The road with a second agent in every third frame, on which the world model is conditioned.
 pub fn watched_road(lengths: &[usize]) -> (tempfile::TempDir, EncodedDataset) {
     let mut description = DatasetDescription::new("road", 10.0, [SIZE, SIZE], [90.0, 90.0]);
     description.signals.push(Signal::Agent);

@@ -26,7 +26,7 @@ const BOUNDARY: usize = 20;
 const CLOSED: usize = 23;
 const REVEAL: usize = 24;
 
-/// The place of a frame, and whether that is at the open box: a look early on, one after the deed, and
+/// The place of a frame, and whether that is at the open box: a view early on, one after the interaction, and
 /// several at the end of the return.
 fn place(frame: usize) -> (usize, bool) {
     match frame {

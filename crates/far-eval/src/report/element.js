@@ -58,7 +58,7 @@ function brief(value) {
 const color = (name) => `var(--c${arms.get(name)?.color ?? 10})`;
 const isControl = (name) => arms.get(name)?.role === "control";
 
-/** Controls are dashed, each in its own way, so that gray need not be told from gray. */
+/** Controls are dashed, each in its own way, so that grays need not be distinguished. */
 function dash(name) {
   const patterns = { none: "2 4", copy: "6 4", oracle: "9 3 2 3", tokenizer: "14 4" };
   return isControl(name) ? (patterns[name] ?? "4 4") : null;

@@ -70,7 +70,7 @@ impl Headline {
         self.metrics.iter().position(|metric| metric.id == id)
     }
 
-    /// How many clips all values of a column are over; `None` where they differ or nobody counted.
+    /// How many clips all values of a column are over; `None` where they differ or are unknown.
     pub fn clips(&self, column: usize) -> Option<usize> {
         let mut counts =
             self.rows.iter().filter_map(|row| Some(row.cells[column].as_ref()?.value.n));
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(about(&["far-meta", "far-multi"]).as_deref(), Some("far-multi"));
         assert_eq!(about(&["far-vision", "far-meta"]).as_deref(), Some("far-meta"));
         assert_eq!(about(&["worldmem", "none"]), None);
-        // What an arm says of itself counts more than how it is called.
+        // An arm's own description takes precedence over its name.
         let mut results = results();
         let description = results.arm("worldmem");
         let leading = crate::ArmDescription { leads: true, ..description };

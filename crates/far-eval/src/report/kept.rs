@@ -1,10 +1,10 @@
-//! What is kept for looking at: one JSON file each in a folder of the run.
+//! What is kept for the report: one JSON file each in a folder of the run.
 
 use super::run_file;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// A file that an evaluation keeps for looking at, before it is written.
+/// A file that an evaluation keeps for the report, before it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
     /// The folder in that of the run.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What one metric means and how it is shown. Whoever measures describes: an evaluation its own metrics,
-/// a probe those that it adds, and `results.json` keeps the descriptions.
+/// What one metric means and how it is shown. An evaluation describes its own metrics, a probe those it
+/// adds; `results.json` keeps the descriptions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its key in `results.json`.
@@ -49,8 +49,8 @@ pub enum MetricTable {
     Tier,
     /// Questions whose answer is right or wrong.
     Probe,
-    /// What is behind the answers: what was recalled, harder questions, weights of cues; and whatever
-    /// nobody has described.
+    /// What is behind the answers: what was recalled, harder questions, weights of cues; and metrics
+    /// without a description.
     Detail,
     /// The same by how large a change is.
     Size,
@@ -156,8 +156,8 @@ impl Metric {
         })
     }
 
-    /// How a metric with this key is shown that nobody has described: a standard one as it is known,
-    /// any other by its key, and judging nobody.
+    /// How a metric without a description is shown: a standard one as usual, any other by its key, and
+    /// as one that does not judge.
     pub fn of(id: &str) -> Self {
         Self::standard().find(|metric| metric.id == id).unwrap_or_else(|| {
             let metric = Self::number(id, id.replace('_', " ")).with_digits("", 3);
@@ -181,7 +181,7 @@ impl Metric {
         }
     }
 
-    /// Where a metric that nobody has described stands in its table: standard ones first, then by name,
+    /// Where a metric without a description stands in its table: standard ones first, then by name,
     /// in which numbers count as such.
     pub(crate) fn place(&self) -> (usize, String) {
         let known = KNOWN.iter().position(|known| known.0 == self.id);

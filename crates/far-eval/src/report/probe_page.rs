@@ -41,10 +41,10 @@ struct AnswerPage {
 impl<'a> ProbePage<'a> {
     /// A counterfactual pair; its pictures go into the pack.
     pub fn of_pair(view: &'a CounterfactualView, pack: &mut PicturePack<'a>) -> Self {
-        let CounterfactualView { episodes: [deed, without], current, goal, .. } = view;
+        let CounterfactualView { episodes: [with, without], current, goal, .. } = view;
         let present = pack.add(&view.present);
         let names =
-            [format!("With the deed (episode {deed})"), format!("Without (episode {without})")];
+            [format!("With the interaction (episode {with})"), format!("Without (episode {without})")];
         let [first, second] = names;
         let sides = [(first, 0), (second, 1)].map(|(name, side): (String, usize)| SidePage {
             name,
@@ -67,7 +67,7 @@ impl<'a> ProbePage<'a> {
         }
         Self {
             probe: "counterfactual",
-            place: format!("Episodes {deed} and {without}, frame {goal} from frame {current}"),
+            place: format!("Episodes {with} and {without}, frame {goal} from frame {current}"),
             size: [view.present.width, view.present.height],
             present,
             crop: Some(view.crop),
@@ -81,14 +81,14 @@ impl<'a> ProbePage<'a> {
         let BothEndsView { episode, current, .. } = view;
         let present = pack.add(&view.present);
         let sides = view.ends.each_ref().map(|end| SidePage {
-            name: if end.agent { "The agent is here" } else { "Nobody is here" }.to_owned(),
+            name: if end.agent { "The agent is here" } else { "No agent is here" }.to_owned(),
             truth: pack.add(&end.truth),
         });
         let mut arms = BTreeMap::new();
         for (arm, answers) in &view.arms {
             let [first, second] = [0, 1].map(|end| {
                 let answer = &answers[end];
-                let found = if answer.fires { "an agent" } else { "nobody" };
+                let found = if answer.fires { "an agent" } else { "no agent" };
                 AnswerPage {
                     picture: pack.add(&answer.picture),
                     right: view.is_right(end, answer),

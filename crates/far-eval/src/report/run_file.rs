@@ -64,7 +64,7 @@ impl Results {
     }
 
     /// Files of earlier versions do not count the clips of each value. In the main table these are all
-    /// clips; of a tier or a probe nobody knows.
+    /// clips; of a tier or a probe the number is unknown.
     fn counted(mut self) -> Self {
         let paired = self.paired.values_mut().flat_map(|others| others.values_mut());
         for (id, value) in self.arms.values_mut().chain(paired).flatten() {

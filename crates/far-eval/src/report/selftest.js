@@ -66,8 +66,8 @@ function selfTest() {
       expect("results can be saved", resultRows(run).every((row) => row.length === 10));
       expect("training can be saved", trainingRows(run).every((row) => row.length === 4));
       const lines = (name) => Number(byId("training").textContent.includes(name));
-      expect("every training is told apart", run.trainings.length < 2 || run.trainings.every(({ name }) => lines(name) === 1));
-      expect("the command is told", byId("command").textContent === (run.command ?? ""));
+      expect("every training has its own line", run.trainings.length < 2 || run.trainings.every(({ name }) => lines(name) === 1));
+      expect("the command is shown", byId("command").textContent === (run.command ?? ""));
       if (!view) continue;
       const [truth] = view.figures.fixed;
       const mine = view.figures.figures.find((one) => one.name === state.arm);

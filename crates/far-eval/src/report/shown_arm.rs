@@ -40,7 +40,7 @@ impl ShownArm {
     pub fn all(described: &BTreeMap<&str, ArmDescription>) -> Vec<Self> {
         let mut free = (0..COLORS)
             .filter(|color| FIXED.get(*color).is_none_or(|fixed| !described.contains_key(fixed)))
-            // Colors that belong to nobody come before those of arms that are not here.
+            // Colors that no arm owns come before those of arms that are not here.
             .collect::<Vec<_>>();
         free.sort_by_key(|color| (*color < FIXED.len(), *color));
         let mut free = free.into_iter().chain((0..COLORS).cycle());

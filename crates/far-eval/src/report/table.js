@@ -22,7 +22,7 @@ function armName(name) {
   return [element("span", { class: "name" }, swatch(name), name), note ? element("small", {}, note) : null];
 }
 
-/** How many clips an interval is over; nothing where nobody counted. */
+/** How many clips an interval is over; nothing where the count is unknown. */
 const countText = (value) => (value.n > 0 ? `n = ${value.n}` : "");
 
 /** How many clips all cells of a column are over; null where they differ. */

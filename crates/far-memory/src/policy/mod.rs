@@ -74,7 +74,7 @@ pub trait RecallPolicy: Send + Sync {
     /// What the rule reads: the recall is the same whatever stands in everything else.
     fn requirements(&self) -> Requirements;
 
-    /// What it recalls, in a few words for tables and legends; empty if nobody has said it.
+    /// What it recalls, in a few words for tables and legends; empty if there is no description.
     fn summary(&self) -> String {
         String::new()
     }

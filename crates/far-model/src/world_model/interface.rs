@@ -140,7 +140,7 @@ pub trait TrainableWorldModel: WorldModel {
     /// The number of parameters.
     fn parameter_count(&self) -> usize;
 
-    /// Adds everything that training needs to go on to a checkpoint.
+    /// Adds everything needed to resume training to a checkpoint.
     fn save<'a>(&'a self, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a>;
 
     /// Takes everything back from a checkpoint.

@@ -1,4 +1,4 @@
-//! `[comparison]`: who stands beside whom.
+//! `[comparison]`: the arms that are compared.
 
 use crate::{Contender, Result};
 use serde::{Deserialize, Serialize};

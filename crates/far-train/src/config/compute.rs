@@ -1,7 +1,7 @@
 //! `[compute]`: where the world model runs, and how exactly.
 //!
-//! It says nothing about what is learned: a run may go on on another device, so this section is
-//! not compared when one does.
+//! It does not change what is learned: a run may resume on another device, so this section is not
+//! compared when it does.
 
 use far_tensor::{Device, DeviceChoice, Precision};
 use serde::{Deserialize, Serialize};

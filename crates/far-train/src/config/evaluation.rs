@@ -30,7 +30,7 @@ pub struct EvaluationSection {
     pub utility_pool: usize,
     /// Noise levels by which recall quality is measured.
     pub utility_levels: usize,
-    /// Clips that are kept for looking at.
+    /// Clips that are kept for the report.
     pub replays: usize,
     /// Clips that are generated together.
     pub batch: usize,

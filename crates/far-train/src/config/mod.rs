@@ -77,7 +77,7 @@ pub struct TrainConfig {
     pub detector: LatentDetectorConfig,
     /// How the result is judged.
     pub evaluation: EvaluationSection,
-    /// Which arms stand side by side.
+    /// Which arms are compared.
     pub comparison: ComparisonConfig,
     /// Where the world model runs.
     pub compute: ComputeConfig,
@@ -106,9 +106,9 @@ impl TrainConfig {
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
-        if self.retriever.exploration_told > 0.0 && !self.conditioning.agent {
-            let reason = "nobody is told of without conditioning.agent = true";
-            return Err(Error::setting("retriever.exploration_told", reason));
+        if self.retriever.exploration_agent > 0.0 && !self.conditioning.agent {
+            let reason = "it needs conditioning.agent = true";
+            return Err(Error::setting("retriever.exploration_agent", reason));
         }
         let asks = |cue: &String| cue == INTERACTION_CUE;
         if arm.key_cues().iter().any(asks) && !self.conditioning.interactions {

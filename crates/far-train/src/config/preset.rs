@@ -30,7 +30,7 @@ pub const PRESETS: [(&str, &str); 12] = [
     ("paper-thor-dyn", include_str!("../../../../configs/paper-thor-dyn.toml")),
 ];
 
-/// What presets share and nobody trains: names and text.
+/// What presets share but nothing trains directly: names and text.
 const BASES: [(&str, &str); 2] = [
     ("gpu", include_str!("../../../../configs/gpu.toml")),
     ("paper", include_str!("../../../../configs/paper.toml")),

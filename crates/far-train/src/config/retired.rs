@@ -37,6 +37,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("longlive.window", "8 frames, as its authors have it"),
     ("longlive.spacing", "always 4 frames"),
     ("arm.pool_cap", "now arm.settings.pool_cap"),
+    ("retriever.exploration_told", "now retriever.exploration_agent"),
     ("retriever.metadata_width", "always 128"),
     ("retriever.adapter_width", "always 128"),
     ("retriever.stride_products", "the gate always sees the stride by cue"),

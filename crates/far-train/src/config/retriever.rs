@@ -37,7 +37,7 @@ pub struct RetrieverSettings {
     pub exploration_end: f32,
     /// Share of those random memories that are drawn from the newest in which the second agent is seen,
     /// a chunk's worth of them: they teach the predictor of its state to read.
-    pub exploration_told: f32,
+    pub exploration_agent: f32,
     /// Random memories added to the global pool of candidates.
     pub extra_candidates: usize,
     /// Probability that the world model trains on a random number of memories instead of all slots.
@@ -128,7 +128,7 @@ impl RetrieverSettings {
         super::positive_number("retriever.learning_rate", self.learning_rate)?;
         super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
         share("retriever.exploration_end", self.exploration_end)?;
-        share("retriever.exploration_told", self.exploration_told)?;
+        share("retriever.exploration_agent", self.exploration_agent)?;
         share("retriever.random_length", self.random_length)?;
         if !matches!(self.metadata_layers, 2 | 3) {
             let reason = format!("{} layers; 2 or 3 are possible", self.metadata_layers);

@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: appended line by line, cut to a checkpoint when a run goes on.
+//! `metrics.jsonl`: appended line by line, cut to a checkpoint when a run resumes.
 
 use crate::{Error, Record, Result};
 use far_memory::store::{Disk, DiskFile};

@@ -3,7 +3,7 @@
 //! ```text
 //! config.toml        the resolved configuration, with a comment above every setting
 //! metrics.jsonl      one line per logged step, retriever step and evaluation
-//! checkpoints/       step-000000250.safetensors, …: everything that training needs to go on
+//! checkpoints/       step-000000250.safetensors, …: everything needed to resume training
 //! tokenizer.safetensors, encoder-vision.safetensors, …   what was made before the first step
 //! results.json       the evaluation at the end
 //! environment.json   where and when it ran; the only file that is not a function of the configuration
@@ -14,11 +14,11 @@
 //!
 //! 1. Files are replaced whole: written beside their place, synced, renamed, and the folder synced.
 //! 2. A checkpoint of step n is published only after the lines of `metrics.jsonl` up to n are synced.
-//! 3. Opening a run again cuts the lines after the checkpoint that it goes on from.
+//! 3. Opening a run again cuts the lines after the checkpoint that it resumes from.
 //! 4. Older checkpoints are removed only after a newer one is published.
 //!
-//! So a run that was interrupted anywhere goes on from the newest checkpoint and writes the same
-//! bytes that it would have written without.
+//! So a run that was interrupted anywhere resumes from the newest checkpoint and writes the same bytes
+//! as an uninterrupted one.
 
 mod environment;
 mod metrics_file;
@@ -46,9 +46,9 @@ const PARTIAL: &str = ".partial";
 /// What to do with a run that is already in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Go on with it; refuse another configuration.
+    /// Resume it; refuse another configuration.
     Resume,
-    /// Throw it away.
+    /// Delete it.
     Discard,
 }
 
@@ -164,7 +164,7 @@ impl RunFolder {
         self.path.join(CHECKPOINTS).join(checkpoint_name(step))
     }
 
-    /// Goes on from the newest checkpoint that `load` accepts, and cuts the metrics to it. Returns
+    /// Resumes from the newest checkpoint that `load` accepts, and cuts the metrics to it. Returns
     /// its step, or `None` if there is no checkpoint at all, and what was wrong with newer ones.
     ///
     /// # Errors
@@ -287,7 +287,7 @@ fn check_is_run(path: &Path, disk: &dyn Disk) -> Result<()> {
 }
 
 /// Removes a run. Newest checkpoints go first and the configuration last: whatever is left when
-/// this is interrupted is a run that can go on or be discarded.
+/// this is interrupted is a run that can be resumed or discarded.
 fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
     let folder = path.join(CHECKPOINTS);
     let mut names = checkpoints.list().map_err(Error::file("list", &folder))?;

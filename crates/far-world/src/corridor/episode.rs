@@ -6,7 +6,7 @@ use far_memory::Pose;
 use super::hall::{End, Hall};
 use super::plan::Plan;
 use crate::error::Result;
-use crate::{Episode, Person, PersonLook, Scene, Studio};
+use crate::{Episode, Person, PersonAppearance, Scene, Studio};
 
 /// Number of the agent in object masks.
 const AGENT: u16 = 1;
@@ -17,7 +17,7 @@ pub(crate) struct CorridorEpisode {
     pub plan: Plan,
     pub facts: EpisodeFacts,
     pub fps: f32,
-    pub look: PersonLook,
+    pub appearance: PersonAppearance,
     pub scene: Scene,
 }
 
@@ -35,7 +35,7 @@ impl CorridorEpisode {
                 yaw: stance.yaw,
                 height: 1.75,
                 phase: stance.phase,
-                look: self.look,
+                look: self.appearance,
                 object: AGENT,
                 visible: true,
             });

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::vector::Vector;
 use crate::{
-    Color, Lamp, Light, Material, MaterialId, MaterialSet, Pattern, PersonLook, Prop, Shape,
+    Color, Lamp, Light, Material, MaterialId, MaterialSet, Pattern, PersonAppearance, Prop, Shape,
     SkyLook, Stage, StagePlan, Surface, VoxelGrid,
 };
 
@@ -85,7 +85,7 @@ pub(crate) struct Hall {
     pub stage: Arc<Stage>,
     pub props: Vec<Prop>,
     /// Clothes to choose from.
-    pub looks: Vec<PersonLook>,
+    pub appearances: Vec<PersonAppearance>,
 }
 
 impl Hall {
@@ -96,7 +96,7 @@ impl Hall {
         let mut set = MaterialSet::new(random.random());
         let grid = floor.build(number, &mut set, random);
         let props = floor.furnish(&mut set, random);
-        let looks = (0..SHIRTS.len()).map(|index| clothes(index, &mut set)).collect();
+        let appearances = (0..SHIRTS.len()).map(|index| clothes(index, &mut set)).collect();
         let lamp =
             |x: f32, y: f32| Lamp { position: [x, y, HEIGHT - 0.3], reach: 6.0, strength: 0.6 };
         let lamps = vec![
@@ -114,7 +114,7 @@ impl Hall {
             haze: 0.0,
         };
         let stage = Arc::new(Stage::bake(plan, &props));
-        Self { length, width, door, room, stage, props, looks }
+        Self { length, width, door, room, stage, props, appearances }
     }
 
     /// Floor point of a person waiting at an end.
@@ -241,9 +241,9 @@ impl FloorPlan {
     }
 }
 
-fn clothes(index: usize, set: &mut MaterialSet) -> PersonLook {
+fn clothes(index: usize, set: &mut MaterialSet) -> PersonAppearance {
     let mut plain = |color| set.add(Material::new(Surface::new(Pattern::Plain, [color, 0, 0])));
-    PersonLook {
+    PersonAppearance {
         skin: plain(0xe4b490),
         hair: plain(HAIR[index % HAIR.len()]),
         shirt: plain(SHIRTS[index]),

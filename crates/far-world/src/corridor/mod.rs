@@ -124,7 +124,7 @@ impl World for Corridor {
             Hall::draw(number, &mut random(recording.seed, "corridor-hall", u64::from(number)));
         let mut stream = random(recording.seed, "corridor-story", u64::from(story));
         let seed = stream.random();
-        let look = hall.looks[stream.random_range(0..hall.looks.len())];
+        let appearance = hall.appearances[stream.random_range(0..hall.appearances.len())];
         let mut rejected = None;
         let plan = (0..ATTEMPTS).find_map(|_| {
             let plan = Plan::draw(&hall, &mut stream);
@@ -149,6 +149,6 @@ impl World for Corridor {
         facts.route = if role == Role::Control { "static" } else { "acted" }.into();
         facts.pair = partner.map(|episode| Pair { episode, role: role.name().into() });
         let scene = Scene::new(std::sync::Arc::clone(&hall.stage), hall.props.clone());
-        Ok(Box::new(CorridorEpisode { hall, plan, facts, fps: self.fps(), look, scene }))
+        Ok(Box::new(CorridorEpisode { hall, plan, facts, fps: self.fps(), appearance, scene }))
     }
 }

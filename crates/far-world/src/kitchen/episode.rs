@@ -48,22 +48,22 @@ impl KitchenEpisode {
     }
 
     /// The states visible in the frame rendered last.
-    fn states(&self, index: usize, told: &[SpotNumber]) -> VisibleStates {
+    fn states(&self, index: usize, visible: &[SpotNumber]) -> VisibleStates {
         let moment = self.moment(index);
         let chronicle = &self.script.chronicle;
         let contents = chronicle.contents(moment.version);
         let number = |spot: SpotNumber| state_number(spot, contents[spot]);
-        let touched = |spot: &SpotNumber| chronicle.last_deed(*spot, moment.version).is_some();
+        let touched = |spot: &SpotNumber| chronicle.last_interaction(*spot, moment.version).is_some();
         // An interaction is visible in the frame right after it.
         let before = index.checked_sub(1).map_or(0, |earlier| self.moment(earlier).version);
         let made = |spot: &SpotNumber| {
-            chronicle.last_deed(*spot, moment.version).is_some_and(|deed| deed >= before)
+            chronicle.last_interaction(*spot, moment.version).is_some_and(|interaction| interaction >= before)
         };
         VisibleStates {
             pose_key: Self::pose_key(moment),
-            visible: told.iter().map(|&spot| number(spot)).collect(),
-            changed: told.iter().copied().filter(touched).map(number).collect(),
-            made: told.iter().copied().filter(made).map(number).collect(),
+            visible: visible.iter().map(|&spot| number(spot)).collect(),
+            changed: visible.iter().copied().filter(touched).map(number).collect(),
+            made: visible.iter().copied().filter(made).map(number).collect(),
         }
     }
 
@@ -72,18 +72,18 @@ impl KitchenEpisode {
     fn change(
         &mut self,
         index: usize,
-        told: &[SpotNumber],
+        visible: &[SpotNumber],
         picture: &Picture,
         studio: &mut Studio,
     ) -> Option<Change> {
         let moment = *self.moment(index);
-        let changed: Vec<(SpotNumber, usize)> = told
+        let changed: Vec<(SpotNumber, usize)> = visible
             .iter()
             .filter_map(|&spot| {
-                Some((spot, self.script.chronicle.last_deed(spot, moment.version)?))
+                Some((spot, self.script.chronicle.last_interaction(spot, moment.version)?))
             })
             .collect();
-        let first = changed.iter().map(|&(_, deed)| deed).min()?;
+        let first = changed.iter().map(|&(_, interaction)| interaction).min()?;
         self.arrange(index, first);
         let old = studio.render(&self.scene, &moment.pose);
         let mask = Mask::from_fn(picture.width, picture.height, |x, y| {
@@ -140,14 +140,14 @@ impl Episode for KitchenEpisode {
         let mut row = studio.shoot(&self.scene, &moment.pose, time, phase);
         let sight = Sight { kitchen: &self.kitchen, spots: &self.spots, camera: self.camera };
         let contents = self.script.chronicle.contents(moment.version);
-        let told = sight.told(studio.frame(), &moment.pose, contents, moment.open);
+        let visible = sight.visible(studio.frame(), &moment.pose, contents, moment.open);
         row.events = moment.event.map(|event| event as u16).into_iter().collect();
         row.door_fraction = moment.open.map(|(_, fraction)| fraction);
-        row.states = self.states(index, &told);
+        row.states = self.states(index, &visible);
         if phase == Phase::Return
             && let FrameImage::Pixels(picture) = &row.image
         {
-            row.change = self.change(index, &told, picture, studio);
+            row.change = self.change(index, &visible, picture, studio);
         }
         Ok(row)
     }

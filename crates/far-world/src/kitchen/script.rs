@@ -5,7 +5,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
 use super::scene::KitchenScene;
-use super::state::{Chronicle, Contents, Deed, SpotTable};
+use super::state::{Chronicle, Contents, Interaction, SpotTable};
 use super::track::{Moment, Stand, Tracker};
 
 /// Stations that an episode visits, half of them containers.
@@ -71,11 +71,11 @@ impl Script {
         for station in back {
             tracker.inspect(station);
         }
-        let fills = |deed: &Deed| {
-            deed.put && kitchen.stations[spots.station(deed.spot)].kind.is_container()
+        let fills = |interaction: &Interaction| {
+            interaction.put && kitchen.stations[spots.station(interaction.spot)].kind.is_container()
         };
-        let deeds = tracker.chronicle.deeds();
-        let pivot = deeds.iter().rposition(|deed| deed.as_ref().is_some_and(fills))?;
+        let interactions = tracker.chronicle.interactions();
+        let pivot = interactions.iter().rposition(|interaction| interaction.as_ref().is_some_and(fills))?;
         Some(Self { moments: tracker.moments, chronicle: tracker.chronicle, boundary, pivot })
     }
 
@@ -171,6 +171,6 @@ fn move_object(
     carried.push(object);
     let mut stand = || if random.random_bool(FRESH) { Stand::Canonical } else { Stand::Reach };
     let (first, second) = (stand(), stand());
-    tracker.act(Deed { spot: source, object, put: false }, first);
-    tracker.act(Deed { spot: goal, object, put: true }, second);
+    tracker.act(Interaction { spot: source, object, put: false }, first);
+    tracker.act(Interaction { spot: goal, object, put: true }, second);
 }

@@ -23,7 +23,7 @@ pub(crate) struct Sight<'a> {
 
 impl Sight<'_> {
     /// The spots whose content is visible in a rendered frame, ascending.
-    pub fn told(
+    pub fn visible(
         &self,
         frame: &Frame,
         pose: &Pose,

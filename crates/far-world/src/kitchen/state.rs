@@ -36,7 +36,7 @@ pub(crate) type Contents = Vec<Option<usize>>;
 
 /// One interaction: an object taken from a spot, or put there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deed {
+pub(crate) struct Interaction {
     /// The spot.
     pub spot: SpotNumber,
     /// The object.
@@ -51,31 +51,31 @@ pub(crate) struct Chronicle {
     /// `versions[d]` are the contents before interaction `d`.
     versions: Vec<Contents>,
     /// The interactions; `None` for one that a counterfactual history leaves out.
-    deeds: Vec<Option<Deed>>,
+    interactions: Vec<Option<Interaction>>,
 }
 
 impl Chronicle {
     /// A chronicle with these initial contents.
     pub fn new(first: Contents) -> Self {
-        Self { versions: vec![first], deeds: Vec::new() }
+        Self { versions: vec![first], interactions: Vec::new() }
     }
 
     /// Appends an interaction.
-    pub fn add(&mut self, deed: Deed) {
+    pub fn add(&mut self, interaction: Interaction) {
         let mut next = self.now().clone();
-        next[deed.spot] = deed.put.then_some(deed.object);
+        next[interaction.spot] = interaction.put.then_some(interaction.object);
         self.versions.push(next);
-        self.deeds.push(Some(deed));
+        self.interactions.push(Some(interaction));
     }
 
     /// The latest contents.
     pub fn now(&self) -> &Contents {
-        &self.versions[self.deeds.len()]
+        &self.versions[self.interactions.len()]
     }
 
     /// All interactions in order.
-    pub fn deeds(&self) -> &[Option<Deed>] {
-        &self.deeds
+    pub fn interactions(&self) -> &[Option<Interaction>] {
+        &self.interactions
     }
 
     /// Contents after `version` interactions.
@@ -84,21 +84,21 @@ impl Chronicle {
     }
 
     /// The last of the first `version` interactions with a spot.
-    pub fn last_deed(&self, spot: SpotNumber, version: usize) -> Option<usize> {
-        (0..version).rev().find(|&deed| self.deeds[deed].is_some_and(|d| d.spot == spot))
+    pub fn last_interaction(&self, spot: SpotNumber, version: usize) -> Option<usize> {
+        (0..version).rev().find(|&interaction| self.interactions[interaction].is_some_and(|d| d.spot == spot))
     }
 
     /// The history without one interaction. The object that it put down stays in the hand, so later
     /// interactions must not touch it.
     pub fn without(&self, omitted: usize) -> Self {
         let mut other = Self::new(self.versions[0].clone());
-        for (index, deed) in self.deeds.iter().enumerate() {
-            match deed {
-                Some(deed) if index != omitted => other.add(*deed),
+        for (index, interaction) in self.interactions.iter().enumerate() {
+            match interaction {
+                Some(interaction) if index != omitted => other.add(*interaction),
                 _ => {
                     // The number stays in use, so that both histories are numbered alike.
                     other.versions.push(other.now().clone());
-                    other.deeds.push(None);
+                    other.interactions.push(None);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use far_memory::{Pose, wrap_angle};
 
 use super::scene::KitchenScene;
-use super::state::{Chronicle, Contents, Deed, SpotTable};
+use super::state::{Chronicle, Contents, Interaction, SpotTable};
 use super::station::EYE;
 
 /// Meters per frame while walking.
@@ -92,7 +92,7 @@ impl<'a> Tracker<'a> {
         self.moments.push(Moment {
             pose: self.pose,
             viewpoint: self.viewpoint,
-            version: self.chronicle.deeds().len(),
+            version: self.chronicle.interactions().len(),
             open: self.open,
             event: self.event.take(),
         });
@@ -197,14 +197,14 @@ impl<'a> Tracker<'a> {
     }
 
     /// Takes an object from a spot or puts it there. Carried objects are not visible.
-    pub fn act(&mut self, deed: Deed, stand: Stand) {
-        let station = self.spots.station(deed.spot);
+    pub fn act(&mut self, interaction: Interaction, stand: Stand) {
+        let station = self.spots.station(interaction.spot);
         self.visit(station, stand);
         self.hold(1);
         self.opened(station, |tracker| {
             tracker.hold(1);
-            tracker.chronicle.add(deed);
-            tracker.event = Some(if deed.put { Event::Place } else { Event::Pick });
+            tracker.chronicle.add(interaction);
+            tracker.event = Some(if interaction.put { Event::Place } else { Event::Pick });
             tracker.hold(2);
         });
         self.hold(1);

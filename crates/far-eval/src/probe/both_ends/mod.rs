@@ -1,4 +1,4 @@
-//! The both-ends probe: every arm is asked where the agent is that nobody sees.
+//! The both-ends probe: every arm is asked where the agent is while it is out of view.
 //!
 //! | metric | what |
 //! |---|---|
@@ -48,7 +48,7 @@ impl Figure {
             Self::Pair => Metric::share("both_ends_pair", "Both ends, pairs").noted(format!(
                 "{ends}; pairs of histories that differ in the last crossing: both must be right"
             )),
-            Self::Static => Metric::share("both_ends_static", "Both ends, nobody").noted(format!(
+            Self::Static => Metric::share("both_ends_static", "Both ends, no agent").noted(format!(
                 "{ends}; trajectories without a second agent, where neither end may show one"
             )),
             Self::Predicted => Metric::share("predicted_ends", "Predicted ends").noted(

@@ -1,9 +1,9 @@
-//! Both ends of a corridor: does the world model know where somebody is that nobody sees?
+//! Both ends of a corridor: does the world model know where an agent is that is out of view?
 //!
 //! From the same present, in the passage through the door before anything is revealed, and the same
-//! noise, two frames are generated: the look at each end. The answer is right when a detector finds the
+//! noise, two frames are generated: the view of each end. The answer is right when a detector finds the
 //! agent at the end where it is and not at the other. It depends on memory where exactly one end has the
-//! agent and a crossing was watched; a static control, where nobody ever was, is right when neither fires.
+//! agent and a crossing was watched; a static control, without an agent, is right when neither fires.
 
 use crate::encoded_clip::EncodedClip;
 use far_data::{Dataset, Episode, Pair, last_crossing};
@@ -21,9 +21,9 @@ const UNPAIRED: [&str; 2] = [CONTROL, "acted"];
 pub struct EndsQuestion {
     /// The present: the middle frame of the passage.
     pub current: usize,
-    /// The first look at each end.
+    /// The first view of each end.
     pub looks: [usize; 2],
-    /// Which look shows the agent; `None` in a static control.
+    /// Which view shows the agent; `None` in a static control.
     pub there: Option<usize>,
     /// Memories that show the last crossing.
     pub crossing: Vec<usize>,
@@ -32,7 +32,7 @@ pub struct EndsQuestion {
 }
 
 impl EndsQuestion {
-    /// The question of an episode; `None` when it has no passage with two looks behind it, or what is
+    /// The question of an episode; `None` when it has no passage followed by two views, or what is
     /// there cannot be known.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((known.crossing.as_slice(), known.pair), (&[3, 4][..], Some(1)));
         assert!(known.is_right([false, true]));
         assert!(!known.is_right([true, true]) && !known.is_right([false, false]));
-        // The same present with another history: nobody ever crossed, so nobody can know.
+        // The same present with another history without a crossing: the answer cannot be known.
         assert_eq!(of(1).unwrap(), None);
         // A static control is right when neither end fires.
         let control = of(2).unwrap().unwrap();

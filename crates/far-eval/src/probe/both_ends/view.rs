@@ -1,4 +1,4 @@
-//! The both-ends probe for looking at.
+//! The both-ends probe as the report shows it.
 
 use super::question::EndsQuestion;
 use crate::Result;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub struct BothEndsView {
     /// The episode.
     pub episode: u32,
-    /// The present frame, from which nobody is seen.
+    /// The present frame, from which the agent is out of view.
     pub current: usize,
     /// The present as it was recorded.
     pub present: Picture,
@@ -52,7 +52,7 @@ pub struct EndAnswer {
 }
 
 impl BothEndsView {
-    /// The trajectory of a clip before any arm was added; `None` if nobody can decode frames.
+    /// The trajectory of a clip before any arm was added; `None` if the tokenizer cannot decode.
     ///
     /// # Errors
     /// If a recorded frame cannot be read.

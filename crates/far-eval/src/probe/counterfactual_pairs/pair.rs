@@ -1,8 +1,8 @@
 //! One counterfactual pair: the same present, the same action, another history.
 //!
-//! Two episodes tell the same story but for one deed, so that what they record is the same from the
-//! return on until a container opens. From the last frame before it opens, with the same noise and
-//! each with its own memory, an arm predicts the first look inside. It is right when, on a crop around
+//! Two episodes differ in one interaction, so that what they record is the same from the return on
+//! until a container opens. From the last frame before it opens, with the same noise and
+//! each with its own memory, an arm predicts the first view inside. It is right when, on a crop around
 //! the difference of the two truths, each prediction is nearer its own truth than the other's.
 
 use super::view::{CounterfactualAnswer, CounterfactualView};
@@ -17,7 +17,7 @@ use far_memory::Recall;
 use far_model::EncodedDataset;
 use std::collections::BTreeMap;
 
-/// The role, in a dataset's index, of the episode in which the deed is done.
+/// The role, in a dataset's index, of the episode with the interaction.
 const FACTUAL: &str = "factual";
 
 /// One pair of episodes.
@@ -37,7 +37,7 @@ pub struct PairAnswer {
     recalls: [Recall; 2],
     predictions: [Picture; 2],
     right: [bool; 2],
-    told: [bool; 2],
+    distinguished: [bool; 2],
 }
 
 impl PairAnswer {
@@ -45,10 +45,10 @@ impl PairAnswer {
     /// nothing was recalled at all.
     pub fn is_told(&self) -> Option<bool> {
         let remembers = self.recalls.iter().any(|recall| !recall.is_empty());
-        remembers.then_some(self.told == [true; 2])
+        remembers.then_some(self.distinguished == [true; 2])
     }
 
-    /// Whether both histories were told apart.
+    /// Whether both histories were distinguished.
     pub fn is_right(&self) -> bool {
         self.right == [true; 2]
     }
@@ -56,7 +56,7 @@ impl PairAnswer {
 
 impl CounterfactualPair {
     /// The pairs of which both episodes are among `episodes`, at most `most`, evenly spread: first the
-    /// episode with the deed, then the one without.
+    /// episode with the interaction, then the one without.
     ///
     /// # Errors
     /// If an episode is not in the dataset's index.
@@ -72,7 +72,7 @@ impl CounterfactualPair {
     }
 
     /// Opens a pair; `None` if the two never look different, or only from the beginning of the return,
-    /// or if nobody can decode what would be predicted.
+    /// or if the tokenizer cannot decode.
     ///
     /// # Errors
     /// If an episode cannot be read.
@@ -135,8 +135,8 @@ impl CounterfactualPair {
             let tells = |recall: &Recall| {
                 recall.ids().any(|id| pair.telling.binary_search(&id.index()).is_ok())
             };
-            let told = recalls.each_ref().map(tells);
-            answers.push(PairAnswer { recalls, predictions, right, told });
+            let distinguished = recalls.each_ref().map(tells);
+            answers.push(PairAnswer { recalls, predictions, right, distinguished });
         }
         Ok(answers)
     }
@@ -160,7 +160,7 @@ impl CounterfactualPair {
         Ok(own? < other?)
     }
 
-    /// The pair for looking at, before any arm was added.
+    /// The pair as the report shows it, before any arm was added.
     pub fn view(&self) -> CounterfactualView {
         CounterfactualView {
             episodes: self.clips.each_ref().map(|clip| clip.episode().id()),

@@ -1,4 +1,4 @@
-//! A counterfactual pair for looking at.
+//! A counterfactual pair as the report shows it.
 
 use far_data::Picture;
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 /// One pair of episodes whose return looks the same until a container opens, with what each arm
 /// predicted to be inside.
 ///
-/// Everything that has two sides lists the episode with the deed first (the thing was put into the
-/// container), then the one without. A page shows present, truths and predictions side by side, two rows
+/// Everything that has two sides lists the episode with the interaction first (the thing was put into
+/// the container), then the one without. A page shows present, truths and predictions side by side, two rows
 /// per pair, and what was recalled below; [`CounterfactualView::crop`] frames what is compared.
 ///
 /// Files: `probes/counterfactual-EPISODE.json` in the folder of the results, EPISODE being the first of
@@ -18,7 +18,7 @@ pub struct CounterfactualView {
     pub episodes: [u32; 2],
     /// The present: the last frame before the container opens, the same in both.
     pub current: usize,
-    /// The frame that is predicted: the first look inside.
+    /// The frame that is predicted: the first view inside.
     pub goal: usize,
     /// What is compared: left, top, right and bottom edge in pixels, right and bottom exclusive.
     pub crop: [u32; 4],

@@ -1,6 +1,6 @@
 //! What a memory would show had it been seen from the goal.
 //!
-//! Somebody who steps aside sees the same things elsewhere in the picture, and a network that is to
+//! A camera that moves sideways sees the same things elsewhere in the picture, and a network that is to
 //! compare looks, or to copy one, would have to learn how they move: by how many pixels, not by how many
 //! tokens. Where poses are known most of that is geometry. Everything is taken to stand on one plane
 //! before the goal's camera, where the axes of both cameras meet (who turns while stepping aside keeps

@@ -56,7 +56,7 @@ impl Cuda {
 }
 
 /// Lends the gradient of a modulation to `work(address)`, which adds to its own parts; the others are
-/// zero if nobody has written them yet.
+/// zero if they have not been written yet.
 pub(super) fn with_modulation(
     cuda: &Cuda,
     gradients: &mut GradientStore<'_>,

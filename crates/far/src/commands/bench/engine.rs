@@ -13,7 +13,7 @@ pub struct EngineArguments {
     /// Where to run: auto, cpu, cuda or cuda:N.
     #[arg(long, default_value_t)]
     device: DeviceChoice,
-    /// How precisely a GPU computes: bf16 (unless told otherwise), tf32 or f32; the CPU computes in
+    /// How precisely a GPU computes: bf16 (default), tf32 or f32; the CPU computes in
     /// f32.
     #[arg(long, visible_alias = "precision")]
     dtype: Option<Precision>,

@@ -44,7 +44,7 @@ pub fn least(lines: &[Value], wanted: &[(&str, Value)], key: &str) -> anyhow::Re
     })
 }
 
-/// The one-minute load average, where the system tells.
+/// The one-minute load average, where the system reports it.
 pub fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }

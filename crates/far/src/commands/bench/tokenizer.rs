@@ -116,7 +116,7 @@ fn work(structure: TaesdStructure, x: &Tensor, number_bytes: f64) -> Work {
         work.operations += count * 2.0 * pixels * (taps * inputs * outputs) as f64;
         work.bytes += count * pixels * (inputs + outputs) as f64 * number_bytes;
     };
-    // The ends, the block at the pictures' resolution and the looks at everything.
+    // The ends, the block at the pictures' resolution and the attention over everything.
     add(largest, 9, [3, width], 1);
     add(largest, 9, [width, width], 3);
     add(smallest, 9, [width, channels], 1);

@@ -18,7 +18,7 @@ use crate::progress;
 #[derive(Args)]
 #[command(
     after_help = "Example: far data import seven-scenes chess --out data/chess --window 250 --crop square --resize 64\n\n\
-    The same command again goes on where an interrupted import stopped. docs/importing.md says what each format holds."
+    Run the same command again to resume an interrupted import. docs/importing.md says what each format holds."
 )]
 pub struct Arguments {
     /// frames, seven-scenes, tum, transforms, colmap, realestate10k, scannet, tartanair, lerobot, loopnav, worldmem,

@@ -16,7 +16,7 @@ use crate::progress;
 pub struct Arguments {
     /// The dataset's folder.
     path: PathBuf,
-    /// Episode to draw; the first one unless told.
+    /// Episode to draw; default: the first.
     #[arg(long)]
     episode: Option<u32>,
     /// Episodes to open for shares and sizes, spread evenly; 0 opens all.
@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Pictures on the contact sheet.
     #[arg(long, default_value_t = 24)]
     pictures: usize,
-    /// Folder for contact-sheet.png and map.svg; `inspect` inside the dataset unless told.
+    /// Folder for contact-sheet.png and map.svg; default: `inspect` inside the dataset.
     #[arg(long)]
     out: Option<PathBuf>,
     /// Print one JSON object instead of a table.

@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A small gray picture without its mean: a key that needs no network. It tells views apart coarsely;
+/// A small gray picture without its mean: a key that needs no network. It distinguishes views coarsely;
 /// a learned encoder does much better.
 fn pixel_key(picture: &Picture) -> Vec<f32> {
     let small = picture.resized(KEY_SIZE);
