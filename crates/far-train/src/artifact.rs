@@ -4,7 +4,7 @@ use crate::Result;
 use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
 use far_data::Dataset;
-use far_memory::policy::RuleConfig;
+use far_memory::policy::{KeyCues, PolicyConfig, RuleConfig};
 use far_model::{
     CueEncoder, EncodedDataset, KeyEncoder, LatentDetector, LongLiveEncoder, Tokenizer,
 };
@@ -47,19 +47,25 @@ pub(crate) struct NeededEncoders {
 }
 
 impl NeededEncoders {
-    pub fn of(arms: &[&Arm]) -> Self {
+    /// # Errors
+    /// If the settings of a rule are out of range.
+    pub fn of(arms: &[&Arm]) -> Result<Self> {
         let mut needed = Self::default();
         for arm in arms {
             match arm {
                 Arm::Far(far) => far.keys.iter().for_each(|cue| needed.add(cue)),
-                Arm::Rule(rule) => match rule.rule {
-                    RuleConfig::LongLiveRag(_) => needed.longlive = true,
-                    RuleConfig::MixtureOfContexts(_) => needed.add(VISION),
-                    _ => {}
+                // Its keys come from an encoder of its own.
+                Arm::Rule(PolicyConfig { rule: RuleConfig::LongLiveRag(_), .. }) => {
+                    needed.longlive = true;
+                }
+                Arm::Rule(rule) => match rule.clone().build()?.requirements().keys {
+                    KeyCues::None => {}
+                    KeyCues::First => needed.add(VISION),
+                    KeyCues::Named(cues) => cues.iter().for_each(|cue| needed.add(cue)),
                 },
             }
         }
-        needed
+        Ok(needed)
     }
 
     fn add(&mut self, cue: &str) {
@@ -224,9 +230,22 @@ mod tests {
         let learned = config.arm.arm().expect("far-multi");
         let sets = ["arm.id=mixture-of-contexts"];
         let rule = TrainConfig::resolve("quick", &sets).expect("a rule").arm.arm().expect("known");
-        let needed = |arms: &[&Arm]| NeededEncoders::of(arms).cues;
+        let needed = |arms: &[&Arm]| NeededEncoders::of(arms).expect("valid settings").cues;
         assert_eq!(needed(&[&learned, &rule]), ["vision", "interaction"]);
         assert_eq!(needed(&[&rule, &learned]), ["vision", "interaction"]);
         assert_eq!(needed(&[&rule]), ["vision"]);
+    }
+
+    #[test]
+    fn every_rule_that_compares_keys_gets_an_encoder() {
+        let arm = |sets: &[&str]| TrainConfig::resolve("quick", sets).expect("valid").arm.arm();
+        let needed = |sets: &[&str]| {
+            let arm = arm(sets).expect("known");
+            NeededEncoders::of(&[&arm]).expect("valid settings").cues
+        };
+        assert_eq!(needed(&["arm.id=worldmem-paper"]), ["vision"]);
+        assert_eq!(needed(&["arm.id=mixture-of-contexts", "arm.settings.cue=audio"]), ["audio"]);
+        assert!(needed(&["arm.id=longlive-rag"]).is_empty(), "it has an encoder of its own");
+        assert!(needed(&["arm.id=worldmem"]).is_empty());
     }
 }

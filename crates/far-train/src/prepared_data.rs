@@ -107,7 +107,7 @@ impl PreparedData {
         let scale = ConditionScale::of_dataset(&dataset, &learned)?;
         let arm = config.arm.arm()?;
         let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
-        let encoders = NeededEncoders::of(&arms);
+        let encoders = NeededEncoders::of(&arms)?;
         let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();

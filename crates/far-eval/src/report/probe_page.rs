@@ -43,8 +43,10 @@ impl<'a> ProbePage<'a> {
     pub fn of_pair(view: &'a CounterfactualView, pack: &mut PicturePack<'a>) -> Self {
         let CounterfactualView { episodes: [with, without], current, goal, .. } = view;
         let present = pack.add(&view.present);
-        let names =
-            [format!("With the interaction (episode {with})"), format!("Without (episode {without})")];
+        let names = [
+            format!("With the interaction (episode {with})"),
+            format!("Without (episode {without})"),
+        ];
         let [first, second] = names;
         let sides = [(first, 0), (second, 1)].map(|(name, side): (String, usize)| SidePage {
             name,

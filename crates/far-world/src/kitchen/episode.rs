@@ -53,11 +53,14 @@ impl KitchenEpisode {
         let chronicle = &self.script.chronicle;
         let contents = chronicle.contents(moment.version);
         let number = |spot: SpotNumber| state_number(spot, contents[spot]);
-        let touched = |spot: &SpotNumber| chronicle.last_interaction(*spot, moment.version).is_some();
+        let touched =
+            |spot: &SpotNumber| chronicle.last_interaction(*spot, moment.version).is_some();
         // An interaction is visible in the frame right after it.
         let before = index.checked_sub(1).map_or(0, |earlier| self.moment(earlier).version);
         let made = |spot: &SpotNumber| {
-            chronicle.last_interaction(*spot, moment.version).is_some_and(|interaction| interaction >= before)
+            chronicle
+                .last_interaction(*spot, moment.version)
+                .is_some_and(|interaction| interaction >= before)
         };
         VisibleStates {
             pose_key: Self::pose_key(moment),

@@ -85,7 +85,9 @@ impl Chronicle {
 
     /// The last of the first `version` interactions with a spot.
     pub fn last_interaction(&self, spot: SpotNumber, version: usize) -> Option<usize> {
-        (0..version).rev().find(|&interaction| self.interactions[interaction].is_some_and(|d| d.spot == spot))
+        (0..version)
+            .rev()
+            .find(|&interaction| self.interactions[interaction].is_some_and(|d| d.spot == spot))
     }
 
     /// The history without one interaction. The object that it put down stays in the hand, so later

@@ -180,7 +180,8 @@ fn every_spot_can_be_told_from_both_viewpoints_whether_empty_or_not() {
                 contents[spot] = content;
                 arrange(&kitchen, &spots, &mut scene, &contents, open);
                 for pose in [station.canonical, station.reach] {
-                    let visible = sight.visible(studio.render(&scene, &pose), &pose, &contents, open);
+                    let visible =
+                        sight.visible(studio.render(&scene, &pose), &pose, &contents, open);
                     assert!(visible.contains(&spot), "{} {spot} {content:?}", station.kind.name());
                 }
             }

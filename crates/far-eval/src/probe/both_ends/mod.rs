@@ -48,9 +48,11 @@ impl Figure {
             Self::Pair => Metric::share("both_ends_pair", "Both ends, pairs").noted(format!(
                 "{ends}; pairs of histories that differ in the last crossing: both must be right"
             )),
-            Self::Static => Metric::share("both_ends_static", "Both ends, no agent").noted(format!(
-                "{ends}; trajectories without a second agent, where neither end may show one"
-            )),
+            Self::Static => {
+                Metric::share("both_ends_static", "Both ends, no agent").noted(format!(
+                    "{ends}; trajectories without a second agent, where neither end may show one"
+                ))
+            }
             Self::Predicted => Metric::share("predicted_ends", "Predicted ends").noted(
                 "trajectories whose predicted states of the second agent are right at both ends",
             ),
