@@ -15,7 +15,8 @@ pub enum Control {
     /// by a query whose present is what was pasted before.
     Copy,
     /// Recall by utility, measured with the future on noise of its own: what the best recall would
-    /// give. It chooses, one per chunk, among evenly spaced memories and what any arm would recall.
+    /// give ([`GreedyOracle`](crate::GreedyOracle)). It takes each memory by what it adds to those
+    /// before, among evenly spaced ones and what any arm would recall.
     Oracle,
     /// The truth encoded and decoded: the ceiling of everything that passes the tokenizer.
     Tokenizer,
@@ -40,7 +41,7 @@ impl Control {
         match self {
             Self::None => "no memory at all",
             Self::Copy => "the top memory pasted as the prediction",
-            Self::Oracle => "recall by the measured utility of single memories",
+            Self::Oracle => "each memory by what it adds to those before, knowing the future",
             Self::Tokenizer => "the truth encoded and decoded, the ceiling of any prediction",
         }
     }

@@ -2,17 +2,19 @@
 //!
 //! | what | passes |
 //! |---|---|
-//! | a generated frame | the sampler's steps; with the oracle also candidates × draws |
-//! | a question | 2 × candidates × draws, and a generated frame for each arm |
+//! | a generated frame | the sampler's steps; with the oracle also its choice |
+//! | a choice of the oracle | draws × (candidates + half of them for each slot but the first) |
+//! | a question | a choice, draws × (arms + random sets), and a generated frame for each arm |
 //! | a step of a replay | candidates × draws |
 //! | a counterfactual pair | two generated frames for each arm |
 //!
-//! `copy` and `tokenizer` generate nothing. A pass of a generated frame reads 2 + slots frames, one of
-//! a utility three. Memories that an arm recalls and that are no candidate are not counted here: at most
-//! slots × arms more for each measurement.
+//! `copy` and `tokenizer` generate nothing. A pass reads at most 2 + slots frames. What is not known before
+//! is counted as if it took all of these: an oracle that stops early takes less, memories and sets that
+//! arms recall beyond the candidates take at most (slots + 1) × arms more for each choice.
 
 use crate::arm::{Arm, Control};
 use crate::plan::EvaluationPlan;
+use crate::recall_quality::RANDOM_SETS;
 
 /// Counts passes of a plan.
 #[derive(Clone, Copy)]
@@ -40,13 +42,22 @@ impl<'a> Cost<'a> {
 
     /// Passes for one frame of a rollout of an arm over a pool of this many memories.
     pub fn rollout_frame(&self, arm: &Arm, memories: usize) -> u64 {
-        let recall = if arm.is(Control::Oracle) { self.utilities(memories) } else { 0 };
+        let recall = if arm.is(Control::Oracle) { self.choice(memories) } else { 0 };
         self.sampled(arm) + recall
     }
 
+    /// Passes of the oracle to choose from a pool of this many memories.
+    fn choice(&self, memories: usize) -> u64 {
+        let utility = &self.plan.utility;
+        let shortlist = memories.min(utility.shortlist()) * (self.plan.slots - 1);
+        self.utilities(memories) + ((1 + shortlist) * utility.draws) as u64
+    }
+
     /// Passes to judge the recall of all arms for one question over a pool of this many memories.
-    pub fn question_utilities(&self, memories: usize) -> u64 {
-        2 * self.utilities(memories)
+    pub fn judgment(&self, arms: &[Arm], memories: usize) -> u64 {
+        let recalls = arms.iter().filter(|arm| arm.as_policy().is_some()).count();
+        let sets = recalls + 1 + RANDOM_SETS.min((memories / self.plan.slots).max(1));
+        self.choice(memories) + (sets * self.plan.utility.draws) as u64
     }
 
     /// Passes for both predictions of a counterfactual pair by all arms.
@@ -74,7 +85,7 @@ impl<'a> Cost<'a> {
         let memories = clip.memory.len();
         let steps = self.steps(clip);
         let sampled: u64 = arms.iter().map(|arm| self.sampled(arm)).sum();
-        let question = self.question_utilities(memories) + sampled;
+        let question = self.judgment(arms, memories) + sampled;
         self.rollouts(arms, memories, steps) + questions as u64 * question
     }
 }

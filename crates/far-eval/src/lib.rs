@@ -9,7 +9,8 @@
 //! | one prediction: recall, then generate | [`Predictor`] |
 //! | the return generated frame by frame | [`Rollout`] |
 //! | predictions from real frames | [`one_step_psnr`] |
-//! | utility of single memories | [`UtilityMeter`], [`PoolUtility`] |
+//! | utility of memories, alone and together | [`UtilityMeter`], [`PoolUtility`] |
+//! | the best that could be recalled | [`GreedyOracle`] |
 //! | recall quality | [`RecallJudgment`] |
 //! | closeness of frames | [`FrameQuality`] |
 //! | a question of one's own | [`Probe`], [`Measured`] |
@@ -26,7 +27,9 @@ mod error;
 mod evaluation;
 mod frame_quality;
 mod one_step;
+mod oracle;
 mod plan;
+mod pool_utility;
 mod prediction;
 mod probe;
 mod recall_quality;
@@ -49,13 +52,15 @@ pub use error::{Error, Result};
 pub use evaluation::{Evaluation, EvaluationContext, Progress};
 pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
 pub use one_step::one_step_psnr;
+pub use oracle::{GreedyOracle, OracleChoice};
 pub use plan::{EvaluationPlan, UtilityConfig};
+pub use pool_utility::PoolUtility;
 pub use prediction::{Ask, Imagined, Predictor};
 pub use probe::{
     BothEndsView, ClipGroup, CounterfactualAnswer, CounterfactualView, EndAnswer, EndView,
     Measured, Observed, Probe, Probes, Sight,
 };
-pub use recall_quality::{PoolUtility, RecallJudgment};
+pub use recall_quality::RecallJudgment;
 pub use report::{
     Better, Cell, Headline, Kept, KeptFile, Metric, MetricTable, PairedCell, PairedRow, ReportRun,
     Row, Series, ShownArm, TrainedPart, Training, TrainingLog, Verdict, event_file, markdown,

@@ -65,7 +65,6 @@ impl EvaluationPlan {
             ("sampler.steps", self.sampler.steps),
             ("utility.draws", self.utility.draws),
             ("utility.candidates", self.utility.candidates),
-            ("utility.chunk", self.utility.chunk),
             ("utility.batch", self.utility.batch),
         ];
         let wrong = |setting: &str, reason: String| {
@@ -91,18 +90,23 @@ pub struct UtilityConfig {
     pub draws: usize,
     /// The first step of the noise schedule that is drawn and the one after the last.
     pub timesteps: [usize; 2],
-    /// The most memories of the pool that are measured, evenly spaced. What any arm recalls is
-    /// measured besides, and does not count into the mean of the pool.
+    /// The most memories of the pool that the oracle chooses among, evenly spaced; what any arm
+    /// recalls competes besides.
     pub candidates: usize,
-    /// The oracle takes at most one of this many consecutive memories (paper: 10).
-    pub chunk: usize,
     /// Memories measured together: decides memory and speed, not what is asked.
     pub batch: usize,
 }
 
 impl Default for UtilityConfig {
     fn default() -> Self {
-        Self { draws: 4, timesteps: [0, 1000], candidates: 60, chunk: 10, batch: 64 }
+        Self { draws: 4, timesteps: [0, 1000], candidates: 60, batch: 64 }
+    }
+}
+
+impl UtilityConfig {
+    /// How many candidates the oracle tries from its second slot on.
+    pub(crate) fn shortlist(&self) -> usize {
+        self.candidates.div_ceil(2)
     }
 }
 

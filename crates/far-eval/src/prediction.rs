@@ -4,6 +4,7 @@
 
 use crate::arm::{Arm, Choice, Control};
 use crate::encoded_clip::EncodedClip;
+use crate::recall_quality::distinct;
 use crate::utility::UtilityMeter;
 use crate::{Error, EvaluationPlan, Result};
 use far_memory::{Recall, RecallPolicy, RecallQuery};
@@ -88,7 +89,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// What the arm recalls for each question; nothing for `none` and `tokenizer`. The oracle chooses
-    /// among evenly spaced candidates and whatever a policy of any arm would recall in its place.
+    /// among evenly spaced candidates and what a policy of any arm would recall in its place.
     ///
     /// # Errors
     /// If a policy refuses a query or the world model an oracle's candidates.
@@ -102,8 +103,11 @@ impl<'a> Predictor<'a> {
         let meter = UtilityMeter::new(self.model, self.plan);
         let most = self.plan.utility.candidates;
         let recalls = asks.iter().enumerate().map(|(place, ask)| {
-            let ids = answers.iter().flat_map(|recalls| recalls[place].ids());
-            meter.oracle(ask, &ask.clip.candidates_and(most, ids.map(|id| id.index())))
+            let sets = answers.iter().map(|recalls| &recalls[place]);
+            let sets = sets.map(|recall| recall.ids().map(|id| id.index()).collect());
+            let rivals = distinct(&sets.collect::<Vec<_>>());
+            let besides = rivals.iter().flatten().copied();
+            meter.oracle(ask, &ask.clip.candidates_and(most, besides), &rivals)
         });
         recalls.collect()
     }

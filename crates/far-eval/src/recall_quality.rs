@@ -1,70 +1,20 @@
-//! How good recalled memories are for the world model that reads them.
+//! How good what was recalled is for the world model that reads it.
 //!
 //! recall_quality = (U(recalled) − U(random)) / (U(oracle) − U(random)), a ratio of means over
-//! questions: 1 is the oracle, 0 is chance. U of a set is the mean utility of its memories, each
-//! measured alone (see [`UtilityMeter::utilities`]). U(random) is the mean of the pool. The oracle is
-//! chunked Top-K by utility on an independent draw of noise, then judged by the same draw as
-//! everybody: chosen and judged by one draw it would profit from that draw's accidents.
-//!
-//! Measuring a whole pool is dear, so evenly spaced candidates stand for it. What any arm recalled is
-//! measured besides and may be chosen by the oracle, but does not count into the mean of the pool,
-//! which would no longer be chance's.
+//! questions: 1 is the oracle, 0 is chance. U of a set is measured as the set is read, whole: what it
+//! lowers the loss by (see [`UtilityMeter::sets`]). U(random) is the mean of sets drawn from the pool,
+//! as large as a recall. The [oracle](crate::GreedyOracle) chooses by an independent draw of noise and
+//! is judged by the same draw as everybody: chosen and judged by one draw it would profit from that
+//! draw's accidents.
 
+use crate::encoded_clip::EncodedClip;
 use crate::prediction::Ask;
 use crate::utility::{Draw, UtilityMeter};
 use crate::{EvaluationPlan, Result};
 use far_memory::Recall;
 
-/// Utilities of memories for one question, as differences to the mean of the pool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PoolUtility {
-    frames: Vec<usize>,
-    gains: Vec<f64>,
-}
-
-impl PoolUtility {
-    /// Measures evenly spaced candidates and, besides, these frames.
-    ///
-    /// # Errors
-    /// If the world model refuses a context.
-    pub fn measure(
-        meter: &UtilityMeter<'_>,
-        plan: &EvaluationPlan,
-        ask: &Ask<'_>,
-        besides: impl Iterator<Item = usize>,
-    ) -> Result<Self> {
-        let frames = ask.clip.candidates_and(plan.utility.candidates, besides);
-        let utilities = meter.utilities(ask, &frames, Draw::Judge)?;
-        let gains = utilities.into_iter().map(f64::from).collect();
-        let mut measured = Self { frames, gains };
-        let spread = ask.clip.candidates(plan.utility.candidates);
-        let random = measured.mean(spread.into_iter());
-        measured.gains.iter_mut().for_each(|gain| *gain -= random);
-        Ok(measured)
-    }
-
-    /// The frames that were measured, ascending.
-    pub fn frames(&self) -> &[usize] {
-        &self.frames
-    }
-
-    /// U(frame) − U(random) in nats; `None` if it was not measured.
-    pub fn gain(&self, frame: usize) -> Option<f64> {
-        self.frames.binary_search(&frame).ok().map(|place| self.gains[place])
-    }
-
-    /// U(recalled) − U(random), in nats. A recall of nothing counts as chance, 0: it neither helps
-    /// nor misleads.
-    pub fn set_gain(&self, recall: &Recall) -> f64 {
-        if recall.is_empty() { 0.0 } else { self.mean(recall.ids().map(|id| id.index())) }
-    }
-
-    /// The mean over frames, all of which were measured.
-    fn mean(&self, frames: impl ExactSizeIterator<Item = usize>) -> f64 {
-        let count = frames.len() as f64;
-        frames.filter_map(|frame| self.gain(frame)).sum::<f64>() / count
-    }
-}
+/// Sets of random memories that stand for chance, for each question.
+pub(crate) const RANDOM_SETS: usize = 8;
 
 /// One question judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,9 +28,7 @@ pub struct RecallJudgment {
 }
 
 impl RecallJudgment {
-    /// Judges recalls of the same question.
-    ///
-    /// Takes 2·S passes of the world model for each candidate and each further recalled memory.
+    /// Judges recalls of the same question. A recall of nothing is a set too, the empty one.
     ///
     /// # Errors
     /// If the world model refuses a context.
@@ -90,12 +38,53 @@ impl RecallJudgment {
         ask: &Ask<'_>,
         recalls: &[&Recall],
     ) -> Result<Self> {
-        let recalled = recalls.iter().flat_map(|recall| recall.ids().map(|id| id.index()));
-        let measured = PoolUtility::measure(meter, plan, ask, recalled)?;
-        let oracle = meter.oracle(ask, measured.frames())?;
-        let gains = recalls.iter().map(|recall| measured.set_gain(recall)).collect();
-        Ok(Self { oracle_gain: measured.set_gain(&oracle), oracle, gains })
+        let recalled: Vec<Vec<usize>> = recalls.iter().map(|recall| frames(recall)).collect();
+        let besides = recalled.iter().flatten().copied();
+        let candidates = ask.clip.candidates_and(plan.utility.candidates, besides);
+        let oracle = meter.oracle(ask, &candidates, &distinct(&recalled))?;
+        let mut sets = random_sets(ask.clip, plan, ask.query.goal());
+        let chance = sets.len();
+        sets.extend(recalled);
+        sets.push(frames(&oracle));
+        let different = distinct(&sets);
+        let measured = meter.sets(ask, &different, Draw::Judge)?;
+        let utility = |set: &Vec<usize>| {
+            let place = different.iter().position(|other| other == set);
+            f64::from(measured[place.expect("every set is among the different ones")])
+        };
+        let random = sets[..chance].iter().map(utility).sum::<f64>() / chance as f64;
+        let mut gains: Vec<f64> = sets[chance..].iter().map(|set| utility(set) - random).collect();
+        let oracle_gain = gains.pop().expect("the oracle's is the last");
+        Ok(Self { oracle, oracle_gain, gains })
     }
+}
+
+fn frames(recall: &Recall) -> Vec<usize> {
+    recall.ids().map(|id| id.index()).collect()
+}
+
+/// Each set once: arms often recall the same.
+pub(crate) fn distinct(sets: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut different: Vec<Vec<usize>> = Vec::new();
+    for set in sets {
+        if !different.contains(set) {
+            different.push(set.clone());
+        }
+    }
+    different
+}
+
+/// Sets of so many memories as there are slots, drawn from the pool without a memory that comes twice as
+/// long as it lasts: at least one, at most [`RANDOM_SETS`].
+fn random_sets(clip: &EncodedClip, plan: &EvaluationPlan, goal: usize) -> Vec<Vec<usize>> {
+    let mut pool = clip.memory().to_vec();
+    let mut random = clip.stream(plan.seed, "random sets", goal);
+    for place in 0..pool.len().min(RANDOM_SETS * plan.slots) {
+        let other = place + random.below(pool.len() - place);
+        pool.swap(place, other);
+    }
+    let whole = if pool.len() < plan.slots { pool.len() } else { plan.slots };
+    pool.chunks_exact(whole).take(RANDOM_SETS).map(<[usize]>::to_vec).collect()
 }
 
 #[cfg(test)]
@@ -105,9 +94,10 @@ mod tests {
     use crate::testing::{Copier, EXPLORED, arms, clips, plan, road};
     use crate::{Arm, UtilityConfig};
 
-    /// Everything by hand: utilities of the copier are minus squared distances of colors.
+    /// Everything by hand: the copier reads the memory nearest the goal, and its utility is minus the
+    /// squared distance of colors.
     #[test]
-    fn the_gains_are_differences_of_mean_utilities() {
+    fn gains_are_differences_of_whole_sets() {
         let (_folder, dataset) = road(&[21], None);
         let clips = clips(&dataset);
         let (clip, copier) = (&clips[0], Copier::new());
@@ -128,36 +118,41 @@ mod tests {
         let references: Vec<&Recall> = recalls.iter().collect();
         let judged = RecallJudgment::new(&meter, &plan, &ask, &references).unwrap();
 
-        let utility = |frame: usize| {
-            let pair = episode.latent(frame).iter().zip(episode.latent(50));
+        // Frame 50 shows the place of frame 29.
+        let read = |set: &[usize]| set.iter().copied().min_by_key(|frame| frame.abs_diff(29));
+        let utility = |set: &[usize]| {
+            let seen = episode.latent(read(set).unwrap_or(43));
+            let pair = seen.iter().zip(episode.latent(50));
             -f64::from(pair.map(|(a, b)| (a - b) * (a - b)).sum::<f32>())
         };
-        let mean = |frames: &[usize]| {
-            frames.iter().map(|frame| utility(*frame)).sum::<f64>() / frames.len() as f64
-        };
-        let random = mean(&[0, 5, 10, 15, 20, 25, 30, 35]);
-        let temporal = mean(&[EXPLORED - 3, EXPLORED - 2, EXPLORED - 1]) - random;
-        assert!((judged.gains[0] - temporal).abs() < 1e-4, "{} {temporal}", judged.gains[0]);
-        // Frame 50 shows the place of frame 29; the nearest three are around it.
-        let nearest = mean(&[28, 29, 30]) - random;
-        assert!((judged.gains[1] - nearest).abs() < 1e-4, "{} {nearest}", judged.gains[1]);
-        assert_eq!(judged.gains[2], 0.0);
-        assert!(judged.oracle.ids().any(|id| id.index() == 29), "the place itself is best");
-        assert!(judged.gains[1] > judged.gains[0]);
+        let random = random_sets(clip, &plan, 50);
+        assert_eq!(random.len(), RANDOM_SETS);
+        let random = random.iter().map(|set| utility(set)).sum::<f64>() / RANDOM_SETS as f64;
+        let expected = [
+            utility(&[EXPLORED - 3, EXPLORED - 2, EXPLORED - 1]),
+            utility(&[28, 29, 30]),
+            utility(&[]),
+        ];
+        for (gain, expected) in judged.gains.iter().zip(expected) {
+            assert!((gain - (expected - random)).abs() < 1e-4, "{gain} {expected} {random}");
+        }
+        // The place itself is best, and nothing adds to it.
+        let oracle: Vec<usize> = judged.oracle.ids().map(|id| id.index()).collect();
+        assert_eq!(oracle, [29]);
+        assert_eq!(judged.oracle_gain, judged.gains[1]);
     }
 
-    /// Chosen by utility and judged by another draw, the oracle takes one memory per chunk.
     #[test]
-    fn the_oracle_takes_one_memory_of_each_chunk() {
-        let (_folder, dataset) = road(&[21], None);
-        let clips = clips(&dataset);
-        let (copier, plan) = (Copier::new(), plan());
-        let ask = Ask::recorded(&clips[0], clips[0].query(43, 50));
-        let meter = UtilityMeter::new(&copier, &plan);
-        let judged = RecallJudgment::new(&meter, &plan, &ask, &[]).unwrap();
-        let chunks: Vec<usize> = judged.oracle.ids().map(|id| id.index() / 10).collect();
-        assert_eq!(chunks.len(), 3);
-        assert!(chunks.iter().enumerate().all(|(place, chunk)| !chunks[..place].contains(chunk)));
-        assert!(judged.oracle_gain > 0.0);
+    fn random_sets_share_no_memory_and_a_small_pool_is_one_set() {
+        let (_folder, dataset) = road(&[9], None);
+        let clip = &clips(&dataset)[0];
+        let sets = random_sets(clip, &plan(), 45);
+        let mut drawn: Vec<usize> = sets.iter().flatten().copied().collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!((sets.len(), drawn.len()), (RANDOM_SETS, 3 * RANDOM_SETS));
+        assert_ne!(sets, random_sets(clip, &plan(), 46));
+        let large = EvaluationPlan { slots: 100, ..plan() };
+        assert_eq!(random_sets(clip, &large, 45)[0].len(), EXPLORED);
     }
 }

@@ -3,8 +3,8 @@
 use crate::arm::{Arm, Control};
 use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{FrameQuality, FrameValues, Truth};
+use crate::pool_utility::PoolUtility;
 use crate::prediction::Ask;
-use crate::recall_quality::PoolUtility;
 use crate::results::{RecalledFrame, Replay, ReplayStep};
 use crate::spectrogram::heard;
 use crate::utility::UtilityMeter;

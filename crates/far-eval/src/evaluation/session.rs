@@ -14,7 +14,6 @@ use crate::utility::UtilityMeter;
 use crate::{Replay, Result, Shown};
 use far_memory::Recall;
 use far_model::Query;
-use std::ops::Range;
 
 /// What an evaluation works with, and what it has found so far.
 pub(super) struct Session<'a> {
@@ -49,7 +48,7 @@ impl Session<'_> {
         let mut recalls: Vec<Vec<Recall>> = recalled.collect::<Result<_>>()?;
         let judgments = self.judge(&asks, &recalls)?;
         for (place, range) in places.iter().enumerate() {
-            self.tally_gains(group.first + place, &judgments, &recalls, range.clone());
+            self.tally_gains(group.first + place, &judgments[range.clone()]);
         }
         let queries: Vec<Query> = asks.iter().map(|ask| ask.query.clone()).collect();
         let cost = Cost::new(plan);
@@ -86,35 +85,25 @@ impl Session<'_> {
             let policies = arms.iter().zip(recalls).filter(|(arm, _)| arm.as_policy().is_some());
             let recalled: Vec<&Recall> = policies.map(|(_, recalls)| &recalls[place]).collect();
             judgments.push(RecallJudgment::new(&meter, plan, ask, &recalled)?);
-            self.context.advance(cost.question_utilities(ask.clip.memory().len()));
+            self.context.advance(cost.judgment(arms, ask.clip.memory().len()));
         }
         Ok(judgments)
     }
 
-    /// Sums gains over the questions of a clip, which stand at `range` among all.
-    fn tally_gains(
-        &mut self,
-        clip: usize,
-        judgments: &[RecallJudgment],
-        recalls: &[Vec<Recall>],
-        range: Range<usize>,
-    ) {
-        let judgments = &judgments[range.clone()];
+    /// Sums gains over the questions of a clip.
+    fn tally_gains(&mut self, clip: usize, judgments: &[RecallJudgment]) {
+        if judgments.is_empty() {
+            return;
+        }
         let oracle: f64 = judgments.iter().map(|judged| judged.oracle_gain).sum();
         self.tally.oracle_gain(clip, oracle);
-        let mut judged = 0;
-        for (arm, recalls) in self.context.arms.iter().zip(recalls) {
-            if arm.as_policy().is_some() {
-                let gain: f64 = judgments.iter().map(|judgment| judgment.gains[judged]).sum();
-                judged += 1;
-                // A rule that recalled nothing at all has nothing to judge.
-                if recalls[range.clone()].iter().any(|recall| !recall.is_empty()) {
-                    self.tally.recall_gain(arm.id(), clip, gain);
-                }
-            } else if arm.is(Control::Oracle) && !judgments.is_empty() {
-                self.tally.recall_gain(arm.id(), clip, oracle);
-            }
+        let policies = self.context.arms.iter().filter(|arm| arm.as_policy().is_some());
+        for (place, arm) in policies.enumerate() {
+            let gain: f64 = judgments.iter().map(|judged| judged.gains[place]).sum();
+            self.tally.recall_gain(arm.id(), clip, gain);
         }
+        let oracles = self.context.arms.iter().filter(|arm| arm.is(Control::Oracle));
+        oracles.for_each(|arm| self.tally.recall_gain(arm.id(), clip, oracle));
     }
 
     /// Rolls out a group of clips by every arm; only if the tokenizer can decode.

@@ -81,7 +81,7 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
         "",
         2,
         true,
-        "utility of what was recalled: 0 is chance, 1 is the oracle",
+        "utility of what was recalled, read as a whole: 0 is chance, 1 is the oracle",
     ),
     ("psnr", "rollout PSNR", "dB", 2, true, "rollout against the truth after the tokenizer"),
     ("psnr_closure", "closure PSNR", "dB", 2, true, "rollout PSNR of the last 5 % of the way back"),

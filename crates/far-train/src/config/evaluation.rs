@@ -57,8 +57,8 @@ impl EvaluationSection {
 }
 
 impl TrainConfig {
-    /// How the evaluation of the whole run is made: the horizon, the noise levels, the chunks and
-    /// the seed are those of training.
+    /// How the evaluation of the whole run is made: the horizon, the noise levels and the seed
+    /// are those of training.
     pub fn evaluation_plan(&self) -> EvaluationPlan {
         let section = &self.evaluation;
         EvaluationPlan {
@@ -73,7 +73,6 @@ impl TrainConfig {
                 draws: section.utility_levels,
                 timesteps: self.utility.range,
                 candidates: section.utility_pool,
-                chunk: self.retriever.chunk_size,
                 ..far_eval::UtilityConfig::default()
             },
             replays: section.replays,

@@ -52,7 +52,7 @@ fn table(results: &Results, shown: &[&str]) -> String {
     text += &format!(
         "\n  * the 95 % interval over n ≥ {fewest} walks excludes zero     · a control, not a contender\n"
     );
-    text + "  recall quality: 0 is chance, 1 the best by utility with at most one memory per chunk\n"
+    text + "  recall quality: 0 is chance, 1 is the oracle, which takes each memory by what it adds\n"
 }
 
 /// The metric of the differences and how many walks they are over.
