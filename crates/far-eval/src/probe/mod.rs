@@ -9,6 +9,7 @@ mod changed_states;
 mod counterfactual_pairs;
 mod crop;
 mod cue_trust;
+mod faces_shown;
 mod interface;
 mod measured;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use both_ends::BothEnds;
 use changed_states::ChangedStates;
 use counterfactual_pairs::CounterfactualPairs;
 use cue_trust::CueTrust;
+use faces_shown::FacesShown;
 use far_model::LatentDetector;
 
 /// Instruments that the built-in probes need and an evaluation may have.
@@ -45,6 +47,7 @@ impl<'a> Probes<'a> {
             Box::new(ChangedStates::default()),
             Box::new(CounterfactualPairs::default()),
             Box::new(BothEnds::new(self.detector)),
+            Box::new(FacesShown::default()),
             Box::new(CueTrust::new(self.sight)),
         ]
     }

@@ -29,6 +29,24 @@ pub fn watched_road(lengths: &[usize]) -> (tempfile::TempDir, EncodedDataset) {
     (folder, dataset.with_conditioning(conditioning))
 }
 
+/// The road along a wall: frame n of the way out sees its faces n to n + 4, as does every frame of the
+/// way back from the same place.
+pub fn walled_road(lengths: &[usize]) -> (tempfile::TempDir, EncodedDataset) {
+    let mut description = DatasetDescription::new("road", 10.0, [SIZE, SIZE], [90.0, 90.0]);
+    description.signals.push(Signal::VisibleFaces);
+    recorded(description, lengths.len() as u32, |id, writer| {
+        let facts = EpisodeFacts::new("road", Split::Test, 0);
+        let mut episode = writer.episode(id, facts).expect("a new episode");
+        for number in 0..EXPLORED + lengths[id as usize] {
+            let mut frame = plain_frame(number, EXPLORED);
+            let place = if number < EXPLORED { number } else { 2 * EXPLORED - 1 - number } as u32;
+            frame.visible_faces = (place..place + 5).collect();
+            episode.push(frame).expect("a frame");
+        }
+        episode.finish().expect("a whole episode");
+    })
+}
+
 /// Three episodes of a corridor: somebody crosses and is found at one end, a counterfactual where it was
 /// never seen to cross, and a static control.
 pub fn corridor() -> (tempfile::TempDir, EncodedDataset) {
