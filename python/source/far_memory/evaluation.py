@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,12 +22,13 @@ from .convention import Convention
 from .data import Dataset, Episode
 from .errors import InputError
 from .memory import Memory
-from .policy import Policy
 from .queries import Queries
 from .snapshot import Snapshot
 
 # As far eval does: the ends of an interval then vary by about 2 % of its width.
 DRAWS = 2_000
+# Sets of random memories that stand for chance, for each question.
+RANDOM_SETS = 8
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,6 @@ def evaluate(
     pool: int = 200,
     questions: int = 4,
     candidates: int = 40,
-    chunk: int = 1,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
     train_seconds: float | None = None,
@@ -92,8 +92,8 @@ def evaluate(
     """Judges a model under every policy (by the name of its arm) on the same clips; returns and writes ``results.json``.
 
     The controls ``none`` and ``random`` are always among the arms. ``psnr`` is of whole rollouts, ``one_step_psnr`` of
-    predictions from real frames, ``recall_quality`` compares utilities: 0 is chance, 1 the best by utility with at most one
-    memory of a ``chunk``. Intervals are over clips (95 %, bootstrap). With ``folder``, ``far report`` makes the page if it is installed.
+    predictions from real frames, ``recall_quality`` compares utilities of whole sets: 0 is chance, 1 the oracle, which takes
+    each memory by what it adds. Intervals are over clips (95 %, bootstrap). With ``folder``, ``far report`` makes the page if it is installed.
     """
     arms: dict[str, object] = {"none": "none", "random": "random", **policies}
     walks = [_clip(model, dataset, id, stride, pool) for id in dataset.select(split)[:clips]]
@@ -109,7 +109,7 @@ def evaluate(
             values[arm]["psnr"].append(_rollout(model, walk, policy, k, seed + number))
             single, recalls[arm] = _one_step(model, walk, policy, asked, k, seed + number)
             values[arm]["one_step_psnr"].append(single)
-        gains, oracle = _gains(model, walk, asked, recalls, candidates, chunk, k, seed + number)
+        gains, oracle = _gains(model, walk, asked, recalls, candidates, k, seed + number)
         best.append(oracle)
         for arm in arms:
             values[arm]["gain"].append(gains[arm])
@@ -204,42 +204,64 @@ def _gains(
     asked: NDArray[np.int64],
     recalls: dict[str, NDArray[np.int64]],
     candidates: int,
-    chunk: int,
     k: int,
     seed: int,
 ) -> tuple[dict[str, float], float]:
     """U(recalled) − U(random) of every arm and of the oracle, the mean over questions.
 
-    U of a set is the mean utility of its memories, each measured alone. Evenly spaced candidates stand for chance; the oracle
-    chooses by one seed and is judged by another, like everybody.
+    U of a set is measured as it is read, whole. Random sets stand for chance; the oracle chooses by one seed and is judged by
+    another, like everybody.
     """
     totals, best = dict.fromkeys(recalls, 0.0), 0.0
     count = min(candidates, len(walk.remembered))
-    spread = np.arange(count) * len(walk.remembered) // count
+    spread = (np.arange(count) * len(walk.remembered) // count).tolist()
     for place, step in enumerate(asked.tolist()):
-        besides = {int(id) for ids in recalls.values() for id in ids[place] if id >= 0}
-        measured = np.array(sorted(besides | set(spread.tolist())))
-        judge, choose = (_utilities(model, walk, step, measured, seed + offset) for offset in (500_000, 700_000))
-        utility = dict(zip(measured.tolist(), judge.tolist()))
-        chance = float(np.mean([utility[id] for id in spread.tolist()]))
-        utilities = np.full(len(walk.remembered), np.nan, np.float32)
-        utilities[measured] = choose
-        oracle = Policy("oracle", utilities=[float(u) if math.isfinite(u) else -1e30 for u in utilities], chunk_size=chunk)
-        frames = walk.episode.frames(walk.frames[[step]])
-        chosen = walk.memory.recall(oracle, _queries(model, walk, [step], frames, seed), k).ids[0]
-        best += float(np.mean([utility[int(id)] - chance for id in chosen if int(id) in utility])) / len(asked)
-        for arm, ids in recalls.items():
-            found = [utility[int(id)] - chance for id in ids[place] if id >= 0]
-            totals[arm] += (float(np.mean(found)) if found else 0.0) / len(asked)
+        recalled = {arm: [int(id) for id in ids[place] if id >= 0] for arm, ids in recalls.items()}
+        open = sorted({*spread, *(id for ids in recalled.values() for id in ids)})
+        oracle = greedy(open, list(recalled.values()), k, lambda sets: _utilities(model, walk, step, sets, k, seed + 700_000))
+        drawn = np.random.default_rng(seed + step).permutation(len(walk.remembered)).tolist()
+        size = min(k, len(drawn))
+        chance = [drawn[first : first + size] for first in range(0, min(RANDOM_SETS * size, len(drawn) - size + 1), size)]
+        judged = _utilities(model, walk, step, [*chance, *recalled.values(), oracle], k, seed + 500_000)
+        gains = judged[len(chance) :] - judged[: len(chance)].mean()
+        best += float(gains[-1]) / len(asked)
+        for arm, gain in zip(recalls, gains):
+            totals[arm] += float(gain) / len(asked)
     return totals, best
 
 
-def _utilities(model: WorldModel, walk: Clip, step: int, ids: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """Minus the squared error of the prediction with each memory as the only context."""
-    frames = np.repeat(walk.episode.frames(walk.frames[[step]]), len(ids), axis=0)
-    asked = _steps(walk, [step] * len(ids), frames, ids[:, None], seed)
+def greedy(
+    candidates: Sequence[int], rivals: Sequence[list[int]], k: int, utility: Callable[[list[list[int]]], NDArray[np.float64]]
+) -> list[int]:
+    """The oracle's set: each memory by what it adds to those before it, or a rival's set where that is worth more.
+
+    From the second memory on, the better half of the candidates is tried. It stops where nothing adds anything.
+    """
+    nothing, *alone = utility([[], *([id] for id in candidates)])
+    taken: list[int] = []
+    worth, open = float(nothing), list(zip(candidates, alone))
+    while open and len(taken) < k and max(value for _, value in open) > worth:
+        id, worth = max(open, key=lambda one: one[1])
+        taken.append(id)
+        half = sorted(open, key=lambda one: -one[1])[: (len(candidates) + 1) // 2 + 1] if len(taken) == 1 else open
+        left = sorted(one for one, _ in half if one != id)
+        open = list(zip(left, utility([[*taken, one] for one in left]))) if left and len(taken) < k else []
+    if rivals:
+        values = utility(list(rivals))
+        if values.max() > worth:
+            return rivals[int(values.argmax())]
+    return taken
+
+
+def _utilities(
+    model: WorldModel, walk: Clip, step: int, sets: Sequence[list[int]], k: int, seed: int
+) -> NDArray[np.float64]:
+    """Minus the squared error of the prediction with each set of memories as the context."""
+    frames = np.repeat(walk.episode.frames(walk.frames[[step]]), len(sets), axis=0)
+    ids = np.array([[*ids, *[-1] * (k - len(ids))] for ids in sets])
+    asked = _steps(walk, [step] * len(sets), frames, ids, seed)
     truth = walk.episode.frames(walk.frames[[step + 1]]).astype(np.float64)
-    errors: NDArray[np.float64] = np.square((model.predict(asked) - truth) / 255).reshape(len(ids), -1).sum(1)
+    errors: NDArray[np.float64] = np.square((model.predict(asked) - truth) / 255).reshape(len(sets), -1).sum(1)
     return -errors
 
 
