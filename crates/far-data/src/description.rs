@@ -81,6 +81,9 @@ pub struct Generator {
     pub version: u32,
     /// Seed of the whole recording.
     pub seed: u64,
+    /// Different scenes of the recording, where it has another number than the world's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenes: Option<u32>,
 }
 
 /// Everything that is true of a whole dataset: the content of `dataset.json`.
@@ -171,7 +174,7 @@ impl DatasetDescription {
             audio_rate: None,
             agent_lag: default_agent_lag(),
             overlap_radius: default_overlap_radius(),
-            generator: Generator { name: corpus.into(), version: 1, seed: 0 },
+            generator: Generator { name: corpus.into(), version: 1, seed: 0, scenes: None },
             provenance: String::new(),
             license: String::new(),
         }

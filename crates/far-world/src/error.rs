@@ -30,6 +30,18 @@ pub enum WorldError {
         /// Requested width and height in pixels.
         size: u32,
     },
+    /// Ask for more scenes.
+    #[error(
+        "world `{world}` cannot be recorded with {scenes} scenes; it takes {least} to test on some"
+    )]
+    Scenes {
+        /// The world.
+        world: &'static str,
+        /// The requested number.
+        scenes: u32,
+        /// The fewest possible.
+        least: u32,
+    },
     /// No episode satisfied the world's constraints: a bug worth reporting with the seed.
     #[error("world `{world}` found no valid episode {index} for seed {seed}: {reason}")]
     NoEpisode {

@@ -30,7 +30,9 @@ impl Sight {
             .find(|world| world.name() == generator.name && world.version() == generator.version);
         let Some(world) = known else { return Ok(None) };
         let (variant, size) = (description.variant.as_str(), description.resolution[0]);
-        let recording = Recording::new(*world, Some(variant), generator.seed, size)?;
+        let scenes = generator.scenes.unwrap_or(world.scenes());
+        let recording = Recording::new(*world, Some(variant), generator.seed, size)?
+            .with_scenes(*world, scenes)?;
         let mut planned = world.episode(&recording, episode)?;
         Ok(Some(Self { stage: planned.scene(0).stage.clone() }))
     }
@@ -50,7 +52,7 @@ mod tests {
     use far_memory::{Camera, Pose};
 
     fn recording() -> Recording {
-        Recording { variant: "v1", seed: 5, size: 64 }
+        Recording::new(&Apartment, Some("v1"), 5, 64).unwrap()
     }
 
     /// Compares with the renderer: the depth at the center of a frame toward the other point,
@@ -104,5 +106,19 @@ mod tests {
         assert!(Sight::of_episode(&foreign, 0).unwrap().is_none());
         foreign.generator.name = "habitat".into();
         assert!(Sight::of_episode(&foreign, 0).unwrap().is_none());
+    }
+
+    /// A recording of fewer scenes has other walls in its later episodes.
+    #[test]
+    fn scenes_are_those_of_the_recording() {
+        let few = recording().with_scenes(&Apartment, 27).unwrap();
+        let [own, few] = [recording(), few].map(|recording| description(&Apartment, &recording));
+        let cut = |description: &DatasetDescription, episode: u32| {
+            let sight = Sight::of_episode(description, episode).unwrap().unwrap();
+            let ends = (0..400).map(|end| [0.5 * (end % 20) as f32, 0.5 * (end / 20) as f32, 1.5]);
+            ends.map(|end| sight.is_blocked([4.0, 4.0, 1.5], end)).collect::<Vec<bool>>()
+        };
+        assert_eq!(cut(&few, 28), cut(&own, 1));
+        assert_ne!(cut(&few, 28), cut(&own, 28));
     }
 }

@@ -16,6 +16,8 @@ pub struct Recording {
     pub seed: u64,
     /// Width and height of the frames in pixels.
     pub size: u32,
+    /// Different scenes; episodes take them in turn.
+    pub scenes: u32,
 }
 
 impl Recording {
@@ -29,8 +31,35 @@ impl Recording {
         if !(8..=2048).contains(&size) {
             return Err(WorldError::Size { size });
         }
-        Ok(Self { variant, seed, size })
+        Ok(Self { variant, seed, size, scenes: world.scenes() })
     }
+
+    /// The same with another number of scenes, checked: episodes of few scenes share each of them.
+    ///
+    /// # Errors
+    /// If a split of so few scenes could have no test part.
+    pub fn with_scenes(self, world: &dyn World, scenes: u32) -> Result<Self> {
+        let least = world.least_scenes();
+        if scenes < least {
+            return Err(WorldError::Scenes { world: world.name(), scenes, least });
+        }
+        Ok(Self { scenes, ..self })
+    }
+
+    /// Which of `kinds` kinds of route an episode has, so that a short recording has every kind and
+    /// every scene gets all of them in turn.
+    pub(crate) fn kind(&self, index: u32, kinds: u32) -> u32 {
+        let coprime = |step: &u32| gcd((self.scenes + step) % kinds, kinds) == 1;
+        // From one round over the scenes to the next, a scene's kind moves by scenes + step.
+        let step = (0..kinds).find(coprime).unwrap_or(1);
+        ((u64::from(index) + u64::from(step) * u64::from(index / self.scenes)) % u64::from(kinds))
+            as u32
+    }
+}
+
+/// The greatest common divisor.
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// One of the built-in worlds.
@@ -46,6 +75,12 @@ pub trait World: Send + Sync {
 
     /// Names of the variants; the first is the default.
     fn variants(&self) -> &'static [&'static str];
+
+    /// Different scenes of a recording that asks for no other number.
+    fn scenes(&self) -> u32;
+
+    /// Fewest scenes whose split always has a test part.
+    fn least_scenes(&self) -> u32;
 
     /// Frames per second.
     fn fps(&self) -> f32;
@@ -73,6 +108,7 @@ pub fn description(world: &dyn World, recording: &Recording) -> DatasetDescripti
         name: world.name().to_string(),
         version: world.version(),
         seed: recording.seed,
+        scenes: (recording.scenes != world.scenes()).then_some(recording.scenes),
     };
     description.signals = vec![Signal::VisibleFaces];
     world.describe(recording, &mut description);
@@ -103,5 +139,40 @@ pub trait Episode: Send {
     /// Height in meters at which a map cuts the scene open, so that ceilings do not hide rooms.
     fn map_height(&self) -> f32 {
         f32::INFINITY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_scene_meets_every_kind_of_route() {
+        for world in crate::worlds() {
+            let recording = Recording::new(*world, None, 0, 16).unwrap();
+            for scenes in world.least_scenes()..world.least_scenes() + 30 {
+                let recording = recording.clone().with_scenes(*world, scenes).unwrap();
+                for (kinds, scene) in [(6, 0), (8, 0), (6, scenes - 1), (8, scenes - 1)] {
+                    let rounds = (0..kinds).map(|round| scene + round * scenes);
+                    let met: BTreeSet<u32> =
+                        rounds.map(|index| recording.kind(index, kinds)).collect();
+                    assert_eq!(met.len(), kinds as usize, "{scenes} scenes, {kinds} kinds");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_scenes_is_checked_and_kept_in_the_description() {
+        for world in crate::worlds() {
+            let own = Recording::new(*world, None, 0, 16).unwrap();
+            assert_eq!(own.scenes, world.scenes());
+            assert_eq!(description(*world, &own).generator.scenes, None);
+            let few = own.clone().with_scenes(*world, 30).unwrap();
+            assert_eq!(description(*world, &few).generator.scenes, Some(30));
+            let refused = own.with_scenes(*world, world.least_scenes() - 1).unwrap_err();
+            assert!(refused.to_string().contains("scenes"), "{refused}");
+        }
     }
 }

@@ -77,3 +77,23 @@ fn another_recording_in_the_same_folder_is_refused() {
     let other = Recording::new(village, Some("static"), 12, 16).unwrap();
     assert!(record(village, &other, 1, folder.path(), 1, &|_| {}).is_err());
 }
+
+/// Fewer scenes: the same villages, walked in more often, and never by another's recording.
+#[test]
+fn scenes_are_walked_in_turn_and_the_own_number_changes_no_byte() {
+    let village = world("village").unwrap();
+    let own = Recording::new(village, Some("static"), 11, 16).unwrap();
+    let few = own.clone().with_scenes(village, 5).unwrap();
+    let [default, told, fewer] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    run(default.path(), "static", 2, 1);
+    let same = own.with_scenes(village, village.scenes()).unwrap();
+    record(village, &same, 2, told.path(), 1, &|_| {}).unwrap();
+    assert!(files(default.path()) == files(told.path()));
+
+    record(village, &few, 7, fewer.path(), 2, &|_| {}).unwrap();
+    let dataset = far_data::Dataset::open(fewer.path()).unwrap();
+    let scene = |id| dataset.summary(id).unwrap().facts.scene.clone();
+    assert_eq!((scene(0), scene(1)), (scene(5), scene(6)));
+    assert_ne!(scene(0), scene(1));
+    assert!(record(village, &same, 7, fewer.path(), 1, &|_| {}).is_err(), "another recording");
+}

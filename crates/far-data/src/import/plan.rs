@@ -116,8 +116,12 @@ fn describe(
     let (kind, name) = (format.name(), source.name());
     let mut description = DatasetDescription::new(&name, fps as f32, rule.stored, view);
     description.images = rule.encoding;
-    description.generator =
-        Generator { name: format!("import-{kind}"), version: VERSION, seed: options.seed };
+    description.generator = Generator {
+        name: format!("import-{kind}"),
+        version: VERSION,
+        seed: options.seed,
+        scenes: None,
+    };
     description.provenance =
         format!("imported from {kind} \"{name}\" ({convention}; {})", options.summary());
     description.license.clone_from(&options.license);

@@ -57,6 +57,14 @@ impl World for Apartment {
         &["v1", "v2"]
     }
 
+    fn scenes(&self) -> u32 {
+        SCENES
+    }
+
+    fn least_scenes(&self) -> u32 {
+        TEST.0
+    }
+
     fn fps(&self) -> f32 {
         FPS
     }
@@ -82,8 +90,8 @@ impl World for Apartment {
 impl Apartment {
     /// Plans an episode, with what only apartments have: sources and a map.
     pub fn walk(&self, recording: &Recording, index: u32) -> Result<ApartmentEpisode> {
-        let scene = index % SCENES;
-        let kind = kind(index);
+        let scene = index % recording.scenes;
+        let kind = recording.kind(index, 6);
         let (three, tier) = (kind % 2 == 1, TIERS[kind as usize / 2]);
         let house = House::build(random(recording.seed, "apartment", u64::from(scene)));
         for attempt in 0..ATTEMPTS {
@@ -114,12 +122,4 @@ impl Apartment {
             reason: format!("no return path of about {tier} m was found in apartment {scene}"),
         })
     }
-}
-
-/// Which of the six kinds of route an episode has: three tiers, with two points or three.
-///
-/// A short recording has every kind, and every scene gets all of them in turn: from one round over
-/// the scenes to the next its kind moves by 81 + 2, which has no factor in common with 6.
-fn kind(index: u32) -> u32 {
-    (index + 2 * (index / SCENES)) % 6
 }

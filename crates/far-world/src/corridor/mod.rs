@@ -100,6 +100,14 @@ impl World for Corridor {
         &["mixed", "paired"]
     }
 
+    fn scenes(&self) -> u32 {
+        HALLS
+    }
+
+    fn least_scenes(&self) -> u32 {
+        1
+    }
+
     fn fps(&self) -> f32 {
         10.0
     }
@@ -119,7 +127,7 @@ impl World for Corridor {
 
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
         let (story, role, partner) = part(recording.variant, index);
-        let number = story % HALLS;
+        let number = story % recording.scenes;
         let hall =
             Hall::draw(number, &mut random(recording.seed, "corridor-hall", u64::from(number)));
         let mut stream = random(recording.seed, "corridor-story", u64::from(story));

@@ -37,6 +37,8 @@ use crate::{Episode, Recording, World, random};
 
 /// Different kitchens in one recording.
 const SCENES: u32 = 120;
+/// One of five kitchens is for testing.
+const TEST: (u32, u32) = (5, 1);
 /// Of every ten episodes of the default variant the last two are a counterfactual pair.
 const BLOCK: u32 = 10;
 /// Attempts at a script before giving up; more than three were never needed.
@@ -85,6 +87,14 @@ impl World for Kitchen {
         &["mixed", "paired"]
     }
 
+    fn scenes(&self) -> u32 {
+        SCENES
+    }
+
+    fn least_scenes(&self) -> u32 {
+        TEST.0
+    }
+
     fn fps(&self) -> f32 {
         10.0
     }
@@ -108,7 +118,7 @@ impl World for Kitchen {
 
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
         let part = Part::of(recording.variant, index);
-        let number = part.story % SCENES;
+        let number = part.story % recording.scenes;
         let mut stream = random(recording.seed, "kitchen-scene", u64::from(number));
         let kitchen = KitchenScene::draw(&mut stream);
         let spots = SpotTable::new(&kitchen);
@@ -123,7 +133,7 @@ impl World for Kitchen {
                 reason: "nothing was put into a container".into(),
             })?;
         let script = if part.counterfactual { script.counterfactual() } else { script };
-        let split = Deal { seed: recording.seed, block: 5, test: 1 }.split(number);
+        let split = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 }.split(number);
         let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);
         let role = if part.counterfactual { "counterfactual" } else { "factual" };
         facts.pair = part.partner.map(|episode| Pair { episode, role: role.into() });

@@ -55,6 +55,14 @@ impl World for Village {
         &["static", "patrol", "changing"]
     }
 
+    fn scenes(&self) -> u32 {
+        SCENES
+    }
+
+    fn least_scenes(&self) -> u32 {
+        TEST.0
+    }
+
     fn fps(&self) -> f32 {
         FPS
     }
@@ -71,9 +79,8 @@ impl World for Village {
     }
 
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>> {
-        let scene = index % SCENES;
-        // Every scene gets every kind of route in turn, and so does a short recording.
-        let kind = (index + index / SCENES) % 8;
+        let scene = index % recording.scenes;
+        let kind = recording.kind(index, 8);
         let (three, tier) = (kind % 2 == 1, TIERS[kind as usize / 2]);
         let town = Town::new(recording.seed, scene);
         for attempt in 0..ATTEMPTS {

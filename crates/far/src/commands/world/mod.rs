@@ -38,6 +38,7 @@ pub fn explain(error: WorldError) -> anyhow::Error {
         WorldError::UnknownWorld { .. } => Some("choose one of the worlds listed above"),
         WorldError::UnknownVariant { .. } => Some("leave out --variant for the default"),
         WorldError::Size { .. } => Some("64 is fast, 256 looks better"),
+        WorldError::Scenes { .. } => Some("leave out --scenes for the world's own number"),
         WorldError::Write { .. } => Some("check that the folder exists and is writable"),
         _ => Some("try another --seed, and please report this one"),
     };

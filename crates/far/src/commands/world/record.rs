@@ -26,6 +26,10 @@ pub struct Arguments {
     /// Number of episodes.
     #[arg(long, default_value_t = 100)]
     episodes: u32,
+    /// Number of scenes, which the episodes take in turn (default: the world's own, 120 villages, 81
+    /// apartments, 120 kitchens or 7 halls).
+    #[arg(long)]
+    scenes: Option<u32>,
     /// Width and height of the frames in pixels.
     #[arg(long, default_value_t = 64)]
     size: u32,
@@ -47,8 +51,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let world = super::find(&arguments.world)?;
     let variant = arguments.variant.as_deref();
-    let recording =
+    let mut recording =
         Recording::new(world, variant, arguments.seed, arguments.size).map_err(super::explain)?;
+    if let Some(scenes) = arguments.scenes {
+        recording = recording.with_scenes(world, scenes).map_err(super::explain)?;
+    }
     if arguments.episodes == 0 || arguments.threads == Some(0) {
         return Err(Hint::error("nothing to record", "--episodes and --threads start at 1"));
     }
@@ -95,7 +102,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!(
             "{}",
             serde_json::json!({
-                "world": world.name(), "variant": recording.variant, "size": recording.size,
+                "world": world.name(), "variant": recording.variant, "size": recording.size, "scenes": recording.scenes,
                 "threads": threads, "episodes": report.episodes, "kept": report.kept,
                 "frames": report.frames, "seconds": seconds, "frames_per_s": rate,
                 "bytes_per_frame": per_frame,
