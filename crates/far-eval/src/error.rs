@@ -40,6 +40,9 @@ pub enum Error {
     /// There is nothing to judge by.
     #[error("{0}")]
     Nothing(String),
+    /// Scores of several runs cannot be merged.
+    #[error("the scores do not belong together: {0}")]
+    Differ(String),
     /// A file that a run should have is not there.
     #[error("{what} is missing: {}", path.display())]
     MissingFile {

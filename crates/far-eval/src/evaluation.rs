@@ -13,13 +13,14 @@ use crate::encoded_clip::EncodedClip;
 use crate::frame_quality::{Distance, FrameQuality};
 use crate::prediction::Predictor;
 use crate::probe::{ClipGroup, Probe, Probes};
-use crate::tally::{Draws, Tally};
+use crate::scores::{Protocol, Scores};
+use crate::tally::{Pooled, Tally};
 use crate::{Error, EvaluationPlan, Result, Results, Shown};
 use far_data::EvaluationClip;
 use far_model::{EncodedDataset, WorldModel};
 use session::Session;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far an evaluation is, in forward passes of a world model (see [`Cost`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +110,10 @@ impl Evaluation<'_> {
             }
             session.ask(&group)?;
         }
-        let (tally, shown) = session.finish()?;
-        Ok((self.results(clips.len(), &tally), shown))
+        let (tally, mut shown) = session.finish()?;
+        let results = self.results(clips.len(), &tally);
+        shown.scores = self.scores(clips, &results, &tally);
+        Ok((results, shown))
     }
 
     fn predictors(&self) -> Result<Vec<Predictor<'_>>> {
@@ -163,7 +166,7 @@ impl Evaluation<'_> {
 
     fn results(&self, clips: usize, tally: &Tally) -> Results {
         let own = self.arms.iter().any(|arm| arm.model().is_some());
-        let draws = &mut Draws::new(self.plan.seed);
+        let pooled = Pooled::new(vec![tally], self.plan.seed);
         // Several arms may be fit to lead; a comparison is about one.
         let leading = self.arms.iter().position(Arm::is_leading);
         let described = self.arms.iter().enumerate().map(|(place, arm)| {
@@ -174,15 +177,43 @@ impl Evaluation<'_> {
             corpus: self.dataset.dataset().description().corpus.clone(),
             clips,
             seed: self.plan.seed,
+            seeds: Vec::new(),
             device: self.device.to_owned(),
             train_seconds: None,
             judge: if own { "own" } else { "common" }.to_owned(),
             slots: self.plan.slots,
             descriptions: tally.descriptions(),
             arm_descriptions: described.collect(),
-            arms: tally.arms(draws),
-            paired: tally.paired(draws),
-            curves: tally.curves(draws),
+            arms: pooled.arms(),
+            by_seed: BTreeMap::new(),
+            paired: pooled.paired(),
+            curves: pooled.curves(),
         }
+    }
+
+    /// What each arm scored, clip by clip.
+    fn scores(&self, episodes: Vec<u32>, results: &Results, tally: &Tally) -> Vec<Scores> {
+        let description = self.dataset.dataset().description();
+        let generator = &description.generator;
+        let [width, height] = description.resolution;
+        let protocol = Protocol {
+            seed: self.plan.seed,
+            dataset: format!(
+                "{} {} by {} {} of seed {} with {} scenes at {width} × {height}",
+                description.corpus,
+                description.variant,
+                generator.name,
+                generator.version,
+                generator.seed,
+                generator.scenes.map_or("its".to_owned(), |scenes| scenes.to_string()),
+            ),
+            corpus: results.corpus.clone(),
+            episodes,
+            judge: results.judge.clone(),
+            slots: results.slots,
+            device: results.device.clone(),
+        };
+        let arms = results.arm_descriptions.iter();
+        arms.map(|(arm, described)| Scores::new(arm, described.clone(), tally, &protocol)).collect()
     }
 }

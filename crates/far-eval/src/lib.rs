@@ -14,6 +14,7 @@
 //! | recall quality | [`RecallJudgment`] |
 //! | closeness of frames | [`FrameQuality`] |
 //! | a question of one's own | [`Probe`], [`Measured`] |
+//! | scores of several seeds, merged | [`Scores`], [`merge`] |
 //! | what it all costs | [`Cost`] |
 //!
 //! All arms get the same clips, questions, memories, slots and noise; random numbers come from streams
@@ -37,6 +38,7 @@ mod replay;
 mod report;
 mod results;
 mod rollout;
+mod scores;
 mod spectrogram;
 mod state_thread;
 mod tally;
@@ -63,9 +65,11 @@ pub use probe::{
 pub use recall_quality::RecallJudgment;
 pub use report::{
     Better, Cell, Headline, Kept, KeptFile, Metric, MetricTable, PairedCell, PairedRow, ReportRun,
-    Row, Series, ShownArm, TrainedPart, Training, TrainingLog, Verdict, event_file, markdown,
-    report_page, summary,
+    Row, Series, ShownArm, Spread, TrainedPart, Training, TrainingLog, Verdict, event_file,
+    markdown, report_page, summary,
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;
+pub use scores::{SCORES_FOLDER, Scores, merge};
+pub use tally::MeasuredArm;
 pub use utility::{Draw, UtilityMeter};

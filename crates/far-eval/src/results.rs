@@ -1,6 +1,6 @@
 //! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
 
-use crate::{ArmDescription, Interval, Kept, KeptFile, Metric, Result};
+use crate::{ArmDescription, Interval, Kept, KeptFile, Metric, Result, Scores};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,10 @@ pub struct Results {
     pub clips: usize,
     /// The seed of the evaluation's noise and of the intervals.
     pub seed: u64,
+    /// All seeds where there are several; values are then means over them, and intervals over seeds
+    /// and clips.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u64>,
     /// What it ran on.
     pub device: String,
     /// Seconds of training, if known.
@@ -46,6 +50,9 @@ pub struct Results {
     pub arm_descriptions: BTreeMap<String, ArmDescription>,
     /// Each arm's values.
     pub arms: BTreeMap<String, ArmResults>,
+    /// Each arm's values by metric and seed, in the order of `seeds`; empty for one seed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_seed: BTreeMap<String, BTreeMap<String, Vec<Option<f64>>>>,
     /// Differences clip by clip: first arm minus second, by metric.
     #[serde(default)]
     pub paired: BTreeMap<String, BTreeMap<String, ArmResults>>,
@@ -95,6 +102,8 @@ pub struct Shown {
     pub replays: Vec<Replay>,
     /// What probes keep.
     pub probes: Vec<KeptFile>,
+    /// What each arm scored, clip by clip.
+    pub scores: Vec<Scores>,
 }
 
 impl Shown {
@@ -108,6 +117,9 @@ impl Shown {
         }
         for file in &self.probes {
             file.write(run)?;
+        }
+        for scores in &self.scores {
+            scores.write(run)?;
         }
         Ok(())
     }

@@ -1,13 +1,15 @@
-//! Values clip by clip, and what they come to: means with intervals, differences, curves.
+//! Values clip by clip; `pooled.rs` has what they come to.
 
+mod pooled;
 #[cfg(test)]
 mod tests;
 
-use crate::bootstrap::{Bootstrap, Interval};
+pub(crate) use pooled::Pooled;
+
 use crate::frame_quality::{FRAME_METRICS, FrameValues};
 use crate::probe::Measured;
-use crate::results::{ArmResults, Curve};
 use crate::{Error, Metric, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of the return that counts as loop closure.
@@ -27,7 +29,7 @@ type Column = Vec<Option<f64>>;
 pub(crate) struct Tally {
     values: BTreeMap<String, BTreeMap<String, Column>>,
     /// By arm, metric and bin.
-    curves: BTreeMap<String, BTreeMap<&'static str, Vec<Column>>>,
+    curves: BTreeMap<String, BTreeMap<String, Vec<Column>>>,
     /// What the values of metrics that are ratios of sums are divided by, by metric and clip: for
     /// recall quality U(oracle) − U(random), summed over questions.
     divisors: BTreeMap<String, Vec<f64>>,
@@ -130,104 +132,49 @@ impl Tally {
                 self.set(arm, name, clip, mean(&values[due - closing..]));
             }
             let metrics = self.curves.entry(arm.to_owned()).or_default();
-            let bins = metrics.entry(metric).or_insert_with(|| vec![Vec::new(); BINS]);
+            let bins = metrics.entry(metric.to_owned()).or_insert_with(|| vec![Vec::new(); BINS]);
             for (column, value) in bins.iter_mut().zip(binned(&values, due)) {
                 *row(column, clip) = value;
             }
         }
     }
 
-    /// The interval of one number per clip; a metric with divisors is a ratio of sums.
-    fn interval(
-        &self,
-        metric: &str,
-        values: impl Iterator<Item = Option<f64>>,
-        draws: &mut Draws,
-    ) -> Option<Interval> {
-        let divisors = self.divisors.get(metric);
-        let (mut above, mut below) = (Vec::new(), Vec::new());
-        for (clip, value) in values.enumerate() {
-            if let Some(value) = value {
-                above.push(value);
-                below.push(
-                    divisors.map_or(1.0, |divisors| divisors.get(clip).copied().unwrap_or(0.0)),
-                );
-            }
+    /// What was measured of an arm.
+    pub fn measured(&self, arm: &str) -> MeasuredArm {
+        let values = self.values.get(arm).cloned().unwrap_or_default();
+        let divisors = self.divisors.iter().filter(|(metric, _)| values.contains_key(*metric));
+        MeasuredArm {
+            divisors: divisors.map(|(metric, by)| (metric.clone(), by.clone())).collect(),
+            curves: self.curves.get(arm).cloned().unwrap_or_default(),
+            values,
         }
-        draws.of(above.len()).ratio(&above, &below)
     }
 
-    /// Each arm's values.
-    pub fn arms(&self, draws: &mut Draws) -> BTreeMap<String, ArmResults> {
-        let arms = self.values.iter().map(|(arm, metrics)| {
-            let results = metrics.iter().filter_map(|(metric, column)| {
-                let interval = self.interval(metric, column.iter().copied(), draws)?;
-                Some((metric.clone(), interval))
-            });
-            (arm.clone(), results.collect())
-        });
-        arms.collect()
-    }
-
-    /// Differences of every arm to every other, on clips where both have a value.
-    pub fn paired(&self, draws: &mut Draws) -> BTreeMap<String, BTreeMap<String, ArmResults>> {
-        let mut paired = BTreeMap::new();
-        for (left, left_metrics) in &self.values {
-            let mut others = BTreeMap::new();
-            for (right, right_metrics) in self.values.iter().filter(|(right, _)| *right != left) {
-                let results: ArmResults = left_metrics
-                    .iter()
-                    .filter_map(|(metric, left)| {
-                        let pairs = left.iter().zip(right_metrics.get(metric)?);
-                        let differences = pairs.map(|(left, right)| Some((*left)? - (*right)?));
-                        let interval = self.interval(metric, differences, draws)?;
-                        Some((metric.clone(), interval))
-                    })
-                    .collect();
-                others.insert(right.clone(), results);
+    /// The tally in which these arms were measured.
+    pub fn of<'a>(arms: impl Iterator<Item = (&'a str, &'a MeasuredArm)>) -> Self {
+        let mut tally = Self::new(std::iter::empty());
+        for (arm, MeasuredArm { values, divisors, curves }) in arms {
+            tally.values.insert(arm.to_owned(), values.clone());
+            tally.curves.insert(arm.to_owned(), curves.clone());
+            for (metric, by) in divisors {
+                tally.divisors.insert(metric.clone(), by.clone());
             }
-            paired.insert(left.clone(), others);
         }
-        paired
-    }
-
-    /// Metrics over normalized time; bins that no clip reaches are left out.
-    pub fn curves(&self, draws: &mut Draws) -> BTreeMap<String, BTreeMap<String, Curve>> {
-        let mut curves = BTreeMap::new();
-        for (arm, metrics) in &self.curves {
-            let mut own = BTreeMap::new();
-            for (metric, bins) in metrics {
-                let mut curve = Curve::default();
-                for (bin, column) in bins.iter().enumerate() {
-                    let interval = self.interval(metric, column.iter().copied(), draws);
-                    if let Some(interval) = interval {
-                        curve.time.push((bin as f64 + 0.5) / BINS as f64);
-                        curve.values.push(interval);
-                    }
-                }
-                own.insert((*metric).to_owned(), curve);
-            }
-            curves.insert(arm.clone(), own);
-        }
-        curves
+        tally
     }
 }
 
-/// Resampled clips by their number, drawn once each.
-pub(crate) struct Draws {
-    seed: u64,
-    by_count: BTreeMap<usize, Bootstrap>,
-}
-
-impl Draws {
-    /// No draw yet.
-    pub fn new(seed: u64) -> Self {
-        Self { seed, by_count: BTreeMap::new() }
-    }
-
-    fn of(&mut self, count: usize) -> &Bootstrap {
-        self.by_count.entry(count).or_insert_with(|| Bootstrap::new(count, self.seed))
-    }
+/// What was measured of one arm, clip by clip.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredArm {
+    /// Values by metric and row.
+    pub(crate) values: BTreeMap<String, Column>,
+    /// What they are divided by where a metric is a ratio of sums.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) divisors: BTreeMap<String, Vec<f64>>,
+    /// By metric, bin and clip.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) curves: BTreeMap<String, Vec<Column>>,
 }
 
 /// The place of a row in a column, which grows where it ends before.

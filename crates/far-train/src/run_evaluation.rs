@@ -161,8 +161,15 @@ impl RunEvaluation {
         };
         let mut probes = evaluation.probes.all();
         probes.extend(self.probes.iter().map(|make| make()));
-        let (mut results, shown) = evaluation.run_with(probes, listener.progress)?;
+        let (mut results, mut shown) = evaluation.run_with(probes, listener.progress)?;
         results.train_seconds = Some(self.runs.iter().map(|run| run.seconds).sum());
+        for scores in &mut shown.scores {
+            // Rules and controls depend on the judge's settings alone.
+            let own = self.names.iter().position(|name| *name == scores.arm);
+            let run = &self.runs[own.unwrap_or(self.judge)];
+            scores.settings = run.config.deciding();
+            scores.train_seconds = own.map(|_| run.seconds);
+        }
         Ok((results, shown))
     }
 

@@ -68,39 +68,9 @@ fn examples_of_optional_settings_are_accepted() {
 }
 
 #[test]
-fn the_papers_tables_are_in_its_presets() {
-    let of = |name| TrainConfig::resolve(name, &[]).expect(name);
-    let all = ["paper-loopnav", "paper-soundspaces", "paper-thor", "paper-thor-dyn"].map(of);
-    for config in &all {
-        let model = &config.world_model;
-        assert_eq!((model.depth, model.width, model.heads), (12, 768, 12));
-        let training = &config.training;
-        assert_eq!((training.slots, training.warm_up, training.evaluate_every), (3, 5_000, 2_500));
-        assert_eq!((training.learning_rate, config.retriever.learning_rate), (1e-4, 1e-4));
-        assert_eq!((training.average_decay, training.average_warm_up), (0.9999, false));
-        let optimizer = training.optimizer();
-        assert_eq!((optimizer.clip, optimizer.epsilon), (Some(1.0), 1e-6));
-        assert_eq!((optimizer.warm_up_from, optimizer.weight_decay), (0.2, 0.0));
-        let encoder = &config.encoder;
-        assert_eq!((encoder.depth, encoder.width, encoder.heads, encoder.key), (6, 384, 12, 256));
-        assert_eq!(config.evaluation.sampler.steps, 20);
-    }
-    let rows = all.each_ref().map(|config| {
-        let (data, retriever) = (&config.data, &config.retriever);
-        (data.batch, data.pool, data.horizon, retriever.chunk_size, retriever.interval)
-    });
-    let expected = [
-        (128, 200, 128, 10, 20),
-        (64, 200, 128, 10, 20),
-        (64, 400, 32, 10, 20),
-        (64, 400, 32, 30, 7),
-    ];
-    assert_eq!(rows, expected);
-    assert_eq!(all.each_ref().map(|config| config.evaluation.slots), [11, 11, 11, 3]);
-    assert_eq!(all.each_ref().map(|config| config.evaluation.stride), [4, 16, 4, 4]);
-    let steps = all.each_ref().map(|config| config.training.steps);
-    assert_eq!(steps, [700_000, 700_000, 700_000, 100_000]);
-    let Arm::Far(arm) = all[1].arm.arm().expect("known") else { panic!("a learned arm") };
+fn several_key_cues_are_possible() {
+    let config = TrainConfig::resolve("paper-soundspaces", &[]).expect("known");
+    let Arm::Far(arm) = config.arm.arm().expect("known") else { panic!("a learned arm") };
     assert_eq!((arm.metadata, arm.keys), (true, vec!["audio".to_owned()]));
     let sets = ["arm.also=[\"audio\", \"agent\"]"];
     let config = TrainConfig::resolve("paper-loopnav", &sets).expect("three key cues");

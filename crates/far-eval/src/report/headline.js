@@ -65,7 +65,7 @@ function forestRow(row, cell, metric, [low, high]) {
   return element("div", { class: "row" },
     element("div", { class: "name" }, swatch(row.arm), row.arm, isControl(row.arm) ? element("small", {}, "control") : null),
     element("div", { class: "plot" }, svg),
-    element("div", { class: "value" }, element("span", {}, `${cell.text} ${metric.unit}`), element("small", {}, `${cell.interval} · ${countText(cell.value)}`)),
+    element("div", { class: "value" }, element("span", {}, `${cell.text} ${metric.unit}`), element("small", {}, [cell.interval, countText(cell.value), cell.spread ? `seeds ${cell.spread.range}` : ""].filter(Boolean).join(" · "))),
     element("div", { class: "verdict" }, element("span", { class: `badge ${cell.verdict}` }, VERDICTS[cell.verdict])));
 }
 

@@ -115,7 +115,14 @@ fn sorted(results: &Results, metrics: &[Metric]) -> Vec<ShownArm> {
 }
 
 fn value(results: &Results, arm: &str, metric: &Metric) -> Option<Cell> {
-    Some(Cell::of(*results.arms.get(arm)?.get(&metric.id)?, metric))
+    let value = *results.arms.get(arm)?.get(&metric.id)?;
+    Some(Cell::of(value, by_seed(results, arm, &metric.id), metric))
+}
+
+/// The values of an arm seed by seed; none where there is one seed.
+fn by_seed<'a>(results: &'a Results, arm: &str, metric: &str) -> &'a [Option<f64>] {
+    let of = results.by_seed.get(arm).and_then(|own| own.get(metric));
+    of.map_or(&[], Vec::as_slice)
 }
 
 /// Marks the best among arms that compete; equal texts are equally good.
@@ -142,7 +149,10 @@ fn paired_row(results: &Results, learned: &str, other: &ShownArm, metrics: &[Met
         // A weight that differs between arms is no merit of either.
         let value = difference(results, learned, &other.name, &metric.id)
             .filter(|_| metric.better != Better::Neither)?;
-        Some(PairedCell::of(value, metric))
+        let own = by_seed(results, learned, &metric.id).iter();
+        let seeds = own.zip(by_seed(results, &other.name, &metric.id));
+        let seeds: Vec<Option<f64>> = seeds.map(|(own, other)| Some((*own)? - (*other)?)).collect();
+        Some(PairedCell::of(value, &seeds, metric))
     });
     PairedRow { arm: other.name.clone(), role: other.role, cells: cells.collect() }
 }

@@ -2,7 +2,7 @@
 
 use super::headline::{Headline, PairedRow, Row};
 use super::metric::{Better, MetricTable};
-use super::summary::counted;
+use super::summary::{counted, listed};
 use super::verdict::Verdict;
 use crate::{Interval, Results, Role};
 use std::fmt::Write;
@@ -73,14 +73,29 @@ fn facts(results: &Results) -> String {
     let trained = results
         .train_seconds
         .map_or(String::new(), |seconds| format!(", {seconds:.0} s of training in all"));
+    let intervals = match results.seeds.as_slice() {
+        [] => "n clips",
+        _ => "seeds and n clips; ± the standard deviation over seeds",
+    };
     format!(
-        "{}: {}, {} memories each, seed {}, on {}; {judge}{trained}. 95 % intervals over n clips.\n",
+        "{}: {}, {} memories each, {}, on {}; {judge}{trained}. 95 % intervals over {intervals}.\n",
         results.corpus,
         counted(results.clips),
         results.slots,
-        results.seed,
+        seeds(results),
         results.device
     )
+}
+
+/// "seed 0", "seeds 0, 1 and 2".
+fn seeds(results: &Results) -> String {
+    match results.seeds.as_slice() {
+        [] => format!("seed {}", results.seed),
+        seeds => {
+            let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+            format!("seeds {}", listed(&seeds))
+        }
+    }
 }
 
 fn name(arm: &str, role: Role) -> String {
@@ -135,6 +150,9 @@ fn values(text: &mut String, headline: &Headline, columns: &[usize]) {
             let mean = if cell.best { format!("**{}**", cell.text) } else { cell.text.clone() };
             let clips = clips(headline, *column, cell.value);
             let caution = if cell.wide { " †" } else { "" };
+            let spread = cell.spread.as_ref();
+            let mean =
+                spread.map_or(mean.clone(), |spread| format!("{mean} ±{}", spread.deviation));
             Some(format!("{}{clips}{caution}", interval(&mean, &cell.interval)))
         });
         row(text, &each.arm, each.role, cells);
@@ -166,7 +184,10 @@ fn differences(text: &mut String, headline: &Headline, columns: &[usize]) {
             let cell = each.cells[*column].as_ref()?;
             let star = if cell.verdict.is_decided() { " \\*" } else { "" };
             let clips = clips(headline, *column, cell.value);
-            Some(format!("{}{clips}{star}", interval(&cell.text, &cell.interval)))
+            let agreement = cell.spread.as_ref().map_or(String::new(), |spread| {
+                format!(" ({})", spread.agreement(cell.value.mean))
+            });
+            Some(format!("{}{clips}{agreement}{star}", interval(&cell.text, &cell.interval)))
         });
         row(text, &each.arm, each.role, cells);
     }

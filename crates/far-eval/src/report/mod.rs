@@ -32,7 +32,7 @@ mod trained_part;
 mod training_log;
 mod verdict;
 
-pub use cell::{Cell, PairedCell};
+pub use cell::{Cell, PairedCell, Spread};
 pub use event_file::event_file;
 pub use headline::{Headline, PairedRow, Row};
 pub use kept::{Kept, KeptFile};
@@ -40,6 +40,7 @@ pub use markdown::markdown;
 pub use metric::{Better, Metric, MetricTable};
 pub use page_data::report_page;
 pub use run::ReportRun;
+pub(crate) use run_file::{list, write as write_whole};
 pub use shown_arm::ShownArm;
 pub use summary::summary;
 pub use trained_part::{TrainedPart, Training};

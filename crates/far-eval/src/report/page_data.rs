@@ -155,12 +155,19 @@ fn facts(results: &Results) -> Vec<(&'static str, String)> {
             if results.slots == 0 { String::new() } else { results.slots.to_string() },
         ),
         ("Judged by", judge(&results.judge)),
-        ("Seed", results.seed.to_string()),
+        seeds(results),
         ("Device", results.device.clone()),
     ];
     facts.extend(results.train_seconds.map(|seconds| ("Training", duration(seconds))));
     facts.retain(|(_, value)| !value.is_empty());
     facts
+}
+
+fn seeds(results: &Results) -> (&'static str, String) {
+    match results.seeds.as_slice() {
+        [] => ("Seed", results.seed.to_string()),
+        seeds => ("Seeds", seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 fn judge(judge: &str) -> String {

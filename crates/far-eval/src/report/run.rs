@@ -38,13 +38,17 @@ impl ReportRun {
     /// If there are no results, or if a file is there but cannot be understood.
     pub fn read(folder: &Path) -> Result<Self> {
         let results = Results::read(folder)?;
-        let replays = Replay::read_all(folder)?;
-        let counterfactuals = CounterfactualView::read_all(folder)?;
-        let both_ends = BothEndsView::read_all(folder)?;
+        // A comparison of several seeds keeps what there is to look at with each; the first is shown.
+        let seeds = run_file::list(folder, |name| name.starts_with("seed-"))?;
+        let shown = seeds.first().filter(|_| !results.seeds.is_empty());
+        let shown = shown.map_or(folder, std::path::PathBuf::as_path);
+        let replays = Replay::read_all(shown)?;
+        let counterfactuals = CounterfactualView::read_all(shown)?;
+        let both_ends = BothEndsView::read_all(shown)?;
         let metrics = run_file::read(&folder.join("metrics.jsonl"))?;
         let training = TrainingLog::parse(metrics.as_deref().unwrap_or_default());
         let config = run_file::read(&folder.join("config.toml"))?;
-        let parts = TrainedPart::read_all(folder)?;
+        let parts = TrainedPart::read_all(shown)?;
         let command = run_file::read(&folder.join("command.txt"))?;
         let command = command.map(|line| line.trim().to_owned());
         let name = name(folder);

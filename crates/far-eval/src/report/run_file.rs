@@ -5,7 +5,7 @@ use crate::{Error, Result, Results};
 use std::path::{Path, PathBuf};
 
 /// Writes a file under another name first, so that a reader never meets half of it.
-pub(super) fn write(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".partial");
     let partial = path.with_file_name(name);
@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
 }
 
 /// The files of a folder whose names are `wanted`, by name; none if there is no such folder.
-pub(super) fn list(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+pub(crate) fn list(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(Error::file("read", folder))?,

@@ -75,7 +75,10 @@ fn comparison(results: &Results, headline: &Headline, column: usize, learned: &s
     ];
     let groups: Vec<String> = groups.into_iter().flatten().collect();
     let value = metric.with_unit(value);
-    let clips = counted(results.clips);
+    let mut clips = counted(results.clips);
+    if !results.seeds.is_empty() {
+        clips += &format!(" and {} seeds", results.seeds.len());
+    }
     let opening = format!("Over {clips}, {learned} reaches a {} of {value}", metric.label);
     if groups.is_empty() {
         return format!("{opening}; no other rule was compared with it.");
@@ -143,7 +146,7 @@ fn best_rule(results: &Results, headline: &Headline) -> Option<String> {
     ))
 }
 
-fn listed(members: &[String]) -> String {
+pub(super) fn listed(members: &[String]) -> String {
     match members {
         [] => String::new(),
         [only] => only.clone(),

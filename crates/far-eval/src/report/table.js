@@ -48,6 +48,7 @@ function valueCell(cell, range, name, counted) {
   return element("td", { class: cell.best ? "best" : null, "data-value": known ? cell.value.mean : null },
     element("span", { class: "mean" }, cell.text),
     known ? element("span", { class: "interval" }, cell.interval) : null,
+    known && cell.spread ? element("span", { class: "interval", title: `${cell.spread.seeds} seeds, standard deviation ${cell.spread.deviation}` }, `seeds ${cell.spread.range}`) : null,
     known && !counted ? element("span", { class: "interval" }, countText(cell.value)) : null,
     known && cell.wide ? element("span", { class: "caution", title: caution }, "⚠ wide") : null,
     known && cell.value.mean >= range[0] && cell.value.mean <= range[1] ? whisker(cell.value, range, name) : null);

@@ -12,8 +12,8 @@ fn tiers_are_told_apart_where_there_are_several() {
             tally.rollout("a", clip, &frames(&[f64::from(clip as u32)]), 1);
             tally.rollout("b", clip, &frames(&[1.0]), 1);
         }
-        let draws = &mut Draws::new(0);
-        (tally.arms(draws), tally.paired(draws))
+        let pooled = Pooled::new(vec![&tally], 0);
+        (pooled.arms(), pooled.paired())
     };
     let (arms, paired) = roll(vec![Some(5), Some(15), Some(5), None]);
     assert_eq!(arms["a"]["psnr"].mean, 1.5);
@@ -34,7 +34,7 @@ fn closure_is_the_last_twentieth_of_a_whole_return() {
     tally.rollout("whole", 0, &frames(&values), 40);
     tally.rollout("cut", 0, &frames(&values[..30]), 40);
     tally.rollout("short", 0, &frames(&values[..3]), 3);
-    let arms = tally.arms(&mut Draws::new(0));
+    let arms = Pooled::new(vec![&tally], 0).arms();
     assert_eq!(arms["whole"]["psnr"].mean, 19.5);
     assert_eq!(arms["whole"]["psnr_closure"].mean, 38.5);
     assert_eq!(arms["short"]["psnr_closure"].mean, 2.0);
@@ -69,9 +69,9 @@ fn probes_bring_their_rows_and_their_descriptions() {
     right.share("b", 7, 1, 2);
     tally.take(right).unwrap();
     tally.take(probe("never_asked")).unwrap();
-    let draws = &mut Draws::new(0);
-    assert_eq!(tally.arms(draws)["a"]["right"].mean, 0.75);
-    assert_eq!(tally.paired(draws)["a"]["b"]["right"].mean, 0.5);
+    let pooled = Pooled::new(vec![&tally], 0);
+    assert_eq!(pooled.arms()["a"]["right"].mean, 0.75);
+    assert_eq!(pooled.paired()["a"]["b"]["right"].mean, 0.5);
     let ids: Vec<String> = tally.descriptions().into_iter().map(|metric| metric.id).collect();
     assert_eq!(ids, ["one_step_psnr", "right"]);
     for id in ["right", "one_step_psnr"] {
@@ -88,10 +88,10 @@ fn recall_quality_is_a_ratio_of_sums_and_so_are_its_differences() {
         tally.recall_gain("good", clip, good);
         tally.recall_gain("poor", clip, poor);
     }
-    let draws = &mut Draws::new(0);
-    assert_eq!(tally.arms(draws)["good"][RECALL_QUALITY].mean, 0.8);
-    assert_eq!(tally.arms(draws)["poor"][RECALL_QUALITY].mean, 0.2);
-    let difference = tally.paired(draws)["good"]["poor"][RECALL_QUALITY].mean;
+    let pooled = Pooled::new(vec![&tally], 0);
+    assert_eq!(pooled.arms()["good"][RECALL_QUALITY].mean, 0.8);
+    assert_eq!(pooled.arms()["poor"][RECALL_QUALITY].mean, 0.2);
+    let difference = pooled.paired()["good"]["poor"][RECALL_QUALITY].mean;
     assert!((difference - 0.6).abs() < 1e-12);
 }
 
@@ -101,7 +101,7 @@ fn differences_count_clips_that_both_have() {
     tally.one_step("left", 0, &[0.0, 2.0]);
     tally.one_step("left", 1, &[5.0]);
     tally.one_step("right", 0, &[2.0]);
-    let draws = &mut Draws::new(0);
-    assert_eq!(tally.paired(draws)["left"]["right"]["one_step_psnr"].mean, -1.0);
-    assert_eq!(tally.arms(draws)["left"]["one_step_psnr"].mean, 3.0);
+    let pooled = Pooled::new(vec![&tally], 0);
+    assert_eq!(pooled.paired()["left"]["right"]["one_step_psnr"].mean, -1.0);
+    assert_eq!(pooled.arms()["left"]["one_step_psnr"].mean, 3.0);
 }

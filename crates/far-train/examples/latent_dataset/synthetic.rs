@@ -80,6 +80,9 @@ fn describe(config: &TrainConfig, shape: LatentShape) -> DatasetDescription {
         description.signals.push(Signal::Events);
         description.labels.clone_from(&anchor.labels);
     }
+    if config.conditioning.interactions {
+        description.signals.push(Signal::DoorFraction);
+    }
     match config.training.change_mask.map(|mask| mask.source) {
         Some(ChangeMaskSource::Change) => description.signals.push(Signal::Change),
         Some(ChangeMaskSource::Silhouette) => description.signals.push(Signal::Agent),
@@ -103,6 +106,10 @@ fn frame(description: &DatasetDescription, index: u32, phase: Phase, angle: f32)
     let place = index as usize;
     let samples = description.audio_start(place + 1) - description.audio_start(place);
     frame.audio = vec![[0.0; 2]; samples];
+    if description.has(Signal::DoorFraction) {
+        // Doors swing open and shut, in memory and on the return.
+        frame.door_fraction = Some(0.5 - 0.5 * (0.3 * index as f32).cos());
+    }
     if phase == Phase::Explore {
         return frame;
     }

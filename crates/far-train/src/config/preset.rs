@@ -1,10 +1,12 @@
 //! Presets by name, files by path, and the way from either to a configuration.
 //!
-//! A preset or a file that begins with `extends = "NAME"` changes that preset, any other the default.
+//! A preset or a file that begins with `extends = "NAME"` changes that preset, any other the default. With
+//! `extends = ["NAME", "OTHER"]`, what the second itself changes is laid over the whole of the first.
 
 use super::documentation::{find, instances};
 use super::{TrainConfig, layer};
 use crate::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Table;
 
@@ -15,7 +17,7 @@ pub(super) const DEFAULT: &str = include_str!("../../../../configs/default.toml"
 const EXTENDS: &str = "extends";
 
 /// All presets: their names and their text.
-pub const PRESETS: [(&str, &str); 12] = [
+pub const PRESETS: [(&str, &str); 17] = [
     ("quick", include_str!("../../../../configs/quick.toml")),
     ("default", DEFAULT),
     ("demo", include_str!("../../../../configs/demo.toml")),
@@ -28,12 +30,37 @@ pub const PRESETS: [(&str, &str); 12] = [
     ("paper-soundspaces", include_str!("../../../../configs/paper-soundspaces.toml")),
     ("paper-thor", include_str!("../../../../configs/paper-thor.toml")),
     ("paper-thor-dyn", include_str!("../../../../configs/paper-thor-dyn.toml")),
+    ("printed-loopnav", include_str!("../../../../configs/printed-loopnav.toml")),
+    ("printed-soundspaces-v1", include_str!("../../../../configs/printed-soundspaces-v1.toml")),
+    ("printed-soundspaces-v2", include_str!("../../../../configs/printed-soundspaces-v2.toml")),
+    ("printed-thor", include_str!("../../../../configs/printed-thor.toml")),
+    ("printed-thor-dyn", include_str!("../../../../configs/printed-thor-dyn.toml")),
 ];
 
 /// What presets share but nothing trains directly: names and text.
-const BASES: [(&str, &str); 2] = [
+const BASES: [(&str, &str); 3] = [
     ("gpu", include_str!("../../../../configs/gpu.toml")),
     ("paper", include_str!("../../../../configs/paper.toml")),
+    ("printed", include_str!("../../../../configs/printed.toml")),
+];
+
+/// Settings that do not decide what a run finds, or, as the seed, are meant to differ; files are named
+/// as the machine has them.
+const UNDECIDING: [&str; 14] = [
+    "data.folder",
+    "data.memory_megabytes",
+    "encoder.path",
+    "encoder.pretraining.from",
+    "training.seed",
+    "training.log_every",
+    "training.evaluate_every",
+    "training.checkpoint_every",
+    "training.keep_checkpoints",
+    "training.milestone_every",
+    "evaluation.replays",
+    "evaluation.batch",
+    "comparison.arms",
+    "compute.device",
 ];
 
 impl TrainConfig {
@@ -87,6 +114,21 @@ impl TrainConfig {
         Table::try_from(self).expect("every setting can be written")
     }
 
+    /// Settings that differ from the default ones and decide what is found, by key: all but the seed,
+    /// where the run and its data are, and what is kept or shown of it.
+    pub fn deciding(&self) -> BTreeMap<String, String> {
+        let (here, default) = (self.to_table(), Self::default().to_table());
+        let settings = instances(self.cues.keys()).into_iter();
+        let keys = settings.map(|(table, setting)| format!("{table}.{}", setting.name));
+        let keys = keys.filter(|key| !UNDECIDING.contains(&key.as_str()));
+        let changed = keys.filter_map(|key| {
+            let value = find(&here, &key);
+            let shown = value.map_or("not set".to_owned(), toml::Value::to_string);
+            (value != find(&default, &key)).then_some((key, shown))
+        });
+        changed.collect()
+    }
+
     /// The first setting in which two configurations differ, with both values. Where they compute
     /// (`[compute]`) does not count.
     pub fn first_difference(&self, other: &Self) -> Option<(String, String, String)> {
@@ -116,14 +158,32 @@ fn inherited(text: &str, origin: &str) -> Result<(Table, Table)> {
     let Some(extended) = own.remove(EXTENDS) else {
         return Ok((parse(DEFAULT, "preset default")?, own));
     };
-    let named = PRESETS.iter().chain(&BASES).find(|(name, _)| extended.as_str() == Some(name));
-    let Some((name, text)) = named else {
+    let mut names = match &extended {
+        toml::Value::Array(names) => names.iter().collect(),
+        name => vec![name],
+    }
+    .into_iter();
+    let first = named(names.next().unwrap_or(&extended), origin)?;
+    let mut table = whole(first.1, &format!("preset {}", first.0))?;
+    for name in names {
+        let (name, text) = named(name, origin)?;
+        let origin = format!("preset {name}");
+        let mut further = parse(text, &origin)?;
+        further.remove(EXTENDS);
+        layer::lay(&mut table, further, &origin)?;
+    }
+    Ok((table, own))
+}
+
+/// Name and text of what is extended.
+fn named(extended: &toml::Value, origin: &str) -> Result<(&'static str, &'static str)> {
+    let mut all = PRESETS.iter().chain(&BASES);
+    all.find(|(name, _)| extended.as_str() == Some(name)).copied().ok_or_else(|| {
         let known: Vec<&str> = PRESETS.iter().chain(&BASES).map(|(name, _)| *name).collect();
         let reason =
             format!("it extends {extended}; what can be extended are {}", known.join(", "));
-        return Err(Error::Config { origin: origin.to_owned(), reason });
-    };
-    Ok((whole(text, &format!("preset {name}"))?, own))
+        Error::Config { origin: origin.to_owned(), reason }
+    })
 }
 
 fn read(path: &str) -> Result<String> {
@@ -146,6 +206,7 @@ fn parse(text: &str, origin: &str) -> Result<Table> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::documented;
     use super::*;
     use toml::Value;
 
@@ -173,11 +234,30 @@ mod tests {
     }
 
     #[test]
+    fn what_decides_is_told_from_what_does_not() {
+        let keys: Vec<String> = documented().iter().map(|setting| setting.key()).collect();
+        for key in UNDECIDING {
+            assert!(keys.iter().any(|known| known == key), "{key} is no setting");
+        }
+        let of = |sets: &[&str]| TrainConfig::resolve("quick", sets).expect("known").deciding();
+        let same = ["training.seed=3", "data.folder=\"x\"", "compute.device=cpu"];
+        assert_eq!(of(&same), of(&[]));
+        assert_eq!(of(&["training.steps=7"])["training.steps"], "7");
+        assert_eq!(of(&["compute.precision=f32"])["compute.precision"], "\"f32\"");
+        assert!(TrainConfig::default().deciding().is_empty());
+    }
+
+    #[test]
     fn files_extend_presets_and_nothing_else() {
         let text = "extends = \"village\"\n[training]\nsteps = 7\n";
         let config = TrainConfig::from_toml(text, "mine.toml").expect("understood");
         let village = TrainConfig::resolve("village", &["training.steps=7"]).expect("known");
         assert_eq!(config, village);
+        let text = "extends = [\"paper-thor\", \"printed\"]\n[training]\nsteps = 7\n";
+        let both = TrainConfig::from_toml(text, "mine.toml").expect("understood");
+        assert_eq!((both.training.steps, both.world_model.depth), (7, 6));
+        assert_eq!(both.retriever.metadata_layers, 3, "the first is laid whole");
+        assert_eq!(both.evaluation.slots, 11, "of the second only its own settings are");
         for wrong in ["\"vilage\"", "7"] {
             let text = format!("extends = {wrong}\n");
             let message = TrainConfig::from_toml(&text, "mine.toml").unwrap_err().to_string();

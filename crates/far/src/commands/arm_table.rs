@@ -39,19 +39,31 @@ fn table(results: &Results, shown: &[&str]) -> String {
         text += &format!("{control} {:<14}", row.arm);
         for (column, _) in &columns {
             let cell = row.cells[*column].as_ref();
-            text += &format!(" {:>14}", cell.map_or("–", |cell| &cell.text));
+            let shown = cell.map_or("–".to_owned(), |cell| match &cell.spread {
+                Some(spread) => format!("{} ±{}", cell.text, spread.deviation),
+                None => cell.text.clone(),
+            });
+            text += &format!(" {shown:>14}");
         }
         let paired = headline.paired.iter().find(|paired| paired.arm == row.arm);
         if let Some(cell) = psnr.and_then(|psnr| paired?.cells[psnr].as_ref()) {
             let star = if cell.verdict.is_decided() { "*" } else { "" };
             text += &format!("   {:>6} {}{star}", cell.text, cell.interval);
+            if let Some(spread) = &cell.spread {
+                text += &format!(", {}", spread.agreement(cell.value.mean));
+            }
         }
         text.push('\n');
     }
     let fewest = Verdict::FEWEST_CLIPS;
+    let seeds = if results.seeds.is_empty() { "" } else { "seeds and " };
     text += &format!(
-        "\n  * the 95 % interval over n ≥ {fewest} walks excludes zero     · a control, not a contender\n"
+        "\n  * the 95 % interval over {seeds}n ≥ {fewest} walks excludes zero     · a control, not a contender\n"
     );
+    if !results.seeds.is_empty() {
+        text +=
+            "  ± the standard deviation over seeds; n of m seeds have the sign of the difference\n";
+    }
     text + "  recall quality: 0 is chance, 1 is the oracle, which takes each memory by what it adds\n"
 }
 

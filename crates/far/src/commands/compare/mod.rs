@@ -4,9 +4,13 @@
 //! Tokenizer and encoders are trained once, in the folder of the judge: a world model trained on
 //! mixed contexts, which measures recall quality. Each arm is a run trained by its own process,
 //! several at once if requested: while one works on the CPU, another uses the GPU.
+//!
+//! Several seeds are as many comparisons, each in its own folder; what they scored on every clip is
+//! merged into one result. `--merge` does the same with scores from other machines.
 
 mod board;
 mod crew;
+mod merge;
 
 use super::compute::ComputeArguments;
 use super::train::{explain, preparation};
@@ -20,8 +24,9 @@ use far_train::{
     Contender, Existing, PreparedData, RunEvaluation, RunFolder, SavedRun, Session, TrainConfig,
 };
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 /// Name of the judge's run; no arm may have this name.
 const JUDGE: &str = "judge";
@@ -35,6 +40,9 @@ const ARM_SETS: [&str; 1] = ["training.context=recalled"];
 #[command(
     after_help = "Example: far compare --data data/village --out runs/village --jobs 3 --device cuda
 A few arms: far compare --arm far-multi --arm worldmem --arm near:arm.id=worldmem,arm.settings.view.radius=8 …
+
+Several seeds: far compare --seeds 3 …; or a seed per machine, --set training.seed=1 …, and then
+far compare --merge one/scores other/scores --out both
 
 Run the same command again to resume: finished arms are not trained again. far report OUT --markdown
 prints the tables."
@@ -58,6 +66,15 @@ pub struct Arguments {
     sets: Vec<String>,
     #[command(flatten)]
     compute: ComputeArguments,
+    /// Number of seeds, from training.seed on: every arm is trained and evaluated with each, in
+    /// OUT/seed-N, and the results are over all of them.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// Train nothing: merge the scores in these folders or files, which other comparisons of the
+    /// same arms with other seeds have left in scores/.
+    #[arg(long, value_name = "PATH", num_args = 1..,
+        conflicts_with_all = ["data", "arms", "sets", "seeds", "jobs", "lpips", "fresh"])]
+    merge: Vec<PathBuf>,
     /// Number of arms trained at once; they share the cores.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
@@ -72,36 +89,49 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Trains and evaluates all arms, and prints the results.
+/// Trains and evaluates all arms with every seed, and prints the results.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    if arguments.jobs == 0 {
-        return Err(Hint::error("nothing to train", "--jobs starts at 1"));
+    if !arguments.merge.is_empty() {
+        let results = merge::merged(&arguments.merge, &arguments.out)?;
+        return print(arguments, &results);
     }
-    let comparison = Comparison::new(arguments).map_err(explain)?;
-    for warning in comparison.warnings() {
+    if arguments.jobs == 0 || arguments.seeds == 0 {
+        return Err(Hint::error("nothing to train", "--jobs and --seeds start at 1"));
+    }
+    let seeds = Comparison::all(arguments).map_err(explain)?;
+    for warning in seeds[0].warnings() {
         eprintln!("warning: {warning}");
     }
     let stop = interrupt::listen();
-    let mut jobs = Vec::new();
-    for entry in &comparison.entries {
-        if arguments.fresh || !comparison.is_finished(entry).map_err(explain)? {
-            jobs.push(comparison.job(entry)?);
+    let mut results = None;
+    for (number, comparison) in seeds.iter().enumerate() {
+        if seeds.len() > 1 {
+            let seed = comparison.entries[0].config.training.seed;
+            eprintln!("seed {seed} ({} of {})", number + 1, seeds.len());
+        }
+        results = comparison.run(stop)?;
+        if results.is_none() {
+            println!("stopped; run the same command again to resume");
+            return Ok(());
         }
     }
-    if !jobs.is_empty() {
-        comparison.prepare().map_err(explain)?;
-    }
-    let crew = Crew { slots: arguments.jobs, stop };
-    if !crew.train(jobs, comparison.entries.len())? {
-        println!("stopped; run the same command again to resume");
-        return Ok(());
-    }
-    let results = comparison.judge().map_err(explain)?;
+    let results = match results.filter(|_| seeds.len() == 1) {
+        Some(results) => results,
+        None => {
+            let folders: Vec<PathBuf> = seeds.iter().map(|seed| seed.out.clone()).collect();
+            merge::merged(&folders, &arguments.out)?
+        }
+    };
+    print(arguments, &results)
+}
+
+/// Writes the page and prints the results.
+fn print(arguments: &Arguments, results: &Results) -> anyhow::Result<()> {
     let page = report::write_page(&arguments.out)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&results)?);
+        println!("{}", serde_json::to_string_pretty(results)?);
     } else {
-        eval::print_table(&results);
+        eval::print_table(results);
         println!("\nopen {}", page.display());
     }
     Ok(())
@@ -114,22 +144,39 @@ struct Entry {
     config: TrainConfig,
 }
 
-/// All runs of the comparison, the judge first.
+/// All runs of the comparison with one seed, the judge first.
 struct Comparison<'a> {
     arguments: &'a Arguments,
+    /// Folder of the runs and results.
+    out: PathBuf,
     /// Settings of all runs, over the preset.
     sets: Vec<String>,
     entries: Vec<Entry>,
 }
 
 impl<'a> Comparison<'a> {
+    /// The comparisons with all seeds.
+    fn all(arguments: &'a Arguments) -> far_train::Result<Vec<Self>> {
+        let first = Self::new(arguments, None, arguments.out.clone())?;
+        if arguments.seeds == 1 {
+            return Ok(vec![first]);
+        }
+        let seed = first.entries[0].config.training.seed;
+        let seeds = (0..arguments.seeds).map(|number| {
+            let seed = seed.saturating_add(number);
+            Self::new(arguments, Some(seed), arguments.out.join(format!("seed-{seed}")))
+        });
+        seeds.collect()
+    }
+
     /// Resolves the configuration of every arm, so that errors are found before training.
-    fn new(arguments: &'a Arguments) -> far_train::Result<Self> {
+    fn new(arguments: &'a Arguments, seed: Option<u64>, out: PathBuf) -> far_train::Result<Self> {
         let mut sets = arguments.sets.clone();
         if let Some(folder) = &arguments.data {
             sets.push(format!("data.folder={:?}", folder.to_string_lossy()));
         }
         sets.extend(arguments.compute.sets());
+        sets.extend(seed.map(|seed| format!("training.seed={seed}")));
         let given: Vec<&str> = sets.iter().map(String::as_str).collect();
         let mut comparison = TrainConfig::resolve(&arguments.config, &given)?.comparison;
         if !arguments.arms.is_empty() {
@@ -150,14 +197,43 @@ impl<'a> Comparison<'a> {
         contenders.insert(0, Contender { name: JUDGE.to_owned(), sets: judge });
         let entries = contenders.into_iter().map(|contender| {
             let folder = match contender.name.as_str() {
-                JUDGE => arguments.out.join(JUDGE),
-                name => arguments.out.join("arms").join(name),
+                JUDGE => out.join(JUDGE),
+                name => out.join("arms").join(name),
             };
             let config = contender.config(&arguments.config, &sets)?;
             Ok(Entry { contender, folder, config })
         });
         let entries = entries.collect::<far_train::Result<_>>()?;
-        Ok(Self { arguments, sets, entries })
+        Ok(Self { arguments, out, sets, entries })
+    }
+
+    /// Trains what is not finished and evaluates all arms; `None` if stopped before the end.
+    fn run(&self, stop: &AtomicBool) -> anyhow::Result<Option<Results>> {
+        let mut jobs = Vec::new();
+        for entry in &self.entries {
+            if self.arguments.fresh || !self.is_finished(entry).map_err(explain)? {
+                jobs.push(self.job(entry)?);
+            }
+        }
+        if jobs.is_empty() && self.arguments.seeds > 1 && self.has_scores() {
+            return Ok(Some(Results::read(&self.out).map_err(far_train::Error::from)?));
+        }
+        if !jobs.is_empty() {
+            self.prepare().map_err(explain)?;
+        }
+        let crew = Crew { slots: self.arguments.jobs, stop };
+        if !crew.train(jobs, self.entries.len())? {
+            return Ok(None);
+        }
+        Ok(Some(self.judge().map_err(explain)?))
+    }
+
+    /// Whether an earlier call has evaluated every arm.
+    fn has_scores(&self) -> bool {
+        let scores = self.out.join(far_eval::SCORES_FOLDER);
+        let names = self.entries[1..].iter().map(|entry| &entry.contender.name);
+        self.out.join("results.json").exists()
+            && names.into_iter().all(|name| scores.join(format!("{name}.json")).exists())
     }
 
     /// Warnings of all configurations, each once.
@@ -228,7 +304,7 @@ impl<'a> Comparison<'a> {
         evaluation.names = names.collect();
         evaluation = evaluation.judged_by(0);
         (evaluation.judge_is_arm, evaluation.common) = (false, false);
-        let (lpips, out): (_, &Path) = (self.arguments.lpips.as_deref(), &self.arguments.out);
-        eval::evaluate(&evaluation, &self.entries[0].config.compute, lpips, out)
+        let lpips = self.arguments.lpips.as_deref();
+        eval::evaluate(&evaluation, &self.entries[0].config.compute, lpips, &self.out)
     }
 }

@@ -1,0 +1,38 @@
+//! Scores of several seeds become one result.
+
+use crate::command_line;
+use crate::hint::Hint;
+use anyhow::Context;
+use far_eval::{Results, Scores};
+use std::path::{Path, PathBuf};
+
+/// Merges the scores in folders or files, and writes the results into a folder.
+pub fn merged(paths: &[PathBuf], out: &Path) -> anyhow::Result<Results> {
+    let mut scores = Vec::new();
+    for path in paths {
+        scores.extend(read(path)?);
+    }
+    let results = far_eval::merge(&scores).map_err(|error| {
+        Hint::error(
+            error.to_string(),
+            "merge comparisons that differ in training.seed alone, each seed once",
+        )
+    })?;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    results.write(out)?;
+    command_line::write(out)?;
+    Ok(results)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<Scores>> {
+    let hint = "give folders of `far compare` or `far eval`, or files of their scores/";
+    let found = match path.is_dir() {
+        true => Scores::read_all(path),
+        false => Scores::read(path).map(|scores| vec![scores]),
+    };
+    let found = found.map_err(|error| Hint::error(error.to_string(), hint))?;
+    if found.is_empty() {
+        return Err(Hint::error(format!("there are no scores in {}", path.display()), hint));
+    }
+    Ok(found)
+}
