@@ -11,6 +11,11 @@
 //! harder question asks whether it also is nearer to the truth than to the outdated frame. What pasting
 //! the outdated frame scores in the first is counted for the control `tokenizer`.
 //!
+//! A rollout comes out of the tokenizer's decoder and the recorded frames do not, so part of what lies
+//! between them is the decoder's. The same question is therefore asked of decoded frames alone:
+//! d(decoded truth, rollout) < d(decoded truth, decoded outdated frame), in which pasting the outdated
+//! frame is a tie, and so wrong.
+//!
 //! Beside it stands whether the present state was recalled at all: whether each thing that changed is
 //! seen, as it is now or being made so, in one of the memories that this frame was generated from. What
 //! was recalled and is still shown as it was, the world model did not read.
@@ -40,6 +45,7 @@ const MAGNITUDES: [&str; 3] = ["small", "medium", "large"];
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Figure {
     Right,
+    Decoded,
     Now,
     Outdated,
     Recalled,
@@ -65,6 +71,10 @@ impl Figure {
                     (format!("state_{}", kind.name()), format!("State, {}", kind.name()));
                 let metric = Metric::share(id, label).titled(title);
                 distance.measuring(metric.noted(format!("{things}: {RIGHT}")))
+            }
+            Self::Decoded => {
+                let note = "all three as the tokenizer decodes them";
+                distance.measuring(detail("decoded", note).in_table(MetricTable::Probe))
             }
             Self::Now => distance
                 .measuring(detail("now", "and nearer to how they are than to how they were")),
@@ -138,11 +148,12 @@ impl Probe for ChangedStates {
         let Some(pictures) = seen.pictures else { return Ok(()) };
         let distance = context.quality.crop_distance();
         let states = &self.clips[seen.place];
-        let (right, now) = states.shown(pictures, distance)?;
+        let Shown { right, decoded, now } = states.shown(pictures, distance)?;
         let recalled = states.recalled(seen.recalls);
         let lucky = states.lucky();
         let all = |_: &ChangedState| true;
         self.count((Figure::Right, distance), seen, &right, all);
+        self.count((Figure::Decoded, distance), seen, &decoded, all);
         self.count((Figure::Now, distance), seen, &now, all);
         if seen.recalls.iter().any(|recall| !recall.is_empty()) {
             self.count((Figure::Recalled, distance), seen, &recalled, all);
@@ -165,6 +176,14 @@ impl Probe for ChangedStates {
     }
 }
 
+/// Of which changed states a rollout shows how they are: by recorded frames, by decoded ones, and
+/// nearer to the recorded truth than to the outdated frame.
+struct Shown {
+    right: Vec<bool>,
+    decoded: Vec<bool>,
+    now: Vec<bool>,
+}
+
 /// The changed states of one clip.
 struct ClipStates {
     states: Vec<ChangedState>,
@@ -183,6 +202,10 @@ struct ChangedState {
     magnitude: f64,
     /// How far from the true frame the outdated one is once the tokenizer has decoded it.
     pasted: f64,
+    /// The crop of the true frame once the tokenizer has decoded it.
+    decoded: Picture,
+    /// How far apart both are then.
+    decoded_magnitude: f64,
     /// For each thing that changed, the memories that show it as it is now.
     witnesses: Vec<Vec<usize>>,
 }
@@ -210,7 +233,8 @@ impl ClipStates {
                 continue;
             }
             let Some(change) = episode.change(frame)? else { continue };
-            let truth = truth.raw.as_ref().unwrap_or(&truth.decoded);
+            let (truth, decoded_truth) =
+                (truth.raw.as_ref().unwrap_or(&truth.decoded), &truth.decoded);
             let crop = Crop::of_mask(&change.mask, [truth.width, truth.height]);
             let (Some(stale), Some(crop)) = (change.stale_frame, crop) else { continue };
             viewpoints.insert(episode.pose_key(frame));
@@ -218,6 +242,7 @@ impl ClipStates {
             let Truth { raw, decoded } = stale.expect("who decodes the truth decodes every frame");
             let (truth, pasted) = (crop.cut(truth), crop.cut(&decoded));
             let outdated = crop.cut(raw.as_ref().unwrap_or(&decoded));
+            let decoded = crop.cut(decoded_truth);
             let distance = quality.crop_distance();
             states.push(ChangedState {
                 step,
@@ -225,6 +250,8 @@ impl ClipStates {
                 crop,
                 magnitude: distance.of(&truth, &outdated)?,
                 pasted: distance.of(&truth, &pasted)?,
+                decoded_magnitude: distance.of(&decoded, &pasted)?,
+                decoded,
                 truth,
                 outdated,
                 witnesses: episode.witnesses(frame),
@@ -233,24 +260,21 @@ impl ClipStates {
         Ok(Self { states })
     }
 
-    /// Of which states a rollout shows how they are, and of which it also is nearer to that than to the
-    /// outdated frame.
+    /// Of which states a rollout shows how they are.
     ///
     /// # Errors
     /// If the distance refuses a crop.
-    fn shown(
-        &self,
-        pictures: &[Picture],
-        distance: CropDistance<'_>,
-    ) -> Result<(Vec<bool>, Vec<bool>)> {
+    fn shown(&self, pictures: &[Picture], distance: CropDistance<'_>) -> Result<Shown> {
         let answers = self.states.par_iter().map(|state| {
             let predicted = state.crop.cut(&pictures[state.step]);
             let away = distance.of(&state.truth, &predicted)?;
             let right = away < state.magnitude;
-            Ok((right, right && away < distance.of(&state.outdated, &predicted)?))
+            let decoded = distance.of(&state.decoded, &predicted)? < state.decoded_magnitude;
+            Ok([right, decoded, right && away < distance.of(&state.outdated, &predicted)?])
         });
-        let answers: Vec<(bool, bool)> = answers.collect::<Result<_>>()?;
-        Ok(answers.into_iter().unzip())
+        let answers: Vec<[bool; 3]> = answers.collect::<Result<_>>()?;
+        let part = |part: usize| answers.iter().map(|answer| answer[part]).collect();
+        Ok(Shown { right: part(0), decoded: part(1), now: part(2) })
     }
 
     /// For which states everything that changed was recalled as it is.

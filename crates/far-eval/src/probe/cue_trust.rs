@@ -1,8 +1,11 @@
 //! When a cue is trusted: the weight of a key cue where walls hide the goal, and where none do.
 //!
-//! For every recall of an arm that weighs several cues, over questions and rollouts alike, it is asked
-//! whether a wall stands between the eye of the present and the eye of the goal. A clip's weights are
-//! averaged apart; the difference counts in clips that have both, so that its interval is of pairs.
+//! For every step of a rollout of an arm that weighs several cues, all at the evaluation's stride, it is
+//! asked whether a wall stands between two eyes: that of the present and that of the goal, and, where an
+//! arm of metadata alone stands beside, that of its first memory and that of the goal. The latter is
+//! the paper's case: the memory that poses ask for does not see what is to be predicted. A clip's
+//! weights are averaged apart; the difference counts in clips that have both, so that its interval is
+//! of pairs.
 
 use super::{ClipGroup, Measured, Observed, Probe};
 use crate::evaluation::EvaluationContext;
@@ -18,13 +21,14 @@ pub trait Sight: Send + Sync {
     fn blocked(&self, episode: u32, lines: &[[[f32; 3]; 2]]) -> Option<Vec<bool>>;
 }
 
+/// One step of a rollout: the clip's place in its group, present and goal.
+type Step = (usize, usize, usize);
+
 /// The weight of a cue in one recall.
 struct Weight {
     arm: String,
     cue: String,
-    /// The clip's place in its group.
-    place: usize,
-    line: [[f32; 3]; 2],
+    step: Step,
     weight: f64,
 }
 
@@ -33,9 +37,17 @@ pub struct CueTrust<'a> {
     sight: Option<&'a dyn Sight>,
     /// Weights of the group of clips under way.
     weights: Vec<Weight>,
+    /// The first memory of the arm of metadata alone.
+    first: BTreeMap<Step, usize>,
     /// By key.
     measured: BTreeMap<String, Measured>,
 }
+
+/// From where the goal is looked at: in a key, in a name, in a note.
+const EYES: [(&str, &str, &str); 2] = [
+    ("", "", "from the present"),
+    ("memory_", "memory ", "from the first memory that metadata alone recalls"),
+];
 
 /// Kind of a line of sight in a key, name, note.
 const KINDS: [(&str, &str, &str); 3] = [
@@ -47,48 +59,65 @@ const KINDS: [(&str, &str, &str); 3] = [
 impl<'a> CueTrust<'a> {
     /// A probe that asks this sight; without one it measures nothing.
     pub fn new(sight: Option<&'a dyn Sight>) -> Self {
-        Self { sight, weights: Vec::new(), measured: BTreeMap::new() }
+        Self { sight, weights: Vec::new(), first: BTreeMap::new(), measured: BTreeMap::new() }
     }
 
-    fn metric(cue: &str, (kind, name, note): (&str, &str, &str)) -> Metric {
-        Metric::number(format!("weight_{cue}_{kind}"), format!("λ {cue}, {name}"))
+    fn metric(cue: &str, eye: usize, (kind, name, note): (&str, &str, &str)) -> Metric {
+        let (key, from, eye) = EYES[eye];
+        Metric::number(format!("weight_{cue}_{key}{kind}"), format!("λ {cue}, {from}{name}"))
             .with_better(Better::Neither)
             .in_table(MetricTable::Detail)
-            .noted(format!("mean weight of the cue `{cue}`; {note}"))
+            .noted(format!("mean weight of the cue `{cue}`; {note}, {eye}"))
     }
 
-    /// Whether a wall stands in the way of each weight's line, clip by clip.
-    fn blocked(&self, sight: &dyn Sight, group: &ClipGroup) -> Vec<Option<Vec<bool>>> {
-        let clips = group.clips.par_iter().enumerate();
-        let blocked = clips.map(|(place, clip)| {
-            let own = self.weights.iter().filter(|weight| weight.place == place);
-            let lines: Vec<[[f32; 3]; 2]> = own.map(|weight| weight.line).collect();
-            sight.blocked(clip.episode().id(), &lines)
+    /// Whether a wall stands between present and goal, and between first memory and goal, of each step.
+    fn blocked(&self, sight: &dyn Sight, group: &ClipGroup) -> BTreeMap<Step, [Option<bool>; 2]> {
+        let mut steps: Vec<Step> = self.weights.iter().map(|weight| weight.step).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        let clips = group.clips.par_iter().enumerate().flat_map_iter(|(place, clip)| {
+            let own: Vec<Step> = steps.iter().copied().filter(|step| step.0 == place).collect();
+            let poses = clip.episode().poses();
+            let line = |from: usize, goal: usize| [from, goal].map(|frame| poses[frame].position);
+            let first: Vec<Step> =
+                own.iter().copied().filter(|step| self.first.contains_key(step)).collect();
+            let mut lines: Vec<_> = own.iter().map(|(_, now, goal)| line(*now, *goal)).collect();
+            lines.extend(first.iter().map(|step| line(self.first[step], step.2)));
+            let known = sight.blocked(clip.episode().id(), &lines).unwrap_or_default();
+            let mut answers: BTreeMap<Step, [Option<bool>; 2]> = BTreeMap::new();
+            let asked = own.iter().map(|step| (step, 0)).chain(first.iter().map(|step| (step, 1)));
+            for ((step, eye), blocked) in asked.zip(known) {
+                answers.entry(*step).or_default()[eye] = Some(blocked);
+            }
+            answers
         });
-        blocked.collect()
+        clips.collect()
     }
 }
 
 impl Probe for CueTrust<'_> {
-    /// Takes note of the weights. Arms of one cue have none to learn, rules have fixed ones, and
-    /// controls none of their own.
+    /// Takes note of the weights in rollouts. Arms of one cue have none to learn, rules have fixed
+    /// ones, and controls none of their own.
     fn observe(&mut self, _: &EvaluationContext<'_>, seen: &Observed<'_>) -> Result<()> {
-        if self.sight.is_none() || seen.arm.as_policy().is_none() {
+        let known = self.sight.is_some() && seen.arm.as_policy().is_some();
+        if !known || seen.pictures.is_none() {
             return Ok(());
         }
-        let poses = seen.clip.episode().poses();
         for (query, recall) in seen.queries.iter().zip(seen.recalls) {
+            let step = (seen.place, query.now(), query.goal());
             let cues = recall.cues();
-            let gated = cues.len() > 1 && cues.iter().any(|cue| cue == METADATA_CUE);
-            if !gated || recall.is_empty() {
+            if !cues.iter().any(|cue| cue == METADATA_CUE) {
                 continue;
             }
-            let line = [query.now(), query.goal()].map(|frame| poses[frame].position);
+            let Some(first) = recall.ids().next() else { continue };
+            if cues.len() == 1 {
+                self.first.entry(step).or_insert(first.index());
+                continue;
+            }
             for (cue, weight) in cues.iter().zip(recall.weights()) {
                 if cue != METADATA_CUE {
                     let (arm, cue) = (seen.arm.id().to_owned(), cue.clone());
-                    let (place, weight) = (seen.place, (*weight).into());
-                    self.weights.push(Weight { arm, cue, place, line, weight });
+                    self.weights.push(Weight { arm, cue, step, weight: (*weight).into() });
                 }
             }
         }
@@ -98,23 +127,26 @@ impl Probe for CueTrust<'_> {
     fn ask(&mut self, _: &EvaluationContext<'_>, group: &ClipGroup) -> Result<()> {
         let (Some(sight), false) = (self.sight, self.weights.is_empty()) else { return Ok(()) };
         let blocked = self.blocked(sight, group);
-        let mut answers: Vec<_> = blocked.iter().map(|known| known.iter().flatten()).collect();
-        // Sum and number, of clear and of blocked lines, by arm, cue and clip.
+        self.first.clear();
+        // Sum and number, of clear and of blocked lines, by arm, cue, clip and eye.
         let mut sums: BTreeMap<_, [(f64, f64); 2]> = BTreeMap::new();
         for weight in std::mem::take(&mut self.weights) {
-            let Some(blocked) = answers[weight.place].next() else { continue };
-            let key = (weight.arm, weight.cue, weight.place);
-            let (sum, count) = &mut sums.entry(key).or_default()[usize::from(*blocked)];
-            *sum += weight.weight;
-            *count += 1.0;
+            let Some(answers) = blocked.get(&weight.step) else { continue };
+            for (eye, blocked) in answers.iter().enumerate() {
+                let Some(blocked) = blocked else { continue };
+                let key = (weight.arm.clone(), weight.cue.clone(), weight.step.0, eye);
+                let (sum, count) = &mut sums.entry(key).or_default()[usize::from(*blocked)];
+                *sum += weight.weight;
+                *count += 1.0;
+            }
         }
-        for ((arm, cue, place), [clear, blocked]) in sums {
+        for ((arm, cue, place, eye), [clear, blocked]) in sums {
             let mean = |(sum, count): (f64, f64)| (count > 0.0).then(|| sum / count);
             let (clear, blocked) = (mean(clear), mean(blocked));
             let rise = blocked.zip(clear).map(|(blocked, clear)| blocked - clear);
             for (kind, value) in KINDS.into_iter().zip([clear, blocked, rise]) {
                 if let Some(value) = value {
-                    let metric = Self::metric(&cue, kind);
+                    let metric = Self::metric(&cue, eye, kind);
                     let measured = self.measured.entry(metric.id.clone());
                     let measured = measured.or_insert_with(|| Measured::new(metric));
                     measured.set(&arm, group.first + place, value);
@@ -157,6 +189,15 @@ mod tests {
         recall
     }
 
+    /// What metadata alone recalls: this memory first.
+    fn first(memory: u64) -> Recall {
+        let mut recall = Recall::new();
+        recall.begin(&Arc::from(["meta".to_owned()]));
+        recall.set_weight(0, 1.0);
+        recall.push(MemoryId(memory), 1.0, None, &[1.0], &[1.0]);
+        recall
+    }
+
     /// Lets the probe watch an arm of two cues, `audio` at this weight.
     fn watch(
         trust: &mut CueTrust<'_>,
@@ -172,7 +213,7 @@ mod tests {
             row: 1 + place,
             queries: &[clips[place].query(now, goal)],
             recalls: std::slice::from_ref(recall),
-            pictures: None,
+            pictures: Some(&[far_data::Picture::filled(1, 1, [0; 3])]),
         };
         trust.observe(context, &seen).unwrap();
     }
@@ -196,19 +237,26 @@ mod tests {
             note(0, blocked, 1.0);
             note(1, clear, 0.75);
             note(2, blocked, 0.125);
-            watch(&mut trust, place, 2, clear, &recall(&["meta"], &[1.0]));
+            // Memory 10 lies before the wall, as does the goal behind it of the blocked step alone.
+            watch(&mut trust, place, 0, clear, &first(10));
+            watch(&mut trust, place, 0, blocked, &first(10));
             trust.ask(context, &group).unwrap();
             trust.finish(context).unwrap()
         });
         let ids: Vec<&str> = found.iter().map(|each| each.metric().id.as_str()).collect();
-        assert_eq!(ids, ["weight_audio_blocked", "weight_audio_clear", "weight_audio_rise"]);
+        let kinds = ["blocked", "clear", "memory_blocked", "memory_clear", "memory_rise", "rise"];
+        assert_eq!(ids, kinds.map(|kind| format!("weight_audio_{kind}")));
         let values = |metric: usize| [1, 2, 3].map(|row| found[metric].value("temporal", row));
         let value = |value: f64| Some((value, None));
         // Unknown lines do not count, and only the first clip has both.
         assert_eq!(values(0), [value(0.75), None, None]);
         assert_eq!(values(1), [value(0.25), value(0.75), None]);
-        assert_eq!(values(2), [value(0.5), None, None]);
-        let metric = found[2].metric();
+        assert_eq!(values(5), [value(0.5), None, None]);
+        assert_eq!(values(2), [value(0.25), None, None]);
+        assert_eq!(values(3), [value(0.75), None, None]);
+        assert_eq!(values(4), [value(-0.5), None, None]);
+        assert_eq!(found[4].metric().label, "λ audio, memory blocked − clear");
+        let metric = found[5].metric();
         assert_eq!(
             (metric.label.as_str(), metric.better),
             ("λ audio, blocked − clear", Better::Neither)

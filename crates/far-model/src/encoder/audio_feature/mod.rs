@@ -1,8 +1,8 @@
 //! What is heard, as tokens: the spectrogram of the last second in both ears, and what tells where
 //! sound comes from.
 //!
-//! The window of frame t ends with t, so nothing is heard before it sounds; before the start of an
-//! episode there is silence. Short-time transforms L, R (Hann window in the middle of each,
+//! The window of frame t ends with t, so nothing is heard before it sounds; before the start of the
+//! phase that t belongs to, explore or return, there is silence. Short-time transforms L, R (Hann window in the middle of each,
 //! centers every hop from the window's first sample on, silence around it) are pooled by means over blocks of bins
 //! and transforms, blocks at the edge filled up with zeros. Of the pooled |L|, |R| and X = L·conj(R):
 //!
@@ -90,16 +90,26 @@ impl AudioFeature {
     /// with silence before its first sample.
     pub fn image(&self, samples: &[[f32; 2]]) -> Vec<f32> {
         let mut ear = Ear::new(self, samples);
-        ear.window(samples.len());
+        ear.window(0, samples.len());
         self.pooled(&ear.sums)
     }
 
-    /// The rows of all frames of a track, [frames, elements].
-    fn tokens(&self, audio: &Audio, description: &DatasetDescription, frames: usize) -> Vec<f32> {
+    /// The rows of all frames of a track whose return begins with frame `boundary`, [frames, elements].
+    ///
+    /// Sources start anew with the return (`docs/decisions/062-…`), so its first windows hear silence
+    /// where they reach back into the exploration.
+    fn tokens(
+        &self,
+        audio: &Audio,
+        description: &DatasetDescription,
+        frames: usize,
+        boundary: usize,
+    ) -> Vec<f32> {
         let mut rows = Vec::with_capacity(frames * self.shape().elements());
         let mut ear = Ear::new(self, &audio.samples);
         for frame in 0..frames {
-            ear.window(description.audio_start(frame + 1));
+            let phase = if frame < boundary { 0 } else { boundary };
+            ear.window(description.audio_start(phase), description.audio_start(frame + 1));
             self.push_tokens(&self.pooled(&ear.sums), &mut rows);
         }
         rows
@@ -178,7 +188,7 @@ impl CueFeature for AudioFeature {
 
     fn recipe(&self) -> String {
         let settings = serde_json::to_string(&self.config).expect("settings become JSON");
-        format!("spectrogram 2 {settings} {:?}", self.window)
+        format!("spectrogram 3 {settings} {:?}", self.window)
     }
 
     fn shape(&self) -> LatentShape {
@@ -203,7 +213,8 @@ impl CueFeature for AudioFeature {
             return Err(Error::Setting { setting: "arm.cue", reason });
         };
         self.check(episode, &audio)?;
-        Ok(self.tokens(&audio, episode.description(), episode.len()))
+        let (frames, boundary) = (episode.len(), episode.boundary());
+        Ok(self.tokens(&audio, episode.description(), frames, boundary))
     }
 }
 
@@ -215,6 +226,8 @@ struct Ear<'a> {
     pool: usize,
     samples: &'a [[f32; 2]],
     spectrum: Spectrum,
+    /// The first sample that is not silence.
+    begin: usize,
     known: HashMap<i64, Vec<f32>>,
     /// Pooled parts of the present window, [columns, rows, 4].
     sums: Vec<f32>,
@@ -226,11 +239,15 @@ impl<'a> Ear<'a> {
         let sums = vec![0.0; feature.columns() * feature.rows() * PARTS];
         let [bins, pool] = config.pool;
         let (spectrum, known) = (Spectrum::new(&window, bins), HashMap::new());
-        Self { window, pool, samples, spectrum, known, sums }
+        Self { window, pool, samples, spectrum, begin: 0, known, sums }
     }
 
-    /// Hears the window that ends before sample `end`.
-    fn window(&mut self, end: usize) {
+    /// Hears the window that ends before sample `end`, with silence before sample `begin`.
+    fn window(&mut self, begin: usize, end: usize) {
+        if begin != self.begin {
+            self.begin = begin;
+            self.known.clear();
+        }
         let AudioWindow { transform, hann, hop, .. } = self.window;
         let end = end as i64;
         let start = end - self.window.samples() as i64;
@@ -245,7 +262,8 @@ impl<'a> Ear<'a> {
             let first = center - (transform / 2) as i64 + ((transform - hann) / 2) as i64;
             let samples = self.samples;
             let heard = |place: i64| -> [f32; 2] {
-                let sample = usize::try_from(place).ok().and_then(|place| samples.get(place));
+                let place = usize::try_from(place).ok().filter(|place| *place >= begin);
+                let sample = place.and_then(|place| samples.get(place));
                 sample.copied().unwrap_or_default()
             };
             let sums = &mut self.sums[number / self.pool * size..][..size];

@@ -108,15 +108,21 @@ proptest! {
 
     /// Transforms that windows share are made once; that must not show.
     #[test]
-    fn tracks_are_heard_window_by_window(seed in 0u64..1000, hop in 5usize..30, rate in 1000u32..1200) {
+    fn tracks_are_heard_window_by_window(
+        seed in 0u64..1000, hop in 5usize..30, rate in 1000u32..1200, boundary in 0usize..10,
+    ) {
         let feature = AudioFeature::new(small(), AudioWindow { hop, rate, ..SMALL }).unwrap();
         let mut description = DatasetDescription::new("test", 20.0, [8, 8], [90.0, 90.0]);
         description.audio_rate = Some(rate);
         let frames = 9;
         let audio = Audio { rate, samples: noise(description.audio_start(frames), seed) };
-        let rows = feature.tokens(&audio, &description, frames);
+        let rows = feature.tokens(&audio, &description, frames, boundary);
+        // What sounded before the return, as if it had never been.
+        let mut returned = audio.clone();
+        returned.samples[..description.audio_start(boundary.min(frames))].fill([0.0; 2]);
         for (frame, row) in rows.chunks(feature.shape().elements()).enumerate() {
-            let image = feature.image(audio.until_frame(&description, frame, SMALL.seconds));
+            let heard = if frame < boundary { &audio } else { &returned };
+            let image = feature.image(heard.until_frame(&description, frame, SMALL.seconds));
             let mut alone = Vec::new();
             feature.push_tokens(&image, &mut alone);
             prop_assert!(near(row, &alone));
