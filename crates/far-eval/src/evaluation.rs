@@ -10,7 +10,7 @@ pub use context::EvaluationContext;
 use crate::arm::{Arm, ArmDescription};
 use crate::cost::Cost;
 use crate::encoded_clip::EncodedClip;
-use crate::frame_quality::{Distance, FrameQuality};
+use crate::frame_quality::{FrameQuality, Perceptual};
 use crate::prediction::Predictor;
 use crate::probe::{ClipGroup, Probe, Probes};
 use crate::scores::{Protocol, Scores};
@@ -44,8 +44,8 @@ pub struct Evaluation<'a> {
     pub arms: &'a [Arm],
     /// What every arm gets alike.
     pub plan: &'a EvaluationPlan,
-    /// LPIPS, if its weights are at hand.
-    pub lpips: Option<&'a Distance<'a>>,
+    /// LPIPS and DreamSim, if their weights are at hand.
+    pub perceptual: Perceptual<'a>,
     /// What the built-in probes need besides.
     pub probes: Probes<'a>,
     /// What the world models run on, for the results.
@@ -78,7 +78,7 @@ impl Evaluation<'_> {
         self.plan.check()?;
         let clips = self.clips()?;
         let (predictors, quality) =
-            (self.predictors()?, FrameQuality::new(self.dataset, self.lpips));
+            (self.predictors()?, FrameQuality::new(self.dataset, self.perceptual));
         let state = RefCell::new((Progress { done: 0, total: 0 }, progress));
         let advance = |passes: u64| {
             let mut state = state.borrow_mut();

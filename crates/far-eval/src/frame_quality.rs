@@ -7,7 +7,7 @@ use far_model::{EncodedDataset, Tokenizer, area_resize, psnr, ssim};
 use rayon::prelude::*;
 
 /// Names of the metrics of one frame in results, in the order of [`FrameValues`].
-pub const FRAME_METRICS: [&str; 4] = ["psnr", "psnr_raw", "ssim", "lpips"];
+pub const FRAME_METRICS: [&str; 5] = ["psnr", "psnr_raw", "ssim", "lpips", "dreamsim"];
 
 /// The smallest side of a picture that SSIM is defined for.
 const SSIM_SIDE: u32 = 11;
@@ -16,10 +16,19 @@ const SSIM_SIDE: u32 = 11;
 ///
 /// All but `psnr_raw` compare with the truth after the tokenizer, which is the best that any world
 /// model behind it can do; `psnr_raw` compares with the frame as it was recorded.
-pub type FrameValues = [Option<f64>; 4];
+pub type FrameValues = [Option<f64>; 5];
 
 /// A perceptual distance of two pictures of the same size, less is better.
 pub type Distance<'a> = dyn Fn(&Picture, &Picture) -> far_model::Result<f64> + Sync + 'a;
+
+/// Perceptual distances whose weights are at hand.
+#[derive(Clone, Copy, Default)]
+pub struct Perceptual<'a> {
+    /// LPIPS.
+    pub lpips: Option<&'a Distance<'a>>,
+    /// DreamSim.
+    pub dreamsim: Option<&'a Distance<'a>>,
+}
 
 /// One true frame.
 #[derive(Clone, Debug)]
@@ -34,19 +43,19 @@ pub struct Truth {
 pub struct FrameQuality<'a> {
     dataset: &'a Dataset,
     tokenizer: &'a dyn Tokenizer,
-    lpips: Option<&'a Distance<'a>>,
+    perceptual: Perceptual<'a>,
 }
 
 impl<'a> FrameQuality<'a> {
-    /// Compares frames of a dataset, by LPIPS too if it is given.
-    pub fn new(dataset: &'a EncodedDataset, lpips: Option<&'a Distance<'a>>) -> Self {
+    /// Compares frames of a dataset, by these perceptual distances too.
+    pub fn new(dataset: &'a EncodedDataset, perceptual: Perceptual<'a>) -> Self {
         let tokenizer = dataset.tokenizer().as_ref();
-        Self { dataset: dataset.dataset(), tokenizer, lpips }
+        Self { dataset: dataset.dataset(), tokenizer, perceptual }
     }
 
     /// How far apart crops of frames are.
     pub(crate) fn crop_distance(&self) -> CropDistance<'a> {
-        CropDistance::new(self.lpips)
+        CropDistance::new(self.perceptual.lpips)
     }
 
     /// Pictures of latents, in order; `None` if the tokenizer cannot decode.
@@ -90,7 +99,8 @@ impl<'a> FrameQuality<'a> {
                 Some(psnr(picture, decoded)?),
                 raw.as_ref().map(|raw| psnr(picture, raw)).transpose()?,
                 large.then(|| ssim(picture, decoded)).transpose()?,
-                self.lpips.map(|distance| distance(picture, decoded)).transpose()?,
+                self.perceptual.lpips.map(|distance| distance(picture, decoded)).transpose()?,
+                self.perceptual.dreamsim.map(|distance| distance(picture, decoded)).transpose()?,
             ])
         });
         values.collect()
@@ -131,7 +141,8 @@ mod tests {
         let (_folder, dataset) = road(&[5], None);
         let clip = &clips(&dataset)[0];
         let distance = |a: &Picture, b: &Picture| Ok(f64::from(a.pixels[0].abs_diff(b.pixels[0])));
-        let quality = FrameQuality::new(&dataset, Some(&distance));
+        let perceptual = Perceptual { lpips: Some(&distance), dreamsim: None };
+        let quality = FrameQuality::new(&dataset, perceptual);
         let truths = quality.truths(clip, &[40, 42]).unwrap().unwrap();
         // This tokenizer loses nothing on frames of one color.
         assert!(truths.iter().all(|truth| truth.raw.as_ref() == Some(&truth.decoded)));
@@ -144,7 +155,10 @@ mod tests {
         assert_eq!(values[0][0], values[0][1]);
         assert!(values[0][2].unwrap() < 0.5);
         assert_eq!(values[0][3], Some((255.0 * color[0]).round()));
-        assert_eq!(values[1], [Some(100.0), Some(100.0), Some(1.0), Some(0.0)]);
+        assert_eq!(values[1], [Some(100.0), Some(100.0), Some(1.0), Some(0.0), None]);
+        let perceptual = Perceptual { lpips: None, dreamsim: Some(&distance) };
+        let values = FrameQuality::new(&dataset, perceptual).compare(&black, &truths).unwrap();
+        assert_eq!(values[1][3..], [None, Some(0.0)]);
     }
 
     #[test]

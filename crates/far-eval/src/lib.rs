@@ -52,7 +52,7 @@ pub use cost::Cost;
 pub use encoded_clip::EncodedClip;
 pub use error::{Error, Result};
 pub use evaluation::{Evaluation, EvaluationContext, Progress};
-pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Truth};
+pub use frame_quality::{Distance, FRAME_METRICS, FrameQuality, FrameValues, Perceptual, Truth};
 pub use one_step::one_step_psnr;
 pub use oracle::{GreedyOracle, OracleChoice};
 pub use plan::{EvaluationPlan, UtilityConfig};

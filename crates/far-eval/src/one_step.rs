@@ -41,7 +41,7 @@ mod tests {
         let (_folder, dataset) = road(&[21, 15], None);
         let clips = clips(&dataset);
         let (copier, plan) = (Copier::new(), plan());
-        let quality = FrameQuality::new(&dataset, None);
+        let quality = FrameQuality::new(&dataset, crate::Perceptual::default());
         let mut asks = Vec::new();
         let mut truths = Vec::new();
         for clip in &clips {

@@ -10,9 +10,9 @@ use std::path::Path;
 ///
 /// | metric | what |
 /// |---|---|
-/// | `psnr`, `ssim`, `lpips` | mean over the frames of a rollout, then over clips, against the decoded truth |
+/// | `psnr`, `ssim`, `lpips`, `dreamsim` | mean over the frames of a rollout, then over clips, against the decoded truth |
 /// | `psnr_raw` | the same against the frame as it was recorded |
-/// | `psnr_closure`, `ssim_closure`, `lpips_closure` | of the last 5 % of the return, at least one frame |
+/// | `psnr_closure`, `ssim_closure`, `lpips_closure`, `dreamsim_closure` | of the last 5 % of the return, at least one frame |
 /// | `one_step_psnr` | of predictions from real frames |
 /// | `recall_quality` | 1 is the oracle, 0 is chance |
 ///

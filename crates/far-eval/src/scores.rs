@@ -109,8 +109,12 @@ impl Scores {
     pub fn write(&self, run: &Path) -> Result<()> {
         let folder = run.join(SCORES_FOLDER);
         std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        let text = serde_json::to_string(self).expect("scores have only text keys");
-        crate::report::write_whole(&folder.join(format!("{}.json", self.arm)), &text)
+        crate::report::write_whole(&folder.join(format!("{}.json", self.arm)), &self.to_json())
+    }
+
+    /// The text of the file.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("scores have only text keys")
     }
 
     /// Reads a file.

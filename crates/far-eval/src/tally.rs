@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The share of the return that counts as loop closure.
 const CLOSURE: f64 = 0.05;
 /// Frame metrics that are reported at loop closure too, by their place in [`FRAME_METRICS`].
-const CLOSED: [(usize, &str); 3] = [(0, "psnr_closure"), (2, "ssim_closure"), (3, "lpips_closure")];
+const CLOSED: [(usize, &str); 4] =
+    [(0, "psnr_closure"), (2, "ssim_closure"), (3, "lpips_closure"), (4, "dreamsim_closure")];
 /// Bins of a curve.
 const BINS: usize = 20;
 /// The metric that is a ratio of sums.

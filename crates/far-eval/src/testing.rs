@@ -89,7 +89,8 @@ pub fn in_context<T>(
     arms: &[Arm],
     probe: impl FnOnce(&EvaluationContext<'_>) -> T,
 ) -> T {
-    let (judge, plan, quality) = (Copier::new(), plan(), FrameQuality::new(dataset, None));
+    let quality = FrameQuality::new(dataset, crate::Perceptual::default());
+    let (judge, plan) = (Copier::new(), plan());
     let predictors: Vec<Predictor<'_>> = arms
         .iter()
         .map(|arm| Predictor::new(arm, arms, &judge, dataset.encoders(), &plan).expect("an arm"))

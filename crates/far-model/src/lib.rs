@@ -34,7 +34,7 @@ pub use encoder::longlive_encoder::{LONGLIVE_CUE, LongLiveEncoder};
 pub use encoder::query_vit::{QueryVit, QueryVitConfig};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
-pub use metric::{Lpips, LpipsNet, psnr, ssim};
+pub use metric::{DreamSim, DreamSimBranch, Lpips, LpipsNet, psnr, ssim};
 pub use query::{Future, Futures, Present, Query, embed_queries};
 pub use recall::recall_all;
 pub use retriever::batch::RetrieverBatch;

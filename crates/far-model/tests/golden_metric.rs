@@ -1,11 +1,12 @@
 //! PSNR, SSIM and LPIPS against scikit-image and the authors' own package
-//! (`scripts/make_metric_fixtures.py`).
+//! (`scripts/make_metric_fixtures.py`), DreamSim against its networks in PyTorch
+//! (`scripts/make_dreamsim_fixtures.py`).
 
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
 use far_data::Picture;
-use far_model::{Error, Lpips, LpipsNet, area_resize, psnr, ssim};
+use far_model::{DreamSim, DreamSimBranch, Error, Lpips, LpipsNet, area_resize, psnr, ssim};
 use fixture::{Fixture, assert_near};
 use safetensors::tensor::{Dtype, TensorView, serialize_to_file};
 use std::collections::HashMap;
@@ -184,4 +185,83 @@ fn lpips_with_trained_weights_agrees_with_its_authors() {
             lpips.distance_of_planes([64, 64], &picture([0.0; 2]), &picture([0.5, -0.3])).unwrap();
         assert!((found - expected).abs() < 2e-6, "{}: {found}, not {expected}", net.name());
     }
+}
+
+fn fixture_path(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    folder.join(format!("{name}.safetensors"))
+}
+
+/// The pictures of `make_dreamsim_fixtures.py`.
+fn dreamt(fixture: &Fixture) -> Vec<Picture> {
+    let sizes = fixture.tensor("sizes");
+    let sizes = sizes.values().chunks_exact(2).map(|size| [size[0] as u32, size[1] as u32]);
+    let pictures = sizes.zip(0u32..).map(|([width, height], number)| {
+        let value = |place: u32| ((place * (37 + 12 * number) + place / 3 * 5) % 251) as u8;
+        Picture { width, height, pixels: (0..3 * width * height).map(value).collect() }
+    });
+    pictures.collect()
+}
+
+/// Three networks with adapters merged by the script, and one alone.
+#[test]
+fn dreamsim_with_made_up_weights_agrees_with_its_networks_in_pytorch() {
+    let values = Fixture::load("dreamsim_values");
+    let pictures = dreamt(&values);
+    let pictures: Vec<&Picture> = pictures.iter().collect();
+    for (file, name, branches) in [
+        ("dreamsim", "ensemble", &DreamSimBranch::ALL[..]),
+        ("dreamsim_dino", "dino", &DreamSimBranch::ALL[..1]),
+    ] {
+        let path = fixture_path(file);
+        let dreamsim = DreamSim::find(Some(&path)).unwrap().expect("it was named");
+        assert!(dreamsim.branches().eq(branches.iter().copied()));
+        let found = dreamsim.embed(&pictures).unwrap().concat();
+        assert_near(name, &found, values.tensor(name).values(), 2e-5);
+    }
+    let dreamsim = DreamSim::load(&fixture_path("dreamsim")).unwrap();
+    let embeddings = dreamsim.embed(&pictures).unwrap();
+    let distance = |a: usize, b: usize| {
+        let products = embeddings[a].iter().zip(&embeddings[b]);
+        1.0 - products.map(|(a, b)| a * b).sum::<f32>()
+    };
+    assert_near(
+        "distances",
+        &[distance(0, 1), distance(0, 2)],
+        values.tensor("distances").values(),
+        2e-5,
+    );
+    assert!(dreamsim.distance(pictures[0], pictures[0]).unwrap().abs() < 1e-6);
+    let sizes = dreamsim.distance(pictures[0], pictures[1]).unwrap_err().to_string();
+    assert!(sizes.contains("same size"), "{sizes}");
+}
+
+#[test]
+fn files_that_are_no_dreamsim_are_refused() {
+    let bytes = std::fs::read(fixture_path("dreamsim")).unwrap();
+    let refused = |name: &str, bytes: &[u8]| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&path, bytes).unwrap();
+        DreamSim::load(&path).err().expect("it is refused").to_string()
+    };
+    let other = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let mut bytes = bytes.clone();
+        let places = bytes.windows(from.len()).position(|part| part == from.as_bytes());
+        let place = places.expect("it stands in the file");
+        bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
+        bytes
+    };
+    let message =
+        refused("dream-branch.safetensors", &other("dino,clip,open_clip", "dino,clip,clip_open"));
+    assert!(message.contains("`clip_open`"), "{message}");
+    let message =
+        refused("dream-twice.safetensors", &other("dino,clip,open_clip", "dino,dino,open_clip"));
+    assert!(message.contains("`dino` stands twice"), "{message}");
+    let message =
+        refused("dream-missing.safetensors", &other("clip.pos_drop.bias", "clip.pos_drop.bios"));
+    assert!(message.contains("pos_drop.bias"), "{message}");
+    refused("dream-torn.safetensors", &bytes[..bytes.len() / 2]);
+    let heads = refused("dream-lpips.safetensors", &std::fs::read(fixture_path("metric")).unwrap());
+    assert!(heads.contains("note"), "{heads}");
 }

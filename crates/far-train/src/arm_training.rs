@@ -6,7 +6,7 @@ use crate::{
     ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, PreparedData,
     Result, RetrieverRecord, StepRecord,
 };
-use far_eval::{Control, Evaluation, Probes};
+use far_eval::{Control, Evaluation, Perceptual, Probes};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitWorldModel, ParameterCount, RetrieverTrainingConfig};
@@ -192,7 +192,7 @@ impl TrainingLoop for ArmTraining<'_> {
             judge: judge.as_ref(),
             arms: &arms,
             plan: &self.prepared.config().evaluation_plan_in_training(),
-            lpips: None,
+            perceptual: Perceptual::default(),
             probes: Probes::default(),
             device: &self.prepared.device().to_string(),
         };

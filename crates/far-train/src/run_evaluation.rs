@@ -4,7 +4,7 @@ use crate::{
     CueRegistry, Error, PreparedData, Result, SavedRun, Stage, TrainedArm, TrainingContext,
 };
 use far_eval::{
-    Arm, Control, Distance, Evaluation, EvaluationPlan, Probe, Probes, Progress, Results, Shown,
+    Arm, Control, Evaluation, EvaluationPlan, Perceptual, Probe, Probes, Progress, Results, Shown,
     Sight,
 };
 use far_memory::policy::PolicyConfig;
@@ -99,7 +99,7 @@ impl RunEvaluation {
     pub fn run(
         &self,
         device: &Device,
-        lpips: Option<&Distance<'_>>,
+        perceptual: Perceptual<'_>,
         sight: Option<&dyn Sight>,
         listener: Listener<'_>,
     ) -> Result<(Results, Shown)> {
@@ -155,7 +155,7 @@ impl RunEvaluation {
             judge: judge.as_ref(),
             arms: &arms,
             plan: &self.plan,
-            lpips,
+            perceptual,
             probes: Probes { sight, detector: prepared[self.judge].detector() },
             device: &device.to_string(),
         };

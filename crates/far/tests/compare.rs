@@ -109,6 +109,56 @@ fn a_comparison_that_was_stopped_goes_on_and_finds_the_same() {
     assert!(message.contains("training.seed is 0 there, 1 here"), "{message}");
 }
 
+/// Two seeds in one command, and the same merged from the files that each of them left.
+#[test]
+fn seeds_are_compared_and_merged_from_small_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, out, merged] = ["data", "out", "merged"].map(|name| folder.path().join(name));
+    let recorded = far(&[
+        &["world", "record", "--world", "village", "--variant", "patrol", "--out"],
+        &[data.to_str().expect("a plain path"), "--episodes", "10", "--size", "32"][..],
+    ]
+    .concat());
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let short = ["--seeds", "2", "--set", "training.steps=10", "--set", "retriever.interval=1"];
+    let both = results(compare(&data, &out, &short));
+    assert_eq!(both["seeds"], serde_json::json!([0, 1]));
+    let spread = both["by_seed"]["far-multi"]["psnr"].as_array().expect("a value per seed");
+    let [first, second] = [0, 1].map(|seed: usize| spread[seed].as_f64().expect("a number"));
+    assert_ne!(first, second, "seeds differ");
+    let mean = both["arms"]["far-multi"]["psnr"]["mean"].as_f64().expect("a number");
+    assert!((mean - 0.5 * (first + second)).abs() < 1e-9);
+    assert!(out.join("report/index.html").exists() && out.join("seed-1/replays").is_dir());
+    let page = std::fs::read_to_string(out.join("report/index.html")).expect("a page");
+    assert!(page.contains("\"Seeds\",\"0, 1\"") && page.contains("\"spread\":"));
+
+    let [one, other] = [0, 1].map(|seed| out.join(format!("seed-{seed}/scores")));
+    let size = std::fs::metadata(one.join("far-multi.json")).expect("scores").len();
+    assert!(size < 20_000, "{size} bytes");
+    let merge = |paths: &[&Path]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_far"));
+        command.args(["compare", "--json", "--out"]).arg(&merged).arg("--merge").args(paths);
+        command
+    };
+    let again = results(merge(&[&one, &other]));
+    for part in ["arms", "paired", "curves", "by_seed", "seeds", "clips"] {
+        assert_eq!(again[part], both[part], "{part}");
+    }
+    assert!(merged.join("report/index.html").exists());
+
+    std::fs::remove_file(other.join("none.json")).expect("scores");
+    for (paths, expected) in [
+        (vec![one.as_path(), &other], "seed 1 has no arm none"),
+        (vec![one.as_path(), &one], "stands twice under seed 0"),
+        (vec![data.as_path()], "there are no scores in"),
+    ] {
+        let output = merge(&paths).output().expect("far runs");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains(expected) && message.contains("hint:"), "{message}");
+    }
+}
+
 #[test]
 fn mistakes_are_found_before_anything_is_trained() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -5,7 +5,7 @@ use far_data::{
     Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame, FrameImage, Phase, Picture,
     Split,
 };
-use far_eval::{Arm, Control, Evaluation, EvaluationPlan, Probes, Results};
+use far_eval::{Arm, Control, Evaluation, EvaluationPlan, Perceptual, Probes, Results};
 use far_memory::Pose;
 use far_memory::policy::PolicyConfig;
 use far_model::{
@@ -90,7 +90,7 @@ pub fn evaluate(folder: &Path) -> Result<Results, Box<dyn Error>> {
             sampler: DdimConfig { steps: 2, ..DdimConfig::default() },
             ..EvaluationPlan::default()
         },
-        lpips: None,
+        perceptual: Perceptual::default(),
         probes: Probes::default(),
         device: "cpu",
     };

@@ -1,7 +1,7 @@
 use super::*;
 use crate::arm::Control;
 use crate::testing::{ColorTokenizer, Copier, EXPLORED, arms, plan, road};
-use crate::{Probes, UtilityConfig};
+use crate::{Perceptual, Probes, UtilityConfig};
 use far_data::{Episode, Picture};
 use far_model::{
     ConditionScale, DdimConfig, DitConfig, DitSetting, DitWorldModel, LatentShape, SignalLayout,
@@ -25,9 +25,9 @@ fn evaluate(
     plan: &EvaluationPlan,
 ) -> Result<(Results, Shown)> {
     let episodes: Vec<u32> = dataset.dataset().ids().collect();
-    let (lpips, probes, device) = (None, Probes::default(), "cpu");
+    let (perceptual, probes, device) = (Perceptual::default(), Probes::default(), "cpu");
     let evaluation =
-        Evaluation { dataset, episodes: &episodes, judge, arms, plan, lpips, probes, device };
+        Evaluation { dataset, episodes: &episodes, judge, arms, plan, perceptual, probes, device };
     let mut seen = Progress { done: 0, total: 0 };
     let found = evaluation.run(&mut |progress| {
         assert!(progress.done >= seen.done && progress.done <= progress.total);
@@ -150,12 +150,13 @@ fn latents_that_nobody_can_decode_still_have_recall_quality() {
         judge: &judge,
         arms: &arms,
         plan: &plan,
-        lpips: None,
+        perceptual: Perceptual::default(),
         probes: Probes::default(),
         device: "cpu",
     };
     let (results, shown) = evaluation.run(&mut |_| ()).unwrap();
-    assert_eq!(shown, Shown::default());
+    assert!(shown.replays.is_empty() && shown.probes.is_empty());
+    assert_eq!(shown.scores.len(), arms.len(), "every arm leaves its scores");
     let metrics: Vec<&String> = results.arms["nearest-pose"].keys().collect();
     assert_eq!(metrics, ["recall_quality"]);
     assert!(judge.noises.lock().unwrap().is_empty(), "nothing is generated without a decoder");

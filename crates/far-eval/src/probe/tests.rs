@@ -5,7 +5,8 @@ use super::changed_states::ChangedStates;
 use super::{ClipGroup, Observed, Probe};
 use crate::testing::{ColorTokenizer, Copier, arms, in_context, plan};
 use crate::{
-    Arm, Control, CounterfactualView, Evaluation, EvaluationPlan, Kept, Probes, Results, Shown,
+    Arm, Control, CounterfactualView, Evaluation, EvaluationPlan, Kept, Perceptual, Probes,
+    Results, Shown,
 };
 use far_data::{
     Change, ChangeKind, Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame,
@@ -96,7 +97,7 @@ fn evaluate(dataset: &EncodedDataset, judge: &Copier, plan: &EvaluationPlan) -> 
         judge,
         arms: &arms,
         plan,
-        lpips: None,
+        perceptual: Perceptual::default(),
         probes: Probes::default(),
         device: "cpu",
     };

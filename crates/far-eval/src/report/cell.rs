@@ -68,8 +68,8 @@ pub struct Spread {
     pub deviation: String,
     /// Seeds with a value.
     pub seeds: usize,
-    /// Those of them whose value is above zero.
-    pub positive: usize,
+    /// Those of them whose value is above and below zero.
+    pub signs: [usize; 2],
 }
 
 impl Spread {
@@ -89,13 +89,14 @@ impl Spread {
             range: format!("{} to {}", text(least), text(most)),
             deviation: metric.text((squares / (count - 1) as f64).sqrt()),
             seeds: count,
-            positive: values.iter().filter(|value| **value > 0.0).count(),
+            signs: [1.0, -1.0]
+                .map(|sign| values.iter().filter(|value| sign * **value > 0.0).count()),
         })
     }
 
     /// How many seeds have the sign of the mean, as "3 of 3 seeds".
     pub fn agreement(&self, mean: f64) -> String {
-        let agree = if mean > 0.0 { self.positive } else { self.seeds - self.positive };
+        let agree = self.signs[usize::from(mean < 0.0)];
         format!("{agree} of {} seeds", self.seeds)
     }
 }

@@ -9,13 +9,14 @@ use std::fmt::Write;
 
 /// Metrics of the first table, as far as they were measured; tiers and probes have tables of their
 /// own.
-const SHOWN: [&str; 8] = [
+const SHOWN: [&str; 9] = [
     "psnr",
     "psnr_closure",
     "one_step_psnr",
     "ssim",
     "ssim_closure",
     "lpips",
+    "dreamsim",
     "psnr_raw",
     "recall_quality",
 ];
@@ -77,14 +78,26 @@ fn facts(results: &Results) -> String {
         [] => "n clips",
         _ => "seeds and n clips; ± the standard deviation over seeds",
     };
+    let unmeasured = unmeasured(results)
+        .map_or(String::new(), |names| format!(" {names} were not measured: no weights."));
     format!(
-        "{}: {}, {} memories each, {}, on {}; {judge}{trained}. 95 % intervals over {intervals}.\n",
+        "{}: {}, {} memories each, {}, on {}; {judge}{trained}. 95 % intervals over \
+         {intervals}.{unmeasured}\n",
         results.corpus,
         counted(results.clips),
         results.slots,
         seeds(results),
         results.device
     )
+}
+
+/// Perceptual distances of rollouts that nobody had the weights of, as "LPIPS and DreamSim".
+pub(super) fn unmeasured(results: &Results) -> Option<String> {
+    let has = |id: &str| results.arms.values().any(|arm| arm.contains_key(id));
+    let absent = [("lpips", "LPIPS"), ("dreamsim", "DreamSim")].into_iter();
+    let absent = absent.filter(|(id, _)| has("psnr") && !has(id));
+    let absent: Vec<String> = absent.map(|(_, name)| name.to_owned()).collect();
+    (!absent.is_empty()).then(|| listed(&absent))
 }
 
 /// "seed 0", "seeds 0, 1 and 2".

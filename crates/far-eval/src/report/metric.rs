@@ -74,7 +74,7 @@ impl MetricTable {
 
 /// Key, name, unit, digits, larger is better, note; in the order in which they are shown. The name
 /// is the same on the terminal, in Markdown, on the page and in its downloads.
-const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
+const KNOWN: [(&str, &str, &str, usize, bool, &str); 11] = [
     (
         "recall_quality",
         "recall quality",
@@ -96,6 +96,15 @@ const KNOWN: [(&str, &str, &str, usize, bool, &str); 9] = [
         3,
         false,
         "rollout LPIPS of the last 5 % of the way back",
+    ),
+    ("dreamsim", "rollout DreamSim", "", 3, false, "DreamSim of the rollout, 0 is identical"),
+    (
+        "dreamsim_closure",
+        "closure DreamSim",
+        "",
+        3,
+        false,
+        "rollout DreamSim of the last 5 % of the way back",
     ),
     ("psnr_raw", "raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
 ];

@@ -2,6 +2,7 @@
 
 use super::curve_group::CurveGroup;
 use super::headline::Headline;
+use super::markdown::unmeasured;
 use super::picture_pack::PicturePack;
 use super::probe_page::ProbePage;
 use super::replay_view::ReplayView;
@@ -158,6 +159,7 @@ fn facts(results: &Results) -> Vec<(&'static str, String)> {
         seeds(results),
         ("Device", results.device.clone()),
     ];
+    facts.extend(unmeasured(results).map(|names| ("Not measured", format!("{names}: no weights"))));
     facts.extend(results.train_seconds.map(|seconds| ("Training", duration(seconds))));
     facts.retain(|(_, value)| !value.is_empty());
     facts

@@ -1,7 +1,7 @@
 use super::*;
 
 fn frames(values: &[f64]) -> Vec<FrameValues> {
-    values.iter().map(|value| [Some(*value), None, Some(0.5), None]).collect()
+    values.iter().map(|value| [Some(*value), None, Some(0.5), None, Some(0.25)]).collect()
 }
 
 #[test]
@@ -41,6 +41,7 @@ fn closure_is_the_last_twentieth_of_a_whole_return() {
     assert_eq!(arms["whole"]["ssim_closure"].mean, 0.5);
     assert!(!arms["cut"].contains_key("psnr_closure"));
     assert!(!arms["whole"].contains_key("lpips"));
+    assert_eq!(arms["whole"]["dreamsim_closure"].mean, 0.25);
     assert!(arms["unheard"].is_empty());
 }
 

@@ -5,15 +5,18 @@
 //! | [`psnr`] | each pixel by itself | decibels, more is better |
 //! | [`ssim`] | light, contrast and structure around each pixel | at most 1, more is better |
 //! | [`Lpips`] | features of a network that learned to see | from 0, less is better |
+//! | [`DreamSim`] | what networks that learned to see make of the whole picture | 0 to 2, less is better |
 //!
 //! All compare RGB in [0, 1] frame by frame. Over frames and clips, take the mean of the values,
 //! never the value of a mean.
 
+mod dreamsim;
 mod lpips;
 mod lpips_net;
 mod psnr;
 mod ssim;
 
+pub use dreamsim::{DreamSim, DreamSimBranch};
 pub use lpips::Lpips;
 pub use lpips_net::LpipsNet;
 pub use psnr::psnr;

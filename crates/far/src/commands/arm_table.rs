@@ -5,8 +5,16 @@ use std::collections::BTreeSet;
 
 /// Standard metrics in the order of importance, named as everywhere; those of probes bring their own
 /// titles and stand behind the first.
-const COLUMNS: [&str; 7] =
-    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips", "psnr_raw"];
+const COLUMNS: [&str; 8] = [
+    "recall_quality",
+    "psnr",
+    "psnr_closure",
+    "one_step_psnr",
+    "ssim",
+    "lpips",
+    "dreamsim",
+    "psnr_raw",
+];
 
 /// Prints the arms' values of the standard metrics that are `shown` and of probes, and the learned
 /// arm's paired gains.

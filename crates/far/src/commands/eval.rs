@@ -8,8 +8,8 @@ use crate::progress;
 use crate::world_sight::WorldSight;
 use clap::Args;
 use far_data::{Dataset, Picture};
-use far_eval::{Progress, Results, summary};
-use far_model::Lpips;
+use far_eval::{Perceptual, Progress, Results, summary};
+use far_model::{DreamSim, Lpips};
 use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -52,6 +52,9 @@ pub struct Arguments {
     /// LPIPS weights (default: those in the cache, if any).
     #[arg(long, value_name = "FILE")]
     lpips: Option<PathBuf>,
+    /// DreamSim weights (default: those in the cache, if any).
+    #[arg(long, value_name = "FILE")]
+    dreamsim: Option<PathBuf>,
     /// Folder for results.json and replays/ (default: the first run's).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -66,8 +69,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let evaluation = plan(arguments).map_err(explain)?;
     let judge = &evaluation.runs[evaluation.judge].config.compute;
     let compute = arguments.compute.over(judge);
-    let lpips = arguments.lpips.as_deref();
-    let results = evaluate(&evaluation, &compute, lpips, out).map_err(explain)?;
+    let weights =
+        Weights { lpips: arguments.lpips.as_deref(), dreamsim: arguments.dreamsim.as_deref() };
+    let results = evaluate(&evaluation, &compute, weights, out).map_err(explain)?;
     if arguments.json {
         println!("{}", json!(results));
     } else {
@@ -100,24 +104,47 @@ fn plan(arguments: &Arguments) -> far_train::Result<RunEvaluation> {
     Ok(evaluation)
 }
 
+/// Files of weights that were named; without, the cache is looked into.
+#[derive(Clone, Copy)]
+pub struct Weights<'a> {
+    /// Of LPIPS.
+    pub lpips: Option<&'a Path>,
+    /// Of DreamSim.
+    pub dreamsim: Option<&'a Path>,
+}
+
 /// Evaluates runs, and writes results.json and replays/ into a folder.
 pub fn evaluate(
     evaluation: &RunEvaluation,
     compute: &ComputeConfig,
-    lpips: Option<&Path>,
+    weights: Weights<'_>,
     out: &Path,
 ) -> far_train::Result<Results> {
-    let lpips = Lpips::find(lpips)?;
-    let distance = lpips.map(|lpips| move |a: &Picture, b: &Picture| lpips.distance(a, b));
+    let lpips = Lpips::find(weights.lpips)?;
+    let lpips = lpips.map(|lpips| move |a: &Picture, b: &Picture| lpips.distance(a, b));
+    let dreamsim = DreamSim::find(weights.dreamsim)?;
+    let dreamsim = dreamsim.map(|dreamsim| move |a: &Picture, b: &Picture| dreamsim.distance(a, b));
+    for (name, script, missing) in
+        [("LPIPS", "lpips", lpips.is_none()), ("DreamSim", "dreamsim", dreamsim.is_none())]
+    {
+        if missing {
+            eprintln!(
+                "note: {name} is not measured: no weights (scripts/make_{script}_weights.py)"
+            );
+        }
+    }
     let mut bar: Option<ProgressBar> = None;
     let mut show = |Progress { done, total }: Progress| {
         bar.get_or_insert_with(|| progress::bar(total, "passes")).set_position(done);
     };
     let listener = Listener { stage: &mut preparation(), progress: &mut show };
-    let distance = distance.as_ref().map(|distance| distance as &far_eval::Distance<'_>);
+    let perceptual = Perceptual {
+        lpips: lpips.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
+        dreamsim: dreamsim.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
+    };
     let data = Dataset::open(&evaluation.runs[evaluation.judge].config.data.folder)?;
     let sight = WorldSight::new(data.description().clone());
-    let found = evaluation.run(&compute.open()?, distance, Some(&sight), listener);
+    let found = evaluation.run(&compute.open()?, perceptual, Some(&sight), listener);
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
@@ -134,8 +161,8 @@ pub fn evaluate(
 }
 
 /// Standard metrics in the table.
-const SHOWN: [&str; 6] =
-    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips"];
+const SHOWN: [&str; 7] =
+    ["recall_quality", "psnr", "psnr_closure", "one_step_psnr", "ssim", "lpips", "dreamsim"];
 
 /// Prints one line per arm and a summary.
 pub fn print_table(results: &Results) {

@@ -73,7 +73,7 @@ pub struct Arguments {
     /// Train nothing: merge the scores in these folders or files, which other comparisons of the
     /// same arms with other seeds have left in scores/.
     #[arg(long, value_name = "PATH", num_args = 1..,
-        conflicts_with_all = ["data", "arms", "sets", "seeds", "jobs", "lpips", "fresh"])]
+        conflicts_with_all = ["data", "arms", "sets", "seeds", "jobs", "lpips", "dreamsim", "fresh"])]
     merge: Vec<PathBuf>,
     /// Number of arms trained at once; they share the cores.
     #[arg(long, default_value_t = 1)]
@@ -81,6 +81,9 @@ pub struct Arguments {
     /// LPIPS weights (default: those in the cache, if any).
     #[arg(long, value_name = "FILE")]
     lpips: Option<PathBuf>,
+    /// DreamSim weights (default: those in the cache, if any).
+    #[arg(long, value_name = "FILE")]
+    dreamsim: Option<PathBuf>,
     /// Delete existing runs in the folder and start again.
     #[arg(long)]
     fresh: bool,
@@ -304,7 +307,8 @@ impl<'a> Comparison<'a> {
         evaluation.names = names.collect();
         evaluation = evaluation.judged_by(0);
         (evaluation.judge_is_arm, evaluation.common) = (false, false);
-        let lpips = self.arguments.lpips.as_deref();
-        eval::evaluate(&evaluation, &self.entries[0].config.compute, lpips, &self.out)
+        let Arguments { lpips, dreamsim, .. } = self.arguments;
+        let weights = eval::Weights { lpips: lpips.as_deref(), dreamsim: dreamsim.as_deref() };
+        eval::evaluate(&evaluation, &self.entries[0].config.compute, weights, &self.out)
     }
 }

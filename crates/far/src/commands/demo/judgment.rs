@@ -2,7 +2,7 @@
 
 use super::ARMS;
 use crate::{command_line, progress};
-use far_eval::{Arm, Control, Evaluation, Probes, Results};
+use far_eval::{Arm, Control, Evaluation, Perceptual, Probes, Results};
 use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, PreparedData, Result};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn common(
         judge: judge.as_ref(),
         arms: &arms,
         plan: &plan,
-        lpips: None,
+        perceptual: Perceptual::default(),
         probes: Probes::default(),
         device: &prepared.device().to_string(),
     };

@@ -3,7 +3,7 @@
 use super::judgment;
 use crate::commands::train::{View, preparation};
 use crate::interrupt;
-use far_eval::{Evaluation, Probes, Results};
+use far_eval::{Evaluation, Perceptual, Probes, Results};
 use far_model::WorldModel;
 use far_tensor::Device;
 use far_train::{
@@ -56,7 +56,7 @@ pub fn run(
         judge: judge.as_ref(),
         arms: &judged,
         plan: &prepared.config().evaluation_plan(),
-        lpips: None,
+        perceptual: Perceptual::default(),
         probes: Probes::default(),
         device: &device.to_string(),
     };
