@@ -27,20 +27,8 @@ pub struct Scores {
     pub arm: String,
     /// What it is.
     pub description: ArmDescription,
-    /// The seed of training and evaluation.
-    pub seed: u64,
-    /// The dataset in words: two that differ are never merged.
-    pub dataset: String,
-    /// The dataset's corpus.
-    pub corpus: String,
-    /// The episodes of the clips, in the order of the values.
-    pub episodes: Vec<u32>,
-    /// Who judged, as in [`Results`].
-    pub judge: String,
-    /// Memories per recall.
-    pub slots: usize,
-    /// What it ran on.
-    pub device: String,
+    /// What it shares with all arms of the evaluation.
+    pub protocol: Protocol,
     /// Seconds of the arm's training, if known.
     #[serde(default)]
     pub train_seconds: Option<f64>,
@@ -54,14 +42,23 @@ pub struct Scores {
     pub measured: MeasuredArm,
 }
 
-/// What an evaluation knows of all its arms.
-pub(crate) struct Protocol {
+/// What all arms of an evaluation share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Protocol {
+    /// The seed of training and evaluation.
     pub seed: u64,
+    /// The dataset in words: two that differ are never merged.
     pub dataset: String,
+    /// The dataset's corpus.
     pub corpus: String,
+    /// The episodes of the clips, in the order of the values.
     pub episodes: Vec<u32>,
+    /// Who judged, as in [`Results`].
     pub judge: String,
+    /// Memories per recall.
     pub slots: usize,
+    /// What it ran on.
     pub device: String,
 }
 
@@ -88,13 +85,7 @@ impl Scores {
             version: VERSION,
             arm: arm.to_owned(),
             description,
-            seed: protocol.seed,
-            dataset: protocol.dataset.clone(),
-            corpus: protocol.corpus.clone(),
-            episodes: protocol.episodes.clone(),
-            judge: protocol.judge.clone(),
-            slots: protocol.slots,
-            device: protocol.device.clone(),
+            protocol: protocol.clone(),
             train_seconds: None,
             settings: BTreeMap::new(),
             metrics,
@@ -139,11 +130,11 @@ impl Scores {
         if scores.version != VERSION {
             return Err(format!("version {} is not known, only {VERSION}", scores.version));
         }
-        let known: BTreeSet<&u32> = scores.episodes.iter().collect();
-        if known.len() != scores.episodes.len() {
+        let known: BTreeSet<&u32> = scores.protocol.episodes.iter().collect();
+        if known.len() != scores.protocol.episodes.len() {
             return Err("an episode stands in it twice".to_owned());
         }
-        let clips = scores.episodes.len();
+        let clips = scores.protocol.episodes.len();
         let bins = scores.measured.curves.values().flatten();
         if let Some(column) = bins.into_iter().find(|column| column.len() > clips) {
             return Err(format!("a curve has {} clips, the file {clips}", column.len()));
@@ -173,10 +164,10 @@ impl Scores {
     /// What they have in common with others of the same comparison, by name.
     fn common(&self) -> [(&'static str, String); 4] {
         [
-            ("dataset", self.dataset.clone()),
-            ("judge", self.judge.clone()),
-            ("memories per recall", self.slots.to_string()),
-            ("test walks", walks(&self.episodes)),
+            ("dataset", self.protocol.dataset.clone()),
+            ("judge", self.protocol.judge.clone()),
+            ("memories per recall", self.protocol.slots.to_string()),
+            ("test walks", walks(&self.protocol.episodes)),
         ]
     }
 }
@@ -192,13 +183,14 @@ pub fn merge(scores: &[Scores]) -> Result<Results> {
     for each in scores {
         for ((what, expected), (_, found)) in first.common().into_iter().zip(each.common()) {
             if expected != found {
-                let named = |scores: &Scores| format!("{} of seed {}", scores.arm, scores.seed);
+                let named =
+                    |scores: &Scores| format!("{} of seed {}", scores.arm, scores.protocol.seed);
                 let (a, b) = (named(first), named(each));
                 return differ(format!("{what}: {a} has {expected}, {b} has {found}"));
             }
         }
-        if seeds.entry(each.seed).or_default().insert(&each.arm, each).is_some() {
-            return differ(format!("{} stands twice under seed {}", each.arm, each.seed));
+        if seeds.entry(each.protocol.seed).or_default().insert(&each.arm, each).is_some() {
+            return differ(format!("{} stands twice under seed {}", each.arm, each.protocol.seed));
         }
     }
     let (first_seed, first_arms) = seeds.first_key_value().expect("there are scores");
@@ -217,7 +209,8 @@ pub fn merge(scores: &[Scores]) -> Result<Results> {
         .map(|arms| Tally::of(arms.values().map(|scores| (scores.arm.as_str(), &scores.measured))))
         .collect();
     let pooled = Pooled::new(tallies.iter().collect(), *first_seed);
-    let devices: BTreeSet<&str> = scores.iter().map(|scores| scores.device.as_str()).collect();
+    let devices: BTreeSet<&str> =
+        scores.iter().map(|scores| scores.protocol.device.as_str()).collect();
     let mut descriptions: Vec<Metric> = Vec::new();
     for metric in first_arms.values().flat_map(|scores| &scores.metrics) {
         if descriptions.iter().all(|known| known.id != metric.id) {
@@ -225,14 +218,14 @@ pub fn merge(scores: &[Scores]) -> Result<Results> {
         }
     }
     Ok(Results {
-        corpus: first.corpus.clone(),
-        clips: first.episodes.len(),
+        corpus: first.protocol.corpus.clone(),
+        clips: first.protocol.episodes.len(),
         seed: *first_seed,
         seeds: if seeds.len() > 1 { seeds.keys().copied().collect() } else { Vec::new() },
         device: devices.into_iter().collect::<Vec<_>>().join(", "),
         train_seconds: scores.iter().filter_map(|scores| scores.train_seconds).reduce(|a, b| a + b),
-        judge: first.judge.clone(),
-        slots: first.slots,
+        judge: first.protocol.judge.clone(),
+        slots: first.protocol.slots,
         descriptions,
         arm_descriptions: first_arms
             .iter()
@@ -247,7 +240,7 @@ pub fn merge(scores: &[Scores]) -> Result<Results> {
 
 /// Seeds of an arm must have been trained with the same settings and measured by the same metrics.
 fn compare_settings(expected: &Scores, found: &Scores) -> Result<()> {
-    let [a, b] = [expected, found].map(|scores| scores.seed);
+    let [a, b] = [expected, found].map(|scores| scores.protocol.seed);
     let keys: BTreeSet<_> = expected.settings.keys().chain(found.settings.keys()).collect();
     for key in keys {
         let [x, y] = [expected, found].map(|scores| scores.settings.get(key));

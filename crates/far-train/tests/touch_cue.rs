@@ -30,7 +30,9 @@ fn a_cue_of_ones_own_is_trained_weighed_and_judged() {
     // Whoever forgets the feature is told which cues there are.
     let forgotten = RunEvaluation::new(vec![SavedRun::read(&run).expect("a run")]);
     let listener = far_train::Listener { stage: &mut |_| {}, progress: &mut |_| {} };
-    let message = forgotten.run(&Device::cpu(), None, None, listener).expect_err("no feature");
+    let message = forgotten
+        .run(&Device::cpu(), far_eval::Perceptual::default(), None, listener)
+        .expect_err("no feature");
     assert!(message.to_string().contains("cue `touch`"), "{message}");
 }
 

@@ -159,7 +159,7 @@ impl Session<'_> {
                 }
                 if arm.is(Control::Tokenizer) {
                     // Against itself it is perfect, which says nothing.
-                    values.iter_mut().for_each(|frame| *frame = [None, frame[1], None, None]);
+                    values.iter_mut().for_each(|frame| *frame = [None, frame[1], None, None, None]);
                 }
                 self.tally.rollout(arm.id(), row, &values, clip.return_steps());
             }

@@ -54,7 +54,7 @@ fn seeds_are_merged_into_means_intervals_and_a_spread() {
 
 #[test]
 fn one_seed_is_what_its_evaluation_found() {
-    let one: Vec<Scores> = all().into_iter().filter(|scores| scores.seed == 1).collect();
+    let one: Vec<Scores> = all().into_iter().filter(|scores| scores.protocol.seed == 1).collect();
     let results = merge(&one).unwrap();
     assert!(results.seeds.is_empty() && results.by_seed.is_empty());
     let values: Vec<f64> = (0..8).map(|clip| 16.0 + f64::from(clip % 3)).collect();
@@ -68,11 +68,11 @@ fn what_does_not_belong_together_is_named() {
         change(&mut scores);
         merge(&scores).unwrap_err().to_string()
     };
-    let message = refused(&|scores| scores[3].episodes[7] = 99);
+    let message = refused(&|scores| scores[3].protocol.episodes[7] = 99);
     assert!(message.contains("test walks: far-multi of seed 0 has 8 episodes (0, 3"), "{message}");
     let message = refused(&|scores| drop(scores.remove(3)));
     assert!(message.contains("seed 1 has no arm worldmem, another has"), "{message}");
-    let message = refused(&|scores| scores[2].seed = 0);
+    let message = refused(&|scores| scores[2].protocol.seed = 0);
     assert!(message.contains("far-multi stands twice under seed 0"), "{message}");
     let message = refused(&|scores| {
         scores[4].settings.insert("training.steps".into(), "7".into());
@@ -81,9 +81,9 @@ fn what_does_not_belong_together_is_named() {
     assert!(message.contains(expected), "{message}");
     let message = refused(&|scores| drop(scores[5].measured.values.remove("ssim")));
     assert!(message.contains("worldmem has no ssim under seed 2"), "{message}");
-    let message = refused(&|scores| scores[1].slots = 11);
+    let message = refused(&|scores| scores[1].protocol.slots = 11);
     assert!(message.contains("memories per recall"), "{message}");
-    let message = refused(&|scores| scores[1].dataset = "kitchen".into());
+    let message = refused(&|scores| scores[1].protocol.dataset = "kitchen".into());
     assert!(message.contains("dataset: "), "{message}");
     assert!(merge(&[]).is_err());
 }
@@ -92,7 +92,7 @@ fn what_does_not_belong_together_is_named() {
 fn files_come_back_and_are_found_in_folders_of_seeds() {
     let folder = tempfile::tempdir().unwrap();
     for each in all() {
-        each.write(&folder.path().join(format!("seed-{}", each.seed))).unwrap();
+        each.write(&folder.path().join(format!("seed-{}", each.protocol.seed))).unwrap();
     }
     let read = Scores::read_all(folder.path()).unwrap();
     assert_eq!(read, all());

@@ -47,7 +47,8 @@ pub fn run(data: &Path, run: &Path, steps: u64) -> Result<(Results, Vec<Replay>)
     let evaluation =
         RunEvaluation::new(vec![SavedRun::read(run)?]).with_features([Arc::new(Touch) as _]);
     let listener = Listener { stage: &mut |_| {}, progress: &mut |_| {} };
-    let (results, shown) = evaluation.run(&device, None, None, listener)?;
+    let (results, shown) =
+        evaluation.run(&device, far_eval::Perceptual::default(), None, listener)?;
     results.write(run)?;
     shown.write(run)?;
     Ok((results, shown.replays))
