@@ -110,20 +110,22 @@ fn frame(description: &DatasetDescription, index: u32, phase: Phase, angle: f32)
         // Doors swing open and shut, in memory and on the return.
         frame.door_fraction = Some(0.5 - 0.5 * (0.3 * index as f32).cos());
     }
+    let [width, height] = description.resolution;
+    let mask = Mask::from_fn(width, height, |x, y| 4 * x < width && 4 * y < height);
+    if description.has(Signal::Agent) && index % 6 < 2 {
+        // The second agent crosses now and then, in memory and on the return.
+        frame.agent = AgentState { visible: true, position: [0.5, 2.0] };
+        frame.silhouette = Some(mask.clone());
+    }
     if phase == Phase::Explore {
         return frame;
     }
-    let [width, height] = description.resolution;
-    let mask = Mask::from_fn(width, height, |x, y| 4 * x < width && 4 * y < height);
     if description.has(Signal::Events) && index % 8 < 2 {
         frame.events = vec![(index / 8 % description.labels.len() as u32) as u16];
     }
     if description.has(Signal::Change) {
         let stale_frame = None;
         frame.change = Some(Change { kind: ChangeKind::Surface, mask, stale_frame });
-    } else if description.has(Signal::Agent) && index.is_multiple_of(2) {
-        frame.agent = AgentState { visible: true, position: [0.5, 2.0] };
-        frame.silhouette = Some(mask);
     }
     frame
 }
