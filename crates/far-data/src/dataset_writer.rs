@@ -48,6 +48,7 @@ impl DatasetWriter {
         let path = folder.join("dataset.json");
         let wrong = |reason| DataError::Description { path: path.clone(), reason };
         description.validate().map_err(wrong)?;
+        refuse_run(folder)?;
         let episodes = folder.join("episodes");
         std::fs::create_dir_all(&episodes).map_err(DataError::io("create", &episodes))?;
         match std::fs::read(&path) {
@@ -60,7 +61,7 @@ impl DatasetWriter {
             }
             Err(error) => return Err(DataError::io("read", &path)(error)),
         }
-        let finished = recover(&episodes, &description)?;
+        let finished = recover(folder, &episodes, &description)?;
         Ok(Self { folder: folder.to_path_buf(), description, finished: Mutex::new(finished) })
     }
 
@@ -136,8 +137,19 @@ fn refuse_conflict(
     }
 }
 
-/// Summaries of the episodes that an earlier attempt completed.
+/// Refuses the folder of a run, which is nobody's dataset.
+fn refuse_run(folder: &Path) -> Result<()> {
+    let has = |name: &str| folder.join(name).exists();
+    if has("config.toml") && has("checkpoints") && !has("dataset.json") {
+        return Err(DataError::HoldsRun { path: folder.to_path_buf() });
+    }
+    Ok(())
+}
+
+/// Summaries of the episodes that an earlier attempt completed. One whose file is damaged, or is not
+/// the one that the index of an earlier recording lists, is left out and so recorded again.
 fn recover(
+    folder: &Path,
     episodes: &Path,
     description: &DatasetDescription,
 ) -> Result<BTreeMap<u32, EpisodeSummary>> {
@@ -152,17 +164,41 @@ fn recover(
             paths.push((id, path));
         }
     }
-    paths
-        .into_par_iter()
-        .map(|(id, path)| {
-            let (facts, frames, boundary) = episode::recover(id, &path, description)?;
-            let audio = path.with_extension("wav");
-            let audio_hash = match description.audio_rate {
-                Some(_) => Some(durable::hash_file(&audio)?),
-                None => None,
-            };
-            let hash = Some(durable::hash_file(&path)?);
-            Ok((id, EpisodeSummary { id, facts, frames, boundary, hash, audio_hash }))
+    let listed = index::Index::open(&folder.join("episodes.arrow"), description.splits.len() == 2);
+    let is_listed = |summary: &EpisodeSummary| {
+        let row =
+            listed.as_ref().ok().and_then(|index| Some(index.summary(index.row(summary.id)?)));
+        let same = |listed: &Option<String>, found| listed.is_none() || listed == found;
+        row.is_none_or(|row| {
+            same(&row.hash, &summary.hash) && same(&row.audio_hash, &summary.audio_hash)
         })
-        .collect()
+    };
+    let found = paths.into_par_iter().map(|(id, path)| recover_episode(id, &path, description));
+    let found: Vec<Option<EpisodeSummary>> = found.collect::<Result<_>>()?;
+    let whole = found.into_iter().flatten().filter(is_listed);
+    Ok(whole.map(|summary| (summary.id, summary)).collect())
+}
+
+/// The summary of a complete episode; `None` if its file, or that of its sound, is damaged.
+fn recover_episode(
+    id: u32,
+    path: &Path,
+    description: &DatasetDescription,
+) -> Result<Option<EpisodeSummary>> {
+    let (facts, frames, boundary) = match episode::recover(id, path, description) {
+        Ok(recovered) => recovered,
+        Err(error @ DataError::Io { .. }) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let audio_hash = match description.audio_rate {
+        Some(_) => match durable::hash_file(&path.with_extension("wav")) {
+            Err(DataError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            hash => Some(hash?),
+        },
+        None => None,
+    };
+    let hash = Some(durable::hash_file(path)?);
+    Ok(Some(EpisodeSummary { id, facts, frames, boundary, hash, audio_hash }))
 }

@@ -1,5 +1,6 @@
 //! What can go wrong with data on disk, sorted by what the caller can do about it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A failure to write, open or understand a dataset.
@@ -41,6 +42,12 @@ pub enum DataError {
         found: String,
         /// Its value in the recording that was asked for.
         wanted: String,
+    },
+    /// The folder holds a training run.
+    #[error("{} holds a training run", path.display())]
+    HoldsRun {
+        /// The run's folder.
+        path: PathBuf,
     },
     /// The dataset was written for another version of the format.
     #[error("{} has format version {found}, this program reads version {supported}", path.display())]
@@ -156,7 +163,12 @@ impl DataError {
     /// What to do about it, as one sentence for a person.
     pub fn hint(&self) -> String {
         match self {
-            Self::Io { .. } => "check that the path exists, is readable and has free space".into(),
+            Self::Io { source, .. } => match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                    "free some space, then run the same command again: nothing is lost".into()
+                }
+                _ => "check that the path exists, is readable and has free space".into(),
+            },
             Self::Missing { what: "dataset.json", .. } => {
                 "give the folder that holds dataset.json; `far world record` makes one".into()
             }
@@ -172,6 +184,7 @@ impl DataError {
             Self::Conflict { .. } => {
                 "choose another --out folder, or repeat the settings of the recording there".into()
             }
+            Self::HoldsRun { .. } => "give --out a folder of its own".into(),
             Self::Version { found, supported, .. } if found > supported => {
                 "the dataset comes from a newer far: update far".into()
             }

@@ -3,12 +3,15 @@
 //! One file holds any number of arenas and optimizers, each under its own prefix, and a map of
 //! notes. Weights of linear layers are stored as [outputs, inputs], as in PyTorch. A file is
 //! written to a temporary name, synced and renamed, so that a crash leaves the old one; values that
-//! are not finite are rejected on writing and reading.
+//! are not finite are rejected on writing and reading. A checksum among the notes tells a damaged file
+//! from a whole one.
 
 use crate::arena::{Entry, FileLayout};
+use crate::checkpoint_checksum::{CHECKSUM, Checksum};
 use crate::optimizer::AdamW;
 use crate::product::transpose;
 use crate::{Error, Parameters, Result};
+use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -144,15 +147,31 @@ impl<'a> CheckpointWriter<'a> {
         sync_folder(path)
     }
 
+    fn checksum(&self) -> String {
+        let tensors: BTreeMap<&str, &Stored<'_>> =
+            self.tensors.iter().map(|(name, stored)| (name.as_str(), stored)).collect();
+        let mut checksum = Checksum::new(&self.notes);
+        for (name, stored) in tensors {
+            let kind = format!("{:?}", stored.dtype());
+            checksum.tensor(name, &kind, &stored.shape, &stored.data());
+        }
+        checksum.finish()
+    }
+
     fn write_synced(&self, path: &Path) -> Result<()> {
         let action = "cannot write";
-        let notes = serde_json::to_string(&self.notes).expect("strings become JSON");
+        let mut notes = self.notes.clone();
+        notes.insert(CHECKSUM.to_owned(), self.checksum());
+        let notes = serde_json::to_string(&notes).expect("strings become JSON");
         let metadata = HashMap::from([(NOTES.to_owned(), notes)]);
         let tensors = self.tensors.iter().map(|(name, stored)| (name, stored));
         serialize_to_file(tensors, Some(metadata), path).map_err(|error| Error::File {
             action,
             path: path.into(),
-            source: std::io::Error::other(error),
+            source: match error {
+                SafeTensorError::IoError(source) => source,
+                other => std::io::Error::other(other),
+            },
         })?;
         let synced = File::open(path).and_then(|file| file.sync_all());
         synced.map_err(|source| Error::File { action, path: path.into(), source })
@@ -185,7 +204,7 @@ impl Checkpoint {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read or is not a safetensors file.
+    /// If it cannot be read, is not a safetensors file, or its checksum is wrong.
     pub fn open(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|source| Error::File {
             action: "cannot read",
@@ -198,19 +217,26 @@ impl Checkpoint {
     /// Parses a file's bytes; `path` is for messages.
     ///
     /// # Errors
-    /// If they are not a safetensors file.
+    /// If they are not a safetensors file, or their checksum is wrong.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
         let problem = |problem: String| Error::Checkpoint { path: path.into(), problem };
         let (_, metadata) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| problem(format!("not a whole safetensors file: {error}")))?;
-        SafeTensors::deserialize(&bytes)
+        let tensors = SafeTensors::deserialize(&bytes)
             .map_err(|error| problem(format!("not a whole safetensors file: {error}")))?;
         let notes = metadata.metadata().as_ref().and_then(|map| map.get(NOTES));
-        let notes = match notes {
+        let mut notes: BTreeMap<String, String> = match notes {
             Some(text) => serde_json::from_str(text)
                 .map_err(|error| problem(format!("its notes are not a map of strings: {error}")))?,
             None => BTreeMap::new(),
         };
+        if let Some(expected) = notes.remove(CHECKSUM) {
+            let found = checksum(&tensors, &notes);
+            if found != expected {
+                let reason = "damaged: its checksum is";
+                return Err(problem(format!("{reason} {expected}, its contents have {found}")));
+            }
+        }
         Ok(Self { path: path.into(), bytes, notes, used: BTreeSet::new() })
     }
 
@@ -337,6 +363,16 @@ impl Checkpoint {
             None => Ok(()),
         }
     }
+}
+
+/// The checksum of what was read.
+fn checksum(tensors: &SafeTensors<'_>, notes: &BTreeMap<String, String>) -> String {
+    let found: BTreeMap<String, TensorView<'_>> = tensors.tensors().into_iter().collect();
+    let mut checksum = Checksum::new(notes);
+    for (name, view) in found {
+        checksum.tensor(&name, &format!("{:?}", view.dtype()), view.shape(), view.data());
+    }
+    checksum.finish()
 }
 
 fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {

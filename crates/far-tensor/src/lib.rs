@@ -35,6 +35,7 @@
 mod arena;
 mod buffer;
 mod checkpoint;
+mod checkpoint_checksum;
 mod copy_rate;
 mod cuda;
 mod device;
