@@ -1,5 +1,6 @@
 //! The settings that decide what the parameters of a checkpoint mean, as a note in it.
 
+use crate::ConditionScale;
 use crate::world_model::dit_world_model::DitSetting;
 use serde_json::Value;
 
@@ -19,6 +20,12 @@ pub(crate) fn architecture(setting: &DitSetting) -> String {
 fn plain(setting: &impl serde::Serialize) -> Value {
     let text = serde_json::to_string(setting).expect("settings are plain data");
     serde_json::from_str(&text).expect("what was written is read")
+}
+
+/// The units of poses and times in a note.
+pub(crate) fn scale(note: &str) -> Option<ConditionScale> {
+    let parsed: Value = serde_json::from_str(note).ok()?;
+    serde_json::from_value(parsed.get("scale")?.clone()).ok()
 }
 
 /// Whether two notes say the same, in whatever order.
@@ -71,6 +78,8 @@ mod tests {
         let other = DitSetting { signals, ..own.clone() };
         let found = difference(&architecture(&other), &architecture(&own));
         assert_eq!(found, "signals is 3 there, 0 here");
+        assert_eq!(super::scale(&architecture(&own)), Some(scale));
+        assert_eq!(super::scale("no note"), None);
         assert!(difference("no note", &architecture(&own)).contains("null there"));
     }
 }

@@ -203,10 +203,13 @@ impl TrainingLoop for ArmTraining<'_> {
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        Ok(self.joint.checkpoint().save(path)?)
+        Ok(self.prepared.preparation().note(self.joint.checkpoint()).save(path)?)
     }
 
     fn load(&mut self, path: &Path) -> Result<()> {
-        self.joint.resume(&mut Checkpoint::open(path)?)
+        let mut checkpoint = Checkpoint::open(path)?;
+        let run = path.parent().and_then(Path::parent).unwrap_or(path);
+        self.prepared.preparation().check(&checkpoint, run)?;
+        self.joint.resume(&mut checkpoint)
     }
 }

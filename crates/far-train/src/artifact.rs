@@ -1,8 +1,8 @@
 //! What is made before the first step and kept in the run's folder: tokenizer, encoders, detector.
 
-use crate::Result;
 use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
+use crate::{Error, Result};
 use far_data::Dataset;
 use far_memory::policy::{KeyCues, PolicyConfig, RuleConfig};
 use far_model::{
@@ -18,7 +18,7 @@ pub(crate) fn is_artifact(name: &str) -> bool {
     [TOKENIZER, LONGLIVE, DETECTOR].contains(&name) || encoder
 }
 
-const TOKENIZER: &str = "tokenizer.safetensors";
+pub(crate) const TOKENIZER: &str = "tokenizer.safetensors";
 const LONGLIVE: &str = "longlive.safetensors";
 const DETECTOR: &str = "detector.safetensors";
 /// Encoders are called by their cues: `encoder-audio.safetensors`.
@@ -75,10 +75,20 @@ impl NeededEncoders {
     }
 }
 
+/// What is done where a run's folder lacks something, or a file of it is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It is made, or made again.
+    Make,
+    /// It is refused: what a checkpoint was trained with cannot be replaced behind somebody's back.
+    Refuse,
+}
+
 /// Makes what is missing.
 pub(crate) struct ArtifactBuilder<'a> {
     pub config: &'a TrainConfig,
     pub folder: &'a Path,
+    pub lost: Lost,
     /// What encoders learn on, and a tokenizer that is a network runs on.
     pub device: &'a Device,
     /// What they run on once they have: beside the world model, which has the device.
@@ -88,16 +98,25 @@ pub(crate) struct ArtifactBuilder<'a> {
 }
 
 impl ArtifactBuilder<'_> {
-    fn artifact(&self, name: &str) -> (PathBuf, bool) {
+    /// What the folder has under a name; `None` where it is to be made.
+    fn kept<T>(&self, name: &str, load: impl FnOnce(&Path) -> Result<T>) -> Result<Option<T>> {
         let path = self.folder.join(name);
-        let exists = path.exists();
-        (path, exists)
+        let makes = self.lost == Lost::Make;
+        if !path.exists() {
+            return if makes { Ok(None) } else { Err(Error::NoArtifact { path }) };
+        }
+        match load(&path) {
+            Err(error) if makes && error.is_damage() => Ok(None),
+            loaded => loaded.map(Some),
+        }
     }
 
     pub fn tokenizer(&self) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
-        let (path, exists) = self.artifact(TOKENIZER);
-        if exists && let Some(fitted) = settings.load(&path)? {
+        let path = self.folder.join(TOKENIZER);
+        if settings.is_fitted()
+            && let Some(Some(fitted)) = self.kept(TOKENIZER, |path| settings.load(path))?
+        {
             return Ok(fitted);
         }
         let fitted = settings.build(self.dataset, self.learned, self.device)?;
@@ -134,10 +153,18 @@ impl ArtifactBuilder<'_> {
         // A file that a configuration names is that of one cue: the first.
         let first = self.config.arm.arm()?.key_cues().first().is_none_or(|first| first == cue);
         let given = |path: &Option<PathBuf>| path.clone().filter(|_| first);
-        let (own, exists) = self.artifact(&format!("{ENCODER}{cue}{TENSORS}"));
-        if let Some(path) = given(&encoder.path).or(exists.then_some(own.clone())) {
-            let encoder = KeyEncoder::load(&path, self.cpu)?;
+        let name = format!("{ENCODER}{cue}{TENSORS}");
+        let own = self.folder.join(&name);
+        let load = |path: &Path| -> Result<KeyEncoder> {
+            let encoder = KeyEncoder::load(path, self.cpu)?;
             encoder.check_input(&data.input_recipe(cue))?;
+            Ok(encoder)
+        };
+        let found = match given(&encoder.path) {
+            Some(path) => Some(load(&path)?),
+            None => self.kept(&name, load)?,
+        };
+        if let Some(encoder) = found {
             return Ok(Arc::new(encoder));
         }
         let seed = self.config.training.seed;
@@ -172,11 +199,14 @@ impl ArtifactBuilder<'_> {
         if !self.config.conditioning.layout(description).state.is_present() {
             return Ok(None);
         }
-        let (path, exists) = self.artifact(DETECTOR);
-        if exists {
-            let detector = LatentDetector::load(&path, self.cpu)?;
+        let path = self.folder.join(DETECTOR);
+        let found = self.kept(DETECTOR, |path| {
+            let detector = LatentDetector::load(path, self.cpu)?;
             detector.check_input(&data.tokenizer().recipe())?;
-            return Ok(Some(detector));
+            Ok(detector)
+        })?;
+        if found.is_some() {
+            return Ok(found);
         }
         let settings = self.config.detector;
         let report = counter("updates of the detector", settings.steps, progress);
@@ -192,9 +222,10 @@ impl ArtifactBuilder<'_> {
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Arc<dyn CueEncoder>> {
-        let (path, exists) = self.artifact(LONGLIVE);
-        if exists {
-            return Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?));
+        let path = self.folder.join(LONGLIVE);
+        let load = |path: &Path| -> Result<_> { Ok(LongLiveEncoder::load(path, self.cpu)?) };
+        if let Some(encoder) = self.kept(LONGLIVE, load)? {
+            return Ok(Arc::new(encoder));
         }
         let settings = &self.config.longlive;
         let mut report = counter("updates of the autoencoder", settings.steps, progress);

@@ -178,6 +178,20 @@ impl<'a> Contrastive<'a> {
         Ok(KeyEncoder::new(self.description.clone(), values, &self.device)?)
     }
 
+    /// Writes the encoder as it stands, with a note of everything that made it.
+    ///
+    /// # Errors
+    /// If a number is not finite or the system refuses.
+    pub fn save_encoder(&self, path: &Path) -> Result<()> {
+        Ok(self.encoder()?.save_with_note(path, NOTE, &self.identity)?)
+    }
+
+    /// Whether a file is the encoder that this training would end with.
+    pub fn has_made(&self, path: &Path) -> bool {
+        let found = Checkpoint::open(path);
+        found.is_ok_and(|file| file.notes().get(NOTE) == Some(&self.identity))
+    }
+
     /// Writes everything needed to resume.
     ///
     /// # Errors

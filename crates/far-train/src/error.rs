@@ -1,5 +1,6 @@
 //! What can go wrong in training, sorted by what the caller can do about it.
 
+use crate::memory_need::Bytes;
 use std::path::{Path, PathBuf};
 
 /// Why training did not start or did not continue.
@@ -68,6 +69,14 @@ pub enum Error {
         /// A file that no run has.
         name: String,
     },
+    /// The folder holds something that is no comparison.
+    #[error("{} is not the folder of a comparison: it holds {name}", folder.display())]
+    NotAComparison {
+        /// The folder.
+        folder: PathBuf,
+        /// A file that no comparison has.
+        name: String,
+    },
     /// There is no run in the folder.
     #[error("there is no run in {}", folder.display())]
     NoRun {
@@ -79,6 +88,20 @@ pub enum Error {
     NotPrepared {
         /// The folder.
         folder: PathBuf,
+    },
+    /// A run was trained with something that its folder has no more.
+    #[error("{} is missing, which the run was trained with", path.display())]
+    NoArtifact {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What lies in a run's folder is not what its checkpoint was trained with.
+    #[error("the {what} in {} is not the one that the checkpoint was trained with", folder.display())]
+    OtherArtifact {
+        /// The run's folder.
+        folder: PathBuf,
+        /// What differs.
+        what: String,
     },
     /// The run has no checkpoint yet.
     #[error("the run in {} has no checkpoint yet", folder.display())]
@@ -96,8 +119,8 @@ pub enum Error {
         /// What they do not share.
         what: String,
     },
-    /// Another process trains in the folder.
-    #[error("{} is being trained by {holder}", folder.display())]
+    /// Another process writes to the folder.
+    #[error("{} is in use by {holder}", folder.display())]
     Locked {
         /// The run's folder.
         folder: PathBuf,
@@ -148,6 +171,24 @@ pub enum Error {
         /// The cues there are.
         known: String,
     },
+    /// The dataset has nothing to judge by.
+    #[error("the dataset in {} has no {split} episode that explores and returns, so nothing can be evaluated", folder.display())]
+    NothingHeldOut {
+        /// The dataset's folder.
+        folder: PathBuf,
+        /// The part that is judged.
+        split: &'static str,
+    },
+    /// It would take more memory than there is.
+    #[error("{settings} take about {needed} of memory, and {present} are there")]
+    TooLarge {
+        /// The settings that ask for most, with their values.
+        settings: String,
+        /// What is needed.
+        needed: Bytes,
+        /// What is there.
+        present: Bytes,
+    },
     /// There is nothing to learn from.
     #[error("there is nothing to learn from: no clip has a memory and a question")]
     Nothing,
@@ -177,6 +218,21 @@ fn list(keys: &[(String, &'static str)]) -> String {
     entries.collect::<Vec<_>>().join(", ")
 }
 
+/// What to do when the system refused a file.
+fn file_hint(path: &Path, source: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "free some space, then run the same command again: nothing is lost".into()
+        }
+        ErrorKind::NotFound => format!("check the path: there is no {}", path.display()),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "check the permissions of the file and of its folder".into()
+        }
+        _ => "check that the path exists, is writable and has free space".into(),
+    }
+}
+
 /// What to do when the engine refused.
 fn tensor_hint(error: &far_tensor::Error) -> String {
     match error {
@@ -190,9 +246,10 @@ fn tensor_hint(error: &far_tensor::Error) -> String {
                 .into()
         }
         far_tensor::Error::Checkpoint { .. } => {
-            "it comes from another architecture or was cut short; --fresh starts the run over"
+            "copy the file again; what a run made itself, its `far train` command makes again"
                 .into()
         }
+        far_tensor::Error::File { path, source, .. } => file_hint(path, source),
         _ => SETTINGS.into(),
     }
 }
@@ -218,9 +275,18 @@ impl Error {
                 "give another --out, or --fresh to delete the old run".into()
             }
             Self::NotARun { .. } => "give --out a folder that is new, empty or a run's".into(),
+            Self::NotAComparison { .. } => {
+                "give --out a folder that is new, empty or a comparison's".into()
+            }
             Self::NoRun { .. } => "give the folder that `far train` made".into(),
             Self::NotPrepared { .. } => {
                 "give --prepared the folder of a run that has begun to train".into()
+            }
+            Self::NoArtifact { .. } => {
+                "copy the file back, or run the `far train` command of the run again, which makes it again".into()
+            }
+            Self::OtherArtifact { .. } => {
+                "copy the original file back; it can be made again only from the data it was made from".into()
             }
             Self::NotSaved { .. } => {
                 "train on: the first checkpoint comes after training.checkpoint_every steps".into()
@@ -229,16 +295,22 @@ impl Error {
                 "train runs that are compared on one dataset, with one tokenizer and one encoder.path".into()
             }
             Self::Locked { .. } => "wait for it, stop it, or give another --out".into(),
-            Self::File { .. } => "check that the path exists, is writable and has free space".into(),
-            Self::Corrupt { .. } => "--fresh starts the run over".into(),
+            Self::File { path, source, .. } => file_hint(path, source),
+            Self::Corrupt { .. } => "copy the file back from elsewhere; --fresh starts the run over".into(),
             Self::NoCheckpoint { .. } => {
-                "it may come from another version or architecture; --fresh starts the run over".into()
+                "copy one back, or give the settings it was trained with; --fresh starts the run over".into()
             }
             Self::Lacking { .. } => {
                 "choose another arm or tokenizer, or a dataset that has it; `far data inspect` says what one has".into()
             }
             Self::NoEncoder { .. } => {
                 "--set arm.id=far-meta recalls by poses and times alone, --set arm.cue=vision by what was seen".into()
+            }
+            Self::NothingHeldOut { .. } => {
+                "give some episodes another `split` in episodes.arrow, or record more; --set training.evaluate_every=0 trains without".into()
+            }
+            Self::TooLarge { .. } => {
+                "lower them, or compute a batch in more parts with training.micro_batches".into()
             }
             Self::Nothing => "record or import episodes that explore and return".into(),
             Self::Data(error) | Self::Model(far_model::Error::Data(error)) => error.hint(),
@@ -256,8 +328,38 @@ impl Error {
             | Self::Evaluation(far_eval::Error::Model(far_model::Error::Tensor(error))) => {
                 tensor_hint(error)
             }
+            Self::Evaluation(far_eval::Error::File { path, source, .. }) => file_hint(path, source),
+            Self::Evaluation(far_eval::Error::Nothing(_)) => {
+                "the dataset needs held-out episodes that explore and return; `far data inspect` says what it has".into()
+            }
+            Self::Evaluation(far_eval::Error::Data(error)) => error.hint(),
             Self::Memory(_) | Self::Model(_) | Self::Evaluation(_) => SETTINGS.into(),
         }
+    }
+
+    /// Whether a setting, a preset or an arm was not understood, so that nothing was tried.
+    pub fn is_usage(&self) -> bool {
+        use far_model::Error as Model;
+        matches!(
+            self,
+            Self::Setting { .. }
+                | Self::UnknownKey { .. }
+                | Self::RetiredKeys { .. }
+                | Self::Config { .. }
+                | Self::UnknownPreset { .. }
+                | Self::TooLarge { .. }
+                | Self::Model(Model::Setting { .. })
+                | Self::Evaluation(far_eval::Error::Setting { .. })
+        )
+    }
+
+    /// Whether a file was cut short or altered, so that making it again helps.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Tensor(far_tensor::Error::Checkpoint { .. })
+                | Self::Model(far_model::Error::Tensor(far_tensor::Error::Checkpoint { .. }))
+        )
     }
 
     pub(crate) fn setting(key: &str, reason: impl Into<String>) -> Self {

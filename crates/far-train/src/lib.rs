@@ -12,6 +12,7 @@ mod error;
 mod example;
 mod joint;
 mod learned_retriever;
+mod memory_need;
 mod metrics;
 mod preparation;
 mod prepared_data;
@@ -19,8 +20,10 @@ mod prepared_step;
 mod requirement;
 mod retrieval;
 mod run;
+mod run_check;
 mod run_evaluation;
 mod run_folder;
+mod time_need;
 mod trained_arm;
 
 pub use arm_training::ArmTraining;
@@ -29,7 +32,7 @@ pub use config::{
     Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig, CueColumn,
     DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, PRESETS,
     PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
-    TrainingContext, TrainingSettings, documented,
+    TrainingContext, TrainingSettings, check_rule, documented,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, perturb_contexts};
@@ -39,12 +42,15 @@ pub use error::{Error, Result};
 pub use example::Example;
 pub use joint::{Joint, JointConfig, JointStep};
 pub use learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
+pub use memory_need::{Bytes, MemoryNeed};
 pub use metrics::{EvaluationRecord, PoolRecord, Record, RetrieverRecord, StepRecord};
 pub use preparation::share_preparation;
 pub use prepared_data::PreparedData;
 pub use requirement::{check_dataset, check_dataset_with};
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
+pub use run_check::{RunCheck, check_prepared};
 pub use run_evaluation::{Listener, RunEvaluation};
-pub use run_folder::{Environment, Existing, Retention, RunFolder, SavedRun, Session};
+pub use run_folder::{Environment, Existing, FolderLock, Retention, RunFolder, SavedRun, Session};
+pub use time_need::training_seconds;
 pub use trained_arm::TrainedArm;

@@ -1,8 +1,62 @@
-//! Tokenizer and encoders of one run taken over by another.
+//! What a run is prepared with: noted in its checkpoints, and taken over by other runs.
 
 use crate::artifact::is_artifact;
 use crate::{Error, Result};
+use far_data::hash_bytes;
+use far_model::EncodedDataset;
+use far_tensor::{Checkpoint, CheckpointWriter};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The note of checkpoints.
+const NOTE: &str = "preparation";
+
+/// Tokenizer and encoders by the hashes of what decides their results, and how many episodes they and
+/// the world model learned from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Preparation {
+    /// Episodes of the training split.
+    pub episodes: usize,
+    tokenizer: String,
+    encoders: BTreeMap<String, String>,
+}
+
+impl Preparation {
+    pub fn of(data: &EncodedDataset, episodes: usize) -> Self {
+        let hash = |recipe: String| hash_bytes(recipe.as_bytes())[..16].to_owned();
+        let encoders = data.encoders().iter();
+        let encoders = encoders.map(|encoder| (encoder.cue().to_owned(), hash(encoder.recipe())));
+        let tokenizer = hash(data.tokenizer().recipe());
+        Self { episodes, tokenizer, encoders: encoders.collect() }
+    }
+
+    /// Adds the note to a checkpoint.
+    pub fn note<'a>(&self, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
+        writer.note(NOTE, serde_json::to_string(self).expect("it is plain data"))
+    }
+
+    /// That of a checkpoint; `None` for one that has no such note.
+    pub fn of_checkpoint(checkpoint: &Checkpoint) -> Option<Self> {
+        serde_json::from_str(checkpoint.notes().get(NOTE)?).ok()
+    }
+
+    /// Refuses a checkpoint whose world model learned to read other latents, or recalled by other keys.
+    pub fn check(&self, checkpoint: &Checkpoint, folder: &Path) -> Result<()> {
+        let Some(trained) = Self::of_checkpoint(checkpoint) else { return Ok(()) };
+        let other = |what: String| Error::OtherArtifact { folder: folder.to_path_buf(), what };
+        if trained.tokenizer != self.tokenizer {
+            return Err(other("tokenizer".to_owned()));
+        }
+        let differs = |(cue, own): &(&String, &String)| {
+            trained.encoders.get(*cue).is_some_and(|trained| trained != *own)
+        };
+        match self.encoders.iter().find(differs) {
+            Some((cue, _)) => Err(other(format!("encoder of `{cue}`"))),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Copies what another run made before its first step into a run's folder, where it has none yet, so
 /// that it is not made again and both have the same.

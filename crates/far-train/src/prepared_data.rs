@@ -5,10 +5,12 @@
 //! interruption gives the same.
 
 use crate::Result;
-use crate::artifact::{ArtifactBuilder, NeededEncoders, Stage, counter};
+use crate::artifact::{ArtifactBuilder, Lost, NeededEncoders, Stage, counter};
 use crate::config::{Arm, TrainConfig};
 use crate::cue_registry::CueRegistry;
+use crate::preparation::Preparation;
 use crate::requirement::check_dataset_with;
+use crate::run_folder::newest_checkpoint;
 use far_data::{Dataset, Split};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
@@ -24,6 +26,9 @@ pub struct PreparedData {
     config: TrainConfig,
     arm: Arm,
     data: EncodedDataset,
+    preparation: Preparation,
+    /// Training episodes at the run's newest checkpoint, if it has one.
+    trained_episodes: Option<usize>,
     scale: ConditionScale,
     device: Device,
     judged: Vec<u32>,
@@ -104,7 +109,13 @@ impl PreparedData {
         let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
         let learned = dataset.select(rule, Split::Train)?;
         let judged = dataset.select(rule, config.evaluation.split)?;
-        let scale = ConditionScale::of_dataset(&dataset, &learned)?;
+        // What a run was trained with stays its own, however the dataset grows or whichever is judged.
+        let trained = newest_checkpoint(folder)?;
+        let trained = trained.as_ref().map(|newest| &newest.checkpoint);
+        let scale = match trained.and_then(ConditionScale::of_checkpoint) {
+            Some(scale) => scale,
+            None => ConditionScale::of_dataset(&dataset, &learned)?,
+        };
         let arm = config.arm.arm()?;
         let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
         let encoders = NeededEncoders::of(&arms)?;
@@ -112,8 +123,15 @@ impl PreparedData {
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let cpu = Device::cpu();
         let cpu = &cpu;
-        let maker =
-            ArtifactBuilder { config, folder, device, cpu, dataset: &dataset, learned: &learned };
+        let maker = ArtifactBuilder {
+            config,
+            folder,
+            lost: needed.lost(),
+            device,
+            cpu,
+            dataset: &dataset,
+            learned: &learned,
+        };
         let tokenizer = maker.tokenizer()?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = config.data.folder.join("cache");
@@ -131,8 +149,21 @@ impl PreparedData {
         if !data.encoders().is_empty() {
             encode(&data, &all, "episodes with keys", progress)?;
         }
+        let preparation = Preparation::of(&data, learned.len());
+        let trained_episodes =
+            trained.and_then(Preparation::of_checkpoint).map(|trained| trained.episodes);
         let (config, device) = (config.clone(), device.clone());
-        Ok(Self { config, arm, data, scale, device, judged, detector })
+        Ok(Self {
+            config,
+            arm,
+            data,
+            preparation,
+            trained_episodes,
+            scale,
+            device,
+            judged,
+            detector,
+        })
     }
 
     /// The configuration.
@@ -150,7 +181,19 @@ impl PreparedData {
         &self.data
     }
 
-    /// The units of poses and times.
+    /// What it was prepared with, as checkpoints note it.
+    pub(crate) fn preparation(&self) -> &Preparation {
+        &self.preparation
+    }
+
+    /// How many episodes were learned from at the run's newest checkpoint, and how many are there now,
+    /// if the training split has changed since.
+    pub fn change_of_episodes(&self) -> Option<[usize; 2]> {
+        let now = self.preparation.episodes;
+        self.trained_episodes.filter(|then| *then != now).map(|then| [then, now])
+    }
+
+    /// The units of poses and times: those of the run's checkpoint, or else of the training split.
     pub fn scale(&self) -> ConditionScale {
         self.scale
     }
@@ -214,6 +257,15 @@ enum Needed {
     All,
     /// Those that are judged.
     Judged,
+}
+
+impl Needed {
+    fn lost(self) -> Lost {
+        match self {
+            Self::All => Lost::Make,
+            Self::Judged => Lost::Refuse,
+        }
+    }
 }
 
 /// Makes the latents and keys of episodes that are not in the cache.

@@ -1,6 +1,6 @@
 //! What a configuration needs of a dataset, checked before anything is computed.
 
-use crate::config::{Arm, TokenizerKind, TrainConfig};
+use crate::config::{Arm, TokenizerKind, TrainConfig, probable_arm};
 use crate::{CueRegistry, Error, Result};
 use far_data::{Dataset, ImageEncoding};
 
@@ -57,6 +57,11 @@ pub fn check_dataset_with(
     let needed_by = format!("arm `{}`", config.arm.id);
     for cue in arm.key_cues() {
         if !has_cue(cue) && !cues.is_own(cue) {
+            let id = &config.arm.id;
+            if let Some(near) = probable_arm(id).filter(|near| near != id) {
+                let reason = format!("there is no cue `{cue}`; did you mean `{near}`?");
+                return Err(Error::setting("arm.id", reason));
+            }
             return lacking(&format!("cue `{cue}`"), &needed_by);
         }
     }

@@ -1,5 +1,6 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
+use crate::memory_need::check_judgment;
 use crate::{
     CueRegistry, Error, PreparedData, Result, SavedRun, Stage, TrainedArm, TrainingContext,
 };
@@ -116,6 +117,9 @@ impl RunEvaluation {
                 listener.stage,
             )?);
         }
+        let (config, shape) = (&self.runs[self.judge].config, prepared[self.judge].data());
+        let shape = shape.tokenizer().shape();
+        check_judgment(config, shape, self.plan.slots, self.plan.batch, device)?;
         let data = self.joined(&prepared)?;
         let mut arms = Vec::new();
         let mut judge: Option<Arc<dyn WorldModel>> = None;

@@ -1,26 +1,70 @@
-//! Ctrl-C handling: the first asks the work to stop, the second ends the program.
+//! Ctrl-C and termination: where work can be put down the first signal asks for that, and everywhere
+//! else it ends the program at once, with a word on how to go on.
+//!
+//! Ending at once is safe anywhere: every file is whole or absent whenever the program dies. What takes
+//! long and can be kept, such as steps of a training, is put down instead.
 
-use std::sync::atomic::AtomicBool;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set by the first Ctrl-C or termination signal.
+/// Exit status after an interruption, as shells have it for Ctrl-C.
+pub const STATUS: u8 = 130;
+
+/// Set by the first signal.
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether somebody looks at [`STOP`] now.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the handler and returns the flag that it sets. On systems without Unix signals, Ctrl-C
-/// ends the program at once, and the run can be resumed from its last checkpoint.
-pub fn listen() -> &'static AtomicBool {
+/// Work that was put down before its end; its message says how to go on.
+#[derive(Debug)]
+pub struct Interrupted(pub String);
+
+impl Interrupted {
+    /// A training that was put down after a step.
+    pub fn after(step: u64) -> anyhow::Error {
+        anyhow::Error::new(Self(format!(
+            "stopped after step {step}; run the same command again to resume"
+        )))
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Installs the handler. On systems without Unix signals, Ctrl-C ends the program as it always does.
+pub fn listen() {
     #[cfg(unix)]
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let handler = stop as extern "C" fn(libc::c_int);
-        // SAFETY: the handler only stores into an atomic and restores a default, both of which are
-        // allowed in a signal handler.
+        // SAFETY: the handler only uses atomics, `write` and `_exit`, all allowed in one.
         unsafe { libc::signal(signal, handler as libc::sighandler_t) };
     }
-    &STOP
+}
+
+/// Runs work that looks at the flag it is given and puts itself down when it is set. A second signal
+/// ends the program at once.
+pub fn while_watched<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
+    WATCHED.store(true, Ordering::SeqCst);
+    let done = work(&STOP);
+    WATCHED.store(false, Ordering::SeqCst);
+    done
 }
 
 #[cfg(unix)]
-extern "C" fn stop(signal: libc::c_int) {
-    STOP.store(true, std::sync::atomic::Ordering::Relaxed);
-    // SAFETY: `signal` is safe to call in a handler; the next signal of this kind ends the program.
-    unsafe { libc::signal(signal, libc::SIG_DFL) };
+extern "C" fn stop(_: libc::c_int) {
+    let is_first = !STOP.swap(true, Ordering::SeqCst);
+    if is_first && WATCHED.load(Ordering::SeqCst) {
+        return;
+    }
+    let message = b"\ninterrupted; run the same command again to resume\n";
+    // SAFETY: both are safe in a handler; the buffer lives as long as the program.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len());
+        libc::_exit(libc::c_int::from(STATUS));
+    }
 }

@@ -1,7 +1,7 @@
 //! The `far` command: one file per verb under `commands/`.
 //!
 //! Results go to stdout, progress and messages to stderr. Exit status: 0 success, 1 failure, 2
-//! invalid command line.
+//! a command line or a setting that was not understood, 130 interrupted.
 
 mod braille;
 mod command_line;
@@ -9,6 +9,7 @@ mod commands;
 mod hint;
 mod interrupt;
 mod progress;
+mod stage;
 mod world_sight;
 
 use clap::Parser;
@@ -24,11 +25,12 @@ struct Arguments {
 
 fn main() -> ExitCode {
     die_quietly_with_the_reader();
+    interrupt::listen();
     match commands::run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             hint::print(&error);
-            ExitCode::FAILURE
+            ExitCode::from(hint::status(&error))
         }
     }
 }

@@ -76,11 +76,9 @@ fn a_comparison_that_was_stopped_goes_on_and_finds_the_same() {
     // SAFETY: the child has not been waited for, so its number is its own.
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
     let output = child.wait_with_output().expect("a child");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        "stopped; run the same command again to resume\n"
-    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.ends_with("stopped; run the same command again to resume\n"), "{said}");
     assert!(!stopped.join("results.json").exists());
 
     let found = results(compare(&data, &stopped, &[]));
@@ -163,6 +161,9 @@ fn seeds_are_compared_and_merged_from_small_files() {
 fn mistakes_are_found_before_anything_is_trained() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, out) = (folder.path().join("no-data"), folder.path().join("out"));
+    let missing = compare(&data, &out, &[]).output().expect("far runs");
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(!out.exists());
     for (more, expected) in [
         (["--arm", "far-multi"], "another run of the comparison has this name"),
         (["--arm", "nobody"], "`nobody` is no arm"),
@@ -170,7 +171,7 @@ fn mistakes_are_found_before_anything_is_trained() {
     ] {
         let output = compare(&data, &out, &more).output().expect("far runs");
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(expected) && message.contains("hint:"), "{message}");
         assert!(!out.exists());
     }

@@ -36,13 +36,13 @@ fn the_quick_demo_learns_judges_and_writes_a_page() {
     let paired = first["paired"]["far-multi"]["worldmem"]["psnr"]["mean"].as_f64().unwrap();
     assert!((paired - difference).abs() < 1e-9);
 
-    let run_folder = folder.path().join("common");
+    let run_folder = folder.path().join("quick/common");
     for name in ["config.toml", "metrics.jsonl", "results.json", "environment.json"] {
         assert!(run_folder.join(name).exists(), "{name}");
     }
     let page = std::fs::read_to_string(run_folder.join("report/index.html")).unwrap();
     assert!(page.contains("far-multi") && page.contains("iVBORw0KGgo"), "pictures are inside");
-    let retriever = Retriever::load(folder.path().join("far-multi.safetensors")).unwrap();
+    let retriever = Retriever::load(folder.path().join("quick/far-multi.safetensors")).unwrap();
     let cues: Vec<&str> = retriever.config().cues.iter().map(|cue| cue.name.as_str()).collect();
     assert_eq!(cues, ["meta", "vision"]);
 
@@ -58,7 +58,7 @@ fn the_quick_demo_learns_judges_and_writes_a_page() {
 fn a_mistake_in_a_setting_is_named_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let output = demo(folder.path(), &["--set", "training.step=3"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("`training.steps`") && message.contains("hint:"), "{message}");
 }

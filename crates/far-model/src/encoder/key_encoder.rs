@@ -128,8 +128,20 @@ impl KeyEncoder {
     /// # Errors
     /// If a weight is not finite or the system refuses.
     pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(self.file().save(path)?)
+    }
+
+    /// The same with one more note, as of what made it.
+    ///
+    /// # Errors
+    /// As [`KeyEncoder::save`].
+    pub fn save_with_note(&self, path: &Path, key: &str, note: &str) -> Result<()> {
+        Ok(self.file().note(key, note).save(path)?)
+    }
+
+    fn file(&self) -> CheckpointWriter<'_> {
         let file = CheckpointWriter::new().parameters("", &self.parameters);
-        Ok(file.note(NOTE, to_json(&self.description)).save(path)?)
+        file.note(NOTE, to_json(&self.description))
     }
 
     /// Reads what [`KeyEncoder::save`] wrote.

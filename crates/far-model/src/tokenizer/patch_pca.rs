@@ -73,7 +73,8 @@ impl PatchPcaConfig {
         3 * self.patch * self.patch
     }
 
-    fn shape(&self) -> LatentShape {
+    /// The shape of a latent.
+    pub fn shape(&self) -> LatentShape {
         let [width, height] = self.resolution.map(|side| side / self.patch);
         LatentShape { channels: self.channels, height, width, patch: self.group }
     }

@@ -1,8 +1,10 @@
 //! The units in which networks are given poses and times.
 
-use crate::Result;
+use crate::world_model::dit_world_model::ARCHITECTURE;
+use crate::{Result, architecture};
 use far_data::Dataset;
 use far_memory::Displacement;
+use far_tensor::Checkpoint;
 use serde::{Deserialize, Serialize};
 
 /// Numbers that say how one pose lies in the frame of another.
@@ -41,6 +43,12 @@ impl ConditionScale {
         // A camera that never moves has no unit of length; any will do.
         let length = if length > 1e-3 { length } else { 1.0 };
         Ok(Self { length, time: 128.0 / dataset.description().fps })
+    }
+
+    /// The units that the world model of a checkpoint was trained with; `None` if it has none. Data
+    /// that is judged later, or has grown, has others.
+    pub fn of_checkpoint(checkpoint: &Checkpoint) -> Option<Self> {
+        architecture::scale(checkpoint.notes().get(ARCHITECTURE)?)
     }
 
     /// A displacement as network input: meters in units of length, angles as sine and cosine.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The prefix of the model's tensors in checkpoints.
 const PREFIX: &str = "world_model.";
 /// The note in checkpoints that says which architecture they hold.
-const ARCHITECTURE: &str = "world_model";
+pub(crate) const ARCHITECTURE: &str = "world_model";
 
 /// What a world model of this kind is made for.
 #[derive(Clone, Debug)]

@@ -117,12 +117,9 @@ impl ArmConfig {
 
     fn rule(&self) -> Result<PolicyConfig> {
         let id = self.id.as_str();
-        // `far` is the memory crate's name of a retriever that was trained before.
-        if !RuleConfig::IDS.contains(&id) || id == "far" {
-            let known: Vec<&str> =
-                FAR_ARMS.into_iter().chain(RuleConfig::IDS.iter().copied()).collect();
-            let known = known.into_iter().filter(|known| *known != "far").collect::<Vec<_>>();
-            let reason = format!("`{id}` is no arm; the arms are {}", known.join(", "));
+        if !rules().any(|known| known == id) {
+            let known: Vec<&'static str> = FAR_ARMS.into_iter().chain(rules()).collect();
+            let reason = no_such("arm", id, known.into_iter());
             return Err(Error::setting("arm.id", reason));
         }
         let config = self.with_settings(PolicyConfig::from_id(id)?)?;
@@ -142,6 +139,48 @@ impl ArmConfig {
             Error::setting("arm.settings", format!("{id}: {}", one_line(error.message())))
         })
     }
+}
+
+/// All rules that can be named.
+fn rules() -> impl Iterator<Item = &'static str> + Clone {
+    // `far` is the memory crate's name of a retriever that was trained before.
+    RuleConfig::IDS.iter().copied().filter(|id| *id != "far")
+}
+
+/// Refuses the id of a rule that does not exist, and names the one that was probably meant.
+///
+/// # Errors
+/// If there is no such rule.
+pub fn check_rule(id: &str) -> Result<()> {
+    match rules().any(|known| known == id) {
+        true => Ok(()),
+        false => Err(Error::Config {
+            origin: format!("--rule {id}"),
+            reason: no_such("rule", id, rules()),
+        }),
+    }
+}
+
+/// The learned arm that was probably meant by one whose cue nobody knows.
+pub(crate) fn probable_arm(id: &str) -> Option<&'static str> {
+    nearest(id, FAR_ARMS.into_iter())
+}
+
+fn no_such(what: &str, id: &str, known: impl Iterator<Item = &'static str> + Clone) -> String {
+    match nearest(id, known.clone()) {
+        Some(near) => format!("`{id}` is no {what}; did you mean `{near}`?"),
+        None => {
+            let known: Vec<&str> = known.collect();
+            format!("`{id}` is no {what}; the {what}s are {}", known.join(", "))
+        }
+    }
+}
+
+/// The name that looks most like one that was given, if one looks like it at all.
+fn nearest(given: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let distance = |name: &&'static str| strsim::damerau_levenshtein(name, given);
+    let near = known.min_by_key(distance)?;
+    (distance(&near) <= 1 + given.len() / 6).then_some(near)
 }
 
 /// A message of several lines as one.

@@ -7,6 +7,7 @@
 mod arm;
 mod comparison;
 mod compute;
+mod continuation;
 mod cue_column;
 mod data;
 mod documentation;
@@ -19,7 +20,8 @@ mod retriever;
 mod tokenizer;
 mod training;
 
-pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm};
+pub(crate) use arm::probable_arm;
+pub use arm::{Arm, ArmConfig, FAR_ARMS, FarArm, check_rule};
 pub use comparison::ComparisonConfig;
 pub use compute::ComputeConfig;
 pub use cue_column::{CueColumn, LATENT_CUES};

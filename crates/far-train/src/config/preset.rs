@@ -87,7 +87,9 @@ impl TrainConfig {
         };
         let mut table = whole(&text, &origin)?;
         for set in sets {
-            layer::lay(&mut table, layer::overlay(set)?, &format!("--set {set}"))?;
+            let origin = format!("--set {set}");
+            layer::lay(&mut table, layer::overlay(set)?, &origin)?;
+            layer::understand(table.clone(), &origin)?;
         }
         let config = layer::understand(table, &origin)?;
         config.check()?;
@@ -132,13 +134,22 @@ impl TrainConfig {
     /// The first setting in which two configurations differ, with both values. Where they compute
     /// (`[compute]`) does not count.
     pub fn first_difference(&self, other: &Self) -> Option<(String, String, String)> {
+        self.differences(other).next()
+    }
+
+    /// All settings in which two configurations differ, with the values of both. Where they compute
+    /// does not count.
+    pub(super) fn differences(
+        &self,
+        other: &Self,
+    ) -> impl Iterator<Item = (String, String, String)> {
         let (here, there) = (self.to_table(), other.to_table());
         let show = |value: Option<&toml::Value>| {
             value.map_or("not set".to_owned(), |value| value.to_string())
         };
         let settings = instances(self.cues.keys().chain(other.cues.keys()));
         let learned = settings.into_iter().filter(|(table, _)| table != "compute");
-        learned.map(|(table, setting)| format!("{table}.{}", setting.name)).find_map(|key| {
+        learned.map(|(table, setting)| format!("{table}.{}", setting.name)).filter_map(move |key| {
             let (here, there) = (find(&here, &key), find(&there, &key));
             (here != there).then(|| (key, show(here), show(there)))
         })

@@ -79,6 +79,11 @@ impl TokenizerConfig {
         })
     }
 
+    /// Whether it is fitted to frames and kept in a run's folder.
+    pub fn is_fitted(&self) -> bool {
+        self.kind == TokenizerKind::PatchPca
+    }
+
     /// The tokenizer that was fitted before and saved; `None` for one that is never saved.
     ///
     /// # Errors

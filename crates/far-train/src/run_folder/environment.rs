@@ -1,8 +1,6 @@
 //! `environment.json`: where and when a run was computed.
 
-use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All sessions of a run: one per start of the program.
@@ -59,9 +57,9 @@ impl Environment {
         self.sessions.iter().map(|session| session.seconds).sum()
     }
 
-    pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::Corrupt { path: path.to_path_buf(), reason: error.to_string() })
+    /// Understands the text of the file; a damaged one counts as empty.
+    pub(super) fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
     }
 
     pub(super) fn to_json(&self) -> String {

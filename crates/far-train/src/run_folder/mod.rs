@@ -21,11 +21,14 @@
 //! as an uninterrupted one.
 
 mod environment;
+mod folder_lock;
 mod metrics_file;
 mod saved_run;
 
 pub use environment::{Environment, Session};
+pub use folder_lock::FolderLock;
 pub use saved_run::SavedRun;
+pub(crate) use saved_run::newest_checkpoint;
 
 use crate::{Error, Result, TrainConfig};
 use far_memory::store::{Disk, LocalDisk};
@@ -40,6 +43,8 @@ const RESULTS: &str = "results.json";
 const ENVIRONMENT: &str = "environment.json";
 const LOCK: &str = "lock";
 const CHECKPOINTS: &str = "checkpoints";
+/// What evaluations, reports and exports write beside a run.
+const EVALUATION: [&str; 5] = ["replays", "probes", "report", "command.txt", "tensorboard"];
 /// The suffix of a file that is being written.
 const PARTIAL: &str = ".partial";
 
@@ -94,6 +99,31 @@ impl RunFolder {
         Self::open_on(path, Box::new(disk), Box::new(checkpoints), config, existing, session)
     }
 
+    /// What [`RunFolder::open`] would find, without changing anything: the step of the newest
+    /// checkpoint from which a run would go on, or `None` where it would begin.
+    ///
+    /// # Errors
+    /// If it would refuse; a lock that somebody holds is found only by opening.
+    pub fn look(path: &Path, config: &TrainConfig, existing: Existing) -> Result<Option<u64>> {
+        if !path.is_dir() {
+            return match path.exists() {
+                false => Ok(None),
+                true => Err(Error::file("open", path)(io::ErrorKind::NotADirectory.into())),
+            };
+        }
+        let open = |path: &Path| LocalDisk::open(path).map_err(Error::file("open", path));
+        let disk = open(path)?;
+        check_is_run(path, &disk)?;
+        let checkpoints = path.join(CHECKPOINTS);
+        if existing == Existing::Discard || !checkpoints.is_dir() {
+            return Ok(None);
+        }
+        compare(path, &disk, &open(&checkpoints)?, config)?;
+        let names = std::fs::read_dir(&checkpoints).map_err(Error::file("list", &checkpoints))?;
+        let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        Ok(names.filter_map(|name| step_of(&name)).max())
+    }
+
     /// As [`RunFolder::open`], over two disks: the folder's own files and its checkpoints.
     ///
     /// # Errors
@@ -106,31 +136,26 @@ impl RunFolder {
         existing: Existing,
         session: Session,
     ) -> Result<Self> {
-        let lock = disk.lock(LOCK).map_err(|source| match source.kind() {
-            io::ErrorKind::WouldBlock => {
-                Error::Locked { folder: path.to_path_buf(), holder: source.to_string() }
-            }
-            _ => Error::file("lock", &path.join(LOCK))(source),
-        })?;
+        let lock = folder_lock::take(path, &*disk, LOCK)?;
         if existing == Existing::Discard {
             discard(path, &*disk, &*checkpoints)?;
+            remove_evaluation(path)?;
         }
         remove_partial(path, &*disk)?;
         remove_partial(&path.join(CHECKPOINTS), &*checkpoints)?;
-        match read(&*disk, CONFIG, path)? {
-            None => replace(path, &*disk, CONFIG, config.to_commented_toml().as_bytes())?,
-            Some(text) => {
-                let found = TrainConfig::from_toml(&text, &path.join(CONFIG).to_string_lossy())?;
-                if let Some((key, wanted, found)) = config.first_difference(&found) {
-                    let folder = path.to_path_buf();
-                    return Err(Error::OtherConfig { folder, key, found, wanted });
-                }
+        match compare(path, &*disk, &*checkpoints, config)? {
+            Found::Same => {}
+            Found::Replaceable => {
+                replace(path, &*disk, CONFIG, config.to_commented_toml().as_bytes())?;
+            }
+            Found::Unprepared => {
+                discard(path, &*disk, &*checkpoints)?;
+                replace(path, &*disk, CONFIG, config.to_commented_toml().as_bytes())?;
             }
         }
-        let mut environment = match read(&*disk, ENVIRONMENT, path)? {
-            None => Environment::default(),
-            Some(text) => Environment::parse(&text, &path.join(ENVIRONMENT))?,
-        };
+        // A log: a run does not depend on it.
+        let text = read(&*disk, ENVIRONMENT, path).unwrap_or_default();
+        let mut environment = text.map(|text| Environment::parse(&text)).unwrap_or_default();
         environment.sessions.push(session);
         replace(path, &*disk, ENVIRONMENT, environment.to_json().as_bytes())?;
         let metrics = MetricsFile::open(&path.join(METRICS), &*disk, METRICS)?;
@@ -269,6 +294,58 @@ pub(crate) fn checkpoint_name(step: u64) -> String {
 
 fn step_of(name: &str) -> Option<u64> {
     name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse().ok()
+}
+
+/// What a folder's configuration means for another one.
+enum Found {
+    /// It is the same.
+    Same,
+    /// There is none, or the run can go on with the other.
+    Replaceable,
+    /// The run never came to a checkpoint, and what it prepared is of no use to the other.
+    Unprepared,
+}
+
+/// Compares a configuration with that of a folder. One that has no checkpoint yet holds nothing that
+/// could be lost: a start that failed does not stand in the way of the next.
+fn compare(
+    path: &Path,
+    disk: &dyn Disk,
+    checkpoints: &dyn Disk,
+    config: &TrainConfig,
+) -> Result<Found> {
+    let Some(text) = read(disk, CONFIG, path)? else { return Ok(Found::Replaceable) };
+    let names = checkpoints.list().map_err(Error::file("list", &path.join(CHECKPOINTS)))?;
+    let is_empty = !names.iter().any(|name| step_of(name).is_some());
+    let found = match TrainConfig::from_toml(&text, &path.join(CONFIG).to_string_lossy()) {
+        Err(_) if is_empty => return Ok(Found::Unprepared),
+        // Torn: the checkpoints say themselves whether they fit.
+        _ if !text.ends_with('\n') => return Ok(Found::Replaceable),
+        found => found?,
+    };
+    match config.first_obstacle(&found) {
+        Some((key, wanted, found)) if !is_empty => {
+            Err(Error::OtherConfig { folder: path.to_path_buf(), key, found, wanted })
+        }
+        _ if is_empty && !config.shares_preparation(&found) => Ok(Found::Unprepared),
+        _ if text == config.to_commented_toml() => Ok(Found::Same),
+        _ => Ok(Found::Replaceable),
+    }
+}
+
+/// Removes what evaluations of a run wrote.
+fn remove_evaluation(path: &Path) -> Result<()> {
+    for name in EVALUATION {
+        let place = path.join(name);
+        let removed = match std::fs::symlink_metadata(&place) {
+            Ok(found) if found.is_dir() => std::fs::remove_dir_all(&place),
+            Ok(_) => std::fs::remove_file(&place),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        removed.map_err(Error::file("remove", &place))?;
+    }
+    Ok(())
 }
 
 /// A folder counts as a run's if it has a configuration, or nothing that a run would not have

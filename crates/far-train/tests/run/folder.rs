@@ -27,7 +27,7 @@ fn run(path: &Path, config: &TrainConfig) -> Result<Notes, Error> {
 #[test]
 fn another_configuration_is_refused_until_the_run_is_discarded() {
     let folder = tempfile::tempdir().expect("a folder");
-    drop(open(folder.path(), &config(&[]), Existing::Resume).expect("new"));
+    run(folder.path(), &config(&[])).expect("a run");
     let other = config(&["training.seed=4"]);
     let refused = open(folder.path(), &other, Existing::Resume).err().expect("another seed");
     let message = refused.to_string();
@@ -35,6 +35,39 @@ fn another_configuration_is_refused_until_the_run_is_discarded() {
     assert!(refused.hint().contains("--fresh"));
     drop(open(folder.path(), &other, Existing::Discard).expect("thrown away"));
     open(folder.path(), &other, Existing::Resume).expect("the same again");
+}
+
+#[test]
+fn a_run_without_a_checkpoint_gives_way_to_another_configuration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let encoder = folder.path().join("encoder-vision.safetensors");
+    drop(open(folder.path(), &config(&[]), Existing::Resume).expect("new"));
+    std::fs::write(&encoder, "made").expect("written");
+    drop(open(folder.path(), &config(&["data.batch=4"]), Existing::Resume).expect("corrected"));
+    assert!(encoder.exists(), "it would be made alike");
+    let looked = RunFolder::look(folder.path(), &config(&["training.seed=4"]), Existing::Resume);
+    assert_eq!(looked.expect("nothing to lose"), None);
+    assert!(encoder.exists(), "looking changes nothing");
+    drop(open(folder.path(), &config(&["training.seed=4"]), Existing::Resume).expect("corrected"));
+    assert!(!encoder.exists(), "another seed makes another");
+    run(folder.path(), &config(&["training.seed=4"])).expect("a run");
+    let looked = RunFolder::look(folder.path(), &config(&["training.seed=4"]), Existing::Resume);
+    assert_eq!(looked.expect("a run"), Some(20));
+}
+
+#[test]
+fn logs_and_configurations_that_were_torn_do_not_stop_a_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(folder.path(), &config(&[])).expect("a run");
+    let before = std::fs::read(folder.path().join("config.toml")).expect("a configuration");
+    for name in ["environment.json", "config.toml"] {
+        let path = folder.path().join(name);
+        let bytes = std::fs::read(&path).expect(name);
+        std::fs::write(&path, &bytes[..bytes.len() / 2 + 3]).expect("torn");
+        let notes = run(folder.path(), &config(&[])).expect(name);
+        assert_eq!(notes.resumed, Some(20), "{name}");
+    }
+    assert_eq!(std::fs::read(folder.path().join("config.toml")).expect("there"), before);
 }
 
 #[test]

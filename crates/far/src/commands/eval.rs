@@ -4,14 +4,14 @@ use super::arm_table;
 use super::compute::ComputeArguments;
 use super::train::{explain, preparation};
 use crate::command_line;
-use crate::progress;
+use crate::hint::Hint;
+use crate::stage::Stage;
 use crate::world_sight::WorldSight;
 use clap::Args;
 use far_data::{Dataset, Picture};
 use far_eval::{Perceptual, Progress, Results, summary};
 use far_model::{DreamSim, Lpips};
-use far_train::{ComputeConfig, Listener, RunEvaluation, SavedRun};
-use indicatif::ProgressBar;
+use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, check_rule};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// A published rule to compare with the runs' arms, with the judge's world model; repeatable.
     #[arg(long = "rule", value_name = "ID")]
     rules: Vec<String>,
-    /// Folder of the dataset, if it has moved since training.
+    /// Folder of the dataset: another one than in training, or the same if it has moved.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Largest number of clips (default: the configuration's).
@@ -65,13 +65,21 @@ pub struct Arguments {
 
 /// Evaluates the runs and prints or writes the results.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let out = arguments.out.as_deref().unwrap_or(&arguments.runs[0]);
-    let evaluation = plan(arguments).map_err(explain)?;
+    let runs: Vec<PathBuf> = arguments.runs.iter().map(|folder| run_in(folder)).collect();
+    let out = arguments.out.as_deref().unwrap_or(&runs[0]);
+    let evaluation = plan(arguments, &runs).map_err(|error| explain_data(error, arguments))?;
+    for run in &evaluation.runs {
+        for reason in &run.refused {
+            eprintln!("warning: an older checkpoint is evaluated, of step {}: {reason}", run.step);
+        }
+    }
     let judge = &evaluation.runs[evaluation.judge].config.compute;
     let compute = arguments.compute.over(judge);
     let weights =
         Weights { lpips: arguments.lpips.as_deref(), dreamsim: arguments.dreamsim.as_deref() };
-    let results = evaluate(&evaluation, &compute, weights, out).map_err(explain)?;
+    weights.check().map_err(explain)?;
+    let results = evaluate(&evaluation, &compute, weights, out);
+    let results = results.map_err(|error| explain_data(error, arguments))?;
     if arguments.json {
         println!("{}", json!(results));
     } else {
@@ -81,9 +89,34 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(arguments: &Arguments) -> far_train::Result<RunEvaluation> {
-    let mut folders = arguments.runs.clone();
-    if let Some(judge) = arguments.judge.as_ref().filter(|judge| !folders.contains(judge)) {
+/// The run in a folder: the folder itself, or in that of a demo the run that all its arms share.
+pub fn run_in(folder: &Path) -> PathBuf {
+    let common = folder.join("common");
+    let is_run =
+        |folder: &Path| folder.join("config.toml").exists() || folder.join("results.json").exists();
+    if !is_run(folder) && is_run(&common) { common } else { folder.to_path_buf() }
+}
+
+/// A dataset that is not where the run says may have moved: `--data` says where to.
+fn explain_data(error: far_train::Error, arguments: &Arguments) -> anyhow::Error {
+    use far_data::DataError;
+    match &error {
+        far_train::Error::Data(DataError::Missing { what: "dataset.json", .. })
+            if arguments.data.is_none() =>
+        {
+            Hint::error(error.to_string(), "if the dataset has moved, give its folder with --data")
+        }
+        _ => explain(error),
+    }
+}
+
+fn plan(arguments: &Arguments, runs: &[PathBuf]) -> far_train::Result<RunEvaluation> {
+    for id in &arguments.rules {
+        check_rule(id)?;
+    }
+    let mut folders = runs.to_vec();
+    let judge = arguments.judge.as_deref().map(run_in);
+    if let Some(judge) = judge.as_ref().filter(|judge| !folders.contains(judge)) {
         folders.push(judge.clone());
     }
     let runs = folders.iter().map(|folder| SavedRun::read(folder));
@@ -92,7 +125,7 @@ fn plan(arguments: &Arguments) -> far_train::Result<RunEvaluation> {
         runs.iter_mut().for_each(|run| run.config.data.folder.clone_from(data));
     }
     let mut evaluation = RunEvaluation::new(runs);
-    if let Some(judge) = &arguments.judge {
+    if let Some(judge) = &judge {
         let place = folders.iter().position(|folder| folder == judge);
         evaluation = evaluation.judged_by(place.expect("the judge is among the runs"));
     }
@@ -111,6 +144,26 @@ pub struct Weights<'a> {
     pub lpips: Option<&'a Path>,
     /// Of DreamSim.
     pub dreamsim: Option<&'a Path>,
+}
+
+impl Weights<'_> {
+    /// Refuses a file that is not there, before anything is computed.
+    ///
+    /// # Errors
+    /// If a file that was named cannot be read.
+    pub fn check(&self) -> far_train::Result<()> {
+        let named = [
+            ("read the LPIPS weights in", self.lpips),
+            ("read the DreamSim weights in", self.dreamsim),
+        ];
+        for (action, path) in named {
+            let Some(path) = path else { continue };
+            let path = path.to_path_buf();
+            let found = std::fs::metadata(&path);
+            found.map_err(|source| far_train::Error::File { action, path, source })?;
+        }
+        Ok(())
+    }
 }
 
 /// Evaluates runs, and writes results.json and replays/ into a folder.
@@ -133,27 +186,29 @@ pub fn evaluate(
             );
         }
     }
-    let mut bar: Option<ProgressBar> = None;
-    let mut show = |Progress { done, total }: Progress| {
-        bar.get_or_insert_with(|| progress::bar(total, "passes")).set_position(done);
-    };
-    let listener = Listener { stage: &mut preparation(), progress: &mut show };
     let perceptual = Perceptual {
         lpips: lpips.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
         dreamsim: dreamsim.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
     };
-    let data = Dataset::open(&evaluation.runs[evaluation.judge].config.data.folder)?;
-    let sight = WorldSight::new(data.description().clone());
-    let found = evaluation.run(&compute.open()?, perceptual, Some(&sight), listener);
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
-    let (results, shown) = found?;
+    let device = compute.open()?;
     std::fs::create_dir_all(out).map_err(|source| far_train::Error::File {
         action: "create",
         path: out.to_path_buf(),
         source,
     })?;
+    let _lock = FolderLock::take(out, "results.lock")?;
+    let mut bar: Option<Stage> = None;
+    let mut show = |Progress { done, total }: Progress| {
+        bar.get_or_insert_with(|| Stage::new(total, "passes evaluated")).show(done, total);
+    };
+    let listener = Listener { stage: &mut preparation(), progress: &mut show };
+    let data = Dataset::open(&evaluation.runs[evaluation.judge].config.data.folder)?;
+    let sight = WorldSight::new(data.description().clone());
+    let found = evaluation.run(&device, perceptual, Some(&sight), listener);
+    if let Some(bar) = bar {
+        bar.end();
+    }
+    let (results, shown) = found?;
     results.write(out)?;
     shown.write(out)?;
     command_line::write(out)?;

@@ -4,14 +4,16 @@
 use super::compute::ComputeArguments;
 use super::train::explain;
 use crate::hint::Hint;
-use crate::progress;
+use crate::interrupt::{self, Interrupted};
+use crate::stage::Stage;
 use anyhow::Context;
 use clap::Args;
 use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset, KeyEncoder};
 use far_tensor::Device;
-use far_train::{Contrastive, CueRegistry, Retrieval, TrainConfig, retrieval};
+use far_train::{Contrastive, CueRegistry, FolderLock, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time between two saves of the state, so that an interrupted run loses little.
@@ -60,14 +62,11 @@ pub struct Arguments {
 /// Trains an encoder.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = configuration(arguments).map_err(explain)?;
-    let state = state_path(&arguments.out);
-    clear(arguments, &state)?;
+    let state = state_path(&arguments.out, ".partial");
     let (seed, cpu) = (config.training.seed, Device::cpu());
     let device = config.compute.open().map_err(explain)?;
     let encoded = config.data.open(&config.tokenizer, &device);
     let encoded = with_feature(encoded.map_err(explain)?, &config).map_err(explain)?;
-    encode(&encoded)?;
-
     let sampling = config.encoder.sampling(&config.data, seed);
     let (network, training) = (config.encoder.network(), config.encoder.training(seed));
     let cue = &config.arm.cue;
@@ -78,37 +77,81 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let from = KeyEncoder::load(from, &cpu).map_err(|error| explain(error.into()))?;
         contrastive.begin_with(&from).map_err(explain)?;
     }
-    if state.exists() {
-        contrastive.resume(&state).map_err(explain)?;
-        eprintln!("resuming from update {}", contrastive.done());
+    let finished = !arguments.fresh && !state.exists() && arguments.out.exists();
+    if finished && !contrastive.has_made(&arguments.out) {
+        return Err(Hint::error(
+            format!("{} already exists", arguments.out.display()),
+            "give another --out, or --fresh to train it again",
+        ));
     }
-    let (updates, start) = (contrastive.done(), Instant::now());
-    train(&mut contrastive, &state).map_err(explain)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let updates = contrastive.done() - updates;
-
-    let encoder = contrastive.encoder().map_err(explain)?;
+    // Everything is known to work before anything is deleted.
+    let (folder, lock) = lock_of(&arguments.out);
+    let _lock = FolderLock::take(folder, &lock).map_err(explain)?;
+    if arguments.fresh {
+        remove(&state)?;
+    }
+    encode(&encoded)?;
+    let (mut updates, mut seconds) = (0, 0.0);
+    let encoder = if finished {
+        KeyEncoder::load(&arguments.out, &cpu).map_err(|error| explain(error.into()))?
+    } else {
+        resume(&mut contrastive, &state).map_err(explain)?;
+        let (before, start) = (contrastive.done(), Instant::now());
+        interrupt::while_watched(|stop| train(&mut contrastive, &state, stop)).map_err(explain)?;
+        updates = contrastive.done() - before;
+        seconds = start.elapsed().as_secs_f64();
+        if contrastive.done() < contrastive.config().steps {
+            let (done, steps) = (contrastive.done(), contrastive.config().steps);
+            let how = "run the same command again to resume";
+            let message = format!("stopped after update {done} of {steps}; {how}");
+            return Err(anyhow::Error::new(Interrupted(message)));
+        }
+        contrastive.encoder().map_err(explain)?
+    };
     let held_out = ContrastiveConfig { split: Split::Test, ..sampling };
     // A dataset without a test split can still be trained on.
     let found = retrieval(&encoded, &encoder, &held_out, JUDGED).ok();
-    encoder.save(&arguments.out).map_err(|error| explain(error.into()))?;
+    if !finished {
+        contrastive.save_encoder(&arguments.out).map_err(explain)?;
+    }
     remove(&state)?;
     let milliseconds = 1e3 * seconds / updates.max(1) as f64;
+    let steps = contrastive.config().steps;
     if arguments.json {
         let json = serde_json::json!({
-            "out": arguments.out, "steps": contrastive.done(), "seconds": seconds,
+            "out": arguments.out, "steps": steps, "seconds": seconds,
             "milliseconds_per_step": milliseconds, "key": encoder.dimension(), "held_out": found,
         });
         println!("{json}");
     } else {
         println!(
-            "wrote {} after {} updates ({updates} now, {milliseconds:.1} ms each)",
+            "wrote {} after {steps} updates ({updates} now, {milliseconds:.1} ms each)",
             arguments.out.display(),
-            contrastive.done()
         );
         println!("{}", describe(found, &held_out));
     }
     Ok(())
+}
+
+/// Goes on from an unfinished training, if there is one. One that is damaged is begun again.
+fn resume(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<()> {
+    if !state.exists() {
+        return Ok(());
+    }
+    match contrastive.resume(state) {
+        Ok(()) => eprintln!("resuming from update {}", contrastive.done()),
+        Err(error) if error.is_damage() => eprintln!("warning: beginning again: {error}"),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The folder of a file, and the name of its lock there.
+fn lock_of(out: &Path) -> (&Path, String) {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let lock = state_path(out, ".lock");
+    let name = lock.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    (folder.unwrap_or(Path::new(".")), name)
 }
 
 /// The dataset with the cue's input column, if its input is not latents.
@@ -135,25 +178,11 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
     Ok(config)
 }
 
-/// The file that holds an unfinished training.
-fn state_path(out: &Path) -> PathBuf {
+/// The file beside the result that holds an unfinished training, or its lock.
+fn state_path(out: &Path, suffix: &str) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
+    name.push(suffix);
     out.with_file_name(name)
-}
-
-/// Discards an unfinished training with --fresh; otherwise rejects an existing result.
-fn clear(arguments: &Arguments, state: &Path) -> anyhow::Result<()> {
-    if arguments.fresh {
-        return remove(state);
-    }
-    if arguments.out.exists() && !state.exists() {
-        return Err(Hint::error(
-            format!("{} already exists", arguments.out.display()),
-            "give another --out, or --fresh to train it again",
-        ));
-    }
-    Ok(())
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
@@ -167,34 +196,39 @@ fn remove(path: &Path) -> anyhow::Result<()> {
 
 fn encode(encoded: &EncodedDataset) -> anyhow::Result<()> {
     let episodes: Vec<u32> = encoded.dataset().ids().collect();
-    let bar = progress::bar(episodes.len() as u64, "episodes");
-    bar.set_message("encoding frames");
-    encoded.prepare(&episodes, || bar.inc(1)).map_err(|error| explain(error.into()))?;
-    bar.finish_and_clear();
+    let bar = Stage::new(episodes.len() as u64, "episodes encoded");
+    encoded.prepare(&episodes, || bar.advance()).map_err(|error| explain(error.into()))?;
+    bar.end();
     Ok(())
 }
 
-/// Runs the remaining updates.
-fn train(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<()> {
+/// Runs the remaining updates, or until it is asked to stop; then what was made is kept.
+fn train(
+    contrastive: &mut Contrastive<'_>,
+    state: &Path,
+    stop: &AtomicBool,
+) -> far_train::Result<()> {
     let steps = contrastive.config().steps;
-    let bar = progress::bar(steps, "updates");
-    bar.set_position(contrastive.done());
-    bar.reset_eta();
+    let bar = Stage::new(steps, "updates");
+    bar.start_at(contrastive.done());
     let (mut loss, mut accuracy, mut saved) = (None, None, Instant::now());
-    while contrastive.done() < steps {
+    while contrastive.done() < steps && !stop.load(Ordering::Relaxed) {
         let step = contrastive.step()?;
         let follow =
             |mean: Option<f32>, new: f32| mean.map_or(new, |mean| mean + (new - mean) / SHOWN);
         let shown = [follow(loss, step.loss), follow(accuracy, step.accuracy)];
         [loss, accuracy] = shown.map(Some);
-        bar.set_message(format!("loss {:.3}, {:.0} % right", shown[0], 100.0 * shown[1]));
-        bar.inc(1);
+        bar.note(format!("loss {:.3}, {:.0} % right", shown[0], 100.0 * shown[1]));
+        bar.advance();
         if saved.elapsed() > SAVE_EVERY {
             contrastive.save(state)?;
             saved = Instant::now();
         }
     }
-    bar.finish_and_clear();
+    bar.end();
+    if contrastive.done() < steps {
+        contrastive.save(state)?;
+    }
     Ok(())
 }
 

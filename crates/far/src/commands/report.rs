@@ -1,5 +1,6 @@
 //! `far report`: one self-contained page that shows what was recalled, and why.
 
+use super::eval::run_in;
 use crate::hint::Hint;
 use anyhow::Context;
 use clap::Args;
@@ -29,7 +30,8 @@ pub struct Arguments {
 
 /// Writes the page.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { runs, out, json, .. } = arguments;
+    let Arguments { out, json, .. } = arguments;
+    let runs: Vec<PathBuf> = arguments.runs.iter().map(|folder| run_in(folder)).collect();
     let read = runs.iter().map(|folder| read(folder));
     let read = read.collect::<anyhow::Result<Vec<ReportRun>>>()?;
     if arguments.markdown {

@@ -3,6 +3,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two lines of one training if stderr is not a terminal.
@@ -11,15 +12,48 @@ const LINE: Duration = Duration::from_secs(15);
 /// Shows the progress of trainings on stderr.
 pub struct Board {
     bars: Option<MultiProgress>,
+    /// Trainings that are finished, and how many there are.
     done: AtomicUsize,
     all: usize,
+    whole: Mutex<Whole>,
+}
+
+/// Steps of all trainings together.
+struct Whole {
+    begun: Instant,
+    shown: Instant,
+    made: u64,
+    steps: u64,
+    bar: Option<ProgressBar>,
 }
 
 impl Board {
-    /// A display of `all` trainings, of which `done` are finished already.
-    pub fn new(done: usize, all: usize) -> Self {
+    /// A display of `all` trainings, of which `done` are finished already; `steps` are left to make.
+    pub fn new(done: usize, all: usize, steps: u64) -> Self {
         let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
-        Self { bars, done: AtomicUsize::new(done), all }
+        let bar = bars.as_ref().map(|bars| {
+            let style =
+                ProgressStyle::with_template("all arms           {bar:24} {pos}/{len}  {eta} left");
+            let bar = ProgressBar::new(steps).with_style(style.expect("the template is valid"));
+            bars.add(bar)
+        });
+        let now = Instant::now();
+        let whole = Mutex::new(Whole { begun: now, shown: now, made: 0, steps, bar });
+        Self { bars, done: AtomicUsize::new(done), all, whole }
+    }
+
+    /// Counts steps that were made, and says from time to time how long all will take.
+    fn made(&self, steps: u64) {
+        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.made = (whole.made + steps).min(whole.steps);
+        if let Some(bar) = &whole.bar {
+            bar.set_position(whole.made);
+        } else if whole.shown.elapsed() >= LINE && whole.made > 0 {
+            whole.shown = Instant::now();
+            let rate = whole.made as f64 / whole.begun.elapsed().as_secs_f64().max(1e-9);
+            let left = (whole.steps - whole.made) as f64 / rate / 60.0;
+            eprintln!("all arms           step {}/{}  {left:.0} min left", whole.made, whole.steps);
+        }
     }
 
     /// Adds a training that starts.
@@ -31,7 +65,7 @@ impl Board {
             bar.set_message("preparing");
             bar
         });
-        Lane { board: self, name: name.to_owned(), bar, shown: None }
+        Lane { board: self, name: name.to_owned(), bar, shown: None, step: None }
     }
 
     fn say(&self, text: &str) {
@@ -49,6 +83,8 @@ pub struct Lane<'a> {
     name: String,
     bar: Option<ProgressBar>,
     shown: Option<Instant>,
+    /// The last step that was heard of.
+    step: Option<u64>,
 }
 
 impl Lane<'_> {
@@ -59,6 +95,9 @@ impl Lane<'_> {
             return;
         }
         let Some((step, rest)) = progress(line) else { return };
+        // What a training had made before counts as made.
+        self.board.made(step.saturating_sub(self.step.unwrap_or(0)));
+        self.step = Some(step);
         match &self.bar {
             Some(bar) => {
                 bar.set_position(step);
@@ -76,6 +115,12 @@ impl Lane<'_> {
     pub fn end(self, outcome: &str, finished: bool) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+        if let Some(bar) = self.board.whole.lock().ok().and_then(|whole| whole.bar.clone()) {
+            let last = self.board.done.load(Ordering::Relaxed) + 1 >= self.board.all;
+            if last {
+                bar.finish_and_clear();
+            }
         }
         let Board { done, all, .. } = self.board;
         let done = done.fetch_add(usize::from(finished), Ordering::Relaxed) + usize::from(finished);

@@ -5,6 +5,7 @@
 
 use super::board::{Board, Lane};
 use crate::hint::Hint;
+use crate::interrupt;
 use anyhow::Context;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -60,7 +61,8 @@ impl Crew<'_> {
         for job in &mut jobs {
             job.command.env(THREADS, &threads);
         }
-        let board = Board::new(all - jobs.len(), all);
+        let steps = jobs.iter().map(|job| job.steps).sum();
+        let board = Board::new(all - jobs.len(), all, steps);
         let work = Work {
             waiting: Mutex::new(jobs.into()),
             running: Mutex::default(),
@@ -120,6 +122,7 @@ impl Crew<'_> {
         let mut log = File::create(&job.log)
             .with_context(|| format!("cannot write {}", job.log.display()))?;
         job.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        stop_with_parent(&mut job.command);
         let mut child =
             job.command.spawn().with_context(|| format!("{}: cannot start", job.name))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -149,10 +152,12 @@ impl Crew<'_> {
         let finished = said.contains("\"finished\":true");
         let status = leave(work, id).with_context(|| format!("{}: lost", job.name))?;
         let seconds = begun.elapsed().as_secs_f64();
+        let stopped = self.stop.load(Ordering::Relaxed) && !finished
+            || status.code() == Some(i32::from(interrupt::STATUS));
         match (status.success(), finished) {
             (true, true) => lane.end(&format!("{} steps, {seconds:.0} s", job.steps), true),
-            (true, false) => lane.end("stopped, can be resumed", false),
-            (false, _) => {
+            _ if stopped => lane.end("stopped, can be resumed", false),
+            _ => {
                 lane.end(&format!("failed ({status})"), false);
                 let error = error.unwrap_or_else(|| format!("the process ended with {status}"));
                 let hint =
@@ -169,6 +174,30 @@ fn leave(work: &Work, id: u32) -> anyhow::Result<ExitStatus> {
     let mut running = work.running.lock().expect("no slot panics");
     let place = running.iter().position(|child| child.id() == id).context("not on the list")?;
     Ok(running.remove(place).wait()?)
+}
+
+/// Lets a process save and stop when this one is killed, instead of training on for nobody.
+fn stop_with_parent(command: &mut Command) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::process::CommandExt;
+        let parent = std::process::id();
+        let ask = move || {
+            // SAFETY: both are plain system calls, allowed between fork and exec.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                // The parent may have died before the request.
+                if libc::getppid() != parent as libc::pid_t {
+                    return Err(std::io::Error::other("the comparison has ended"));
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: `ask` allocates nothing but in the case that ends the process.
+        unsafe { command.pre_exec(ask) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
 }
 
 /// Asks a process to save and stop.

@@ -13,20 +13,21 @@ mod crew;
 mod merge;
 
 use super::compute::ComputeArguments;
-use super::train::{explain, preparation};
+use super::train::{explain, located, preparation};
 use super::{eval, report};
 use crate::hint::Hint;
-use crate::interrupt;
+use crate::interrupt::{self, Interrupted};
 use clap::Args;
 use crew::{Crew, Job};
 use far_eval::Results;
 use far_train::{
-    Contender, Existing, PreparedData, RunEvaluation, RunFolder, SavedRun, Session, TrainConfig,
+    Contender, Existing, FolderLock, PreparedData, RunCheck, RunEvaluation, RunFolder, SavedRun,
+    Session, TrainConfig,
 };
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// Name of the judge's run; no arm may have this name.
 const JUDGE: &str = "judge";
@@ -99,23 +100,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return print(arguments, &results);
     }
     if arguments.jobs == 0 || arguments.seeds == 0 {
-        return Err(Hint::error("nothing to train", "--jobs and --seeds start at 1"));
+        return Err(Hint::usage("nothing to train", "--jobs and --seeds start at 1"));
     }
     let seeds = Comparison::all(arguments).map_err(explain)?;
     for warning in seeds[0].warnings() {
         eprintln!("warning: {warning}");
     }
-    let stop = interrupt::listen();
+    // Everything is checked before anything is deleted or written.
+    for comparison in &seeds {
+        comparison.check().map_err(explain)?;
+    }
+    let _lock = FolderLock::take(&arguments.out, "compare.lock").map_err(explain)?;
     let mut results = None;
     for (number, comparison) in seeds.iter().enumerate() {
         if seeds.len() > 1 {
             let seed = comparison.entries[0].config.training.seed;
             eprintln!("seed {seed} ({} of {})", number + 1, seeds.len());
         }
-        results = comparison.run(stop)?;
+        results = comparison.run()?;
         if results.is_none() {
-            println!("stopped; run the same command again to resume");
-            return Ok(());
+            let message = "stopped; run the same command again to resume";
+            return Err(anyhow::Error::new(Interrupted(message.to_owned())));
         }
     }
     let results = match results.filter(|_| seeds.len() == 1) {
@@ -136,6 +141,23 @@ fn print(arguments: &Arguments, results: &Results) -> anyhow::Result<()> {
     } else {
         eval::print_table(results);
         println!("\nopen {}", page.display());
+    }
+    Ok(())
+}
+
+/// Longest time that a training is waited for whose comparison was killed: it is about to stop.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Waits for a training in a folder that nobody asked to stop, as that of a comparison that was killed.
+fn wait_for(folder: &Path) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while folder.is_dir() {
+        match FolderLock::take(folder, "lock") {
+            Err(far_train::Error::Locked { .. }) if begun.elapsed() < GRACE => {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            taken => return taken.map(drop).map_err(explain),
+        }
     }
     Ok(())
 }
@@ -203,7 +225,7 @@ impl<'a> Comparison<'a> {
                 JUDGE => out.join(JUDGE),
                 name => out.join("arms").join(name),
             };
-            let config = contender.config(&arguments.config, &sets)?;
+            let config = located(contender.config(&arguments.config, &sets)?);
             Ok(Entry { contender, folder, config })
         });
         let entries = entries.collect::<far_train::Result<_>>()?;
@@ -211,10 +233,11 @@ impl<'a> Comparison<'a> {
     }
 
     /// Trains what is not finished and evaluates all arms; `None` if stopped before the end.
-    fn run(&self, stop: &AtomicBool) -> anyhow::Result<Option<Results>> {
+    fn run(&self) -> anyhow::Result<Option<Results>> {
         let mut jobs = Vec::new();
         for entry in &self.entries {
             if self.arguments.fresh || !self.is_finished(entry).map_err(explain)? {
+                wait_for(&entry.folder)?;
                 jobs.push(self.job(entry)?);
             }
         }
@@ -224,8 +247,10 @@ impl<'a> Comparison<'a> {
         if !jobs.is_empty() {
             self.prepare().map_err(explain)?;
         }
-        let crew = Crew { slots: self.arguments.jobs, stop };
-        if !crew.train(jobs, self.entries.len())? {
+        let finished = interrupt::while_watched(|stop| {
+            Crew { slots: self.arguments.jobs, stop }.train(jobs, self.entries.len())
+        });
+        if !finished? {
             return Ok(None);
         }
         Ok(Some(self.judge().map_err(explain)?))
@@ -244,18 +269,43 @@ impl<'a> Comparison<'a> {
         self.entries.iter().flat_map(|entry| entry.config.warnings()).collect()
     }
 
+    /// Checks the folder, every arm against the dataset and the device, and files that are named.
+    fn check(&self) -> far_train::Result<()> {
+        let out = &self.arguments.out;
+        let foreign =
+            ["config.toml", "dataset.json"].into_iter().find(|name| out.join(name).exists());
+        if let Some(name) = foreign {
+            let (folder, name) = (out.clone(), name.to_owned());
+            return Err(far_train::Error::NotAComparison { folder, name });
+        }
+        let Arguments { lpips, dreamsim, .. } = self.arguments;
+        eval::Weights { lpips: lpips.as_deref(), dreamsim: dreamsim.as_deref() }.check()?;
+        let existing = self.existing();
+        for Entry { folder, config, .. } in &self.entries {
+            let checked = RunCheck::new(config, &[], &config.compute.open()?)?;
+            if checked.clips == 0 {
+                let (folder, split) = (config.data.folder.clone(), config.evaluation.split.name());
+                return Err(far_train::Error::NothingHeldOut { folder, split });
+            }
+            RunFolder::look(folder, config, existing)?;
+        }
+        Ok(())
+    }
+
+    fn existing(&self) -> Existing {
+        if self.arguments.fresh { Existing::Discard } else { Existing::Resume }
+    }
+
     /// Whether a run has completed all its steps; a run of another configuration is an error.
     fn is_finished(&self, entry: &Entry) -> far_train::Result<bool> {
         let Entry { folder, config, .. } = entry;
         let saved = match SavedRun::read(folder) {
             Ok(saved) => saved,
-            Err(far_train::Error::NoRun { .. } | far_train::Error::NotSaved { .. }) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
+            // Whatever is wrong with a run, its own training says, or sets right.
+            Err(_) => return Ok(false),
         };
-        match config.first_difference(&saved.config) {
-            None => Ok(saved.step >= config.training.steps),
+        match config.first_obstacle(&saved.config) {
+            None => Ok(saved.step >= config.training.steps && saved.is_prepared()),
             Some((key, wanted, found)) => {
                 let folder = folder.clone();
                 Err(far_train::Error::OtherConfig { folder, key, found, wanted })
@@ -266,7 +316,7 @@ impl<'a> Comparison<'a> {
     /// Prepares tokenizer, encoders, latents and keys for all arms, in the judge's folder.
     fn prepare(&self) -> far_train::Result<()> {
         let judge = &self.entries[0];
-        let existing = if self.arguments.fresh { Existing::Discard } else { Existing::Resume };
+        let existing = self.existing();
         let session = Session::now("cpu", rayon::current_num_threads());
         // Closed before the judge's own process opens it.
         drop(RunFolder::open(&judge.folder, &judge.config, existing, session)?);

@@ -1,7 +1,8 @@
 //! The comparison of all arms under one world model.
 
 use super::ARMS;
-use crate::{command_line, progress};
+use crate::command_line;
+use crate::stage::Stage;
 use far_eval::{Arm, Control, Evaluation, Perceptual, Probes, Results};
 use far_memory::RecallPolicy;
 use far_train::{ArmTraining, Error, PreparedData, Result};
@@ -42,12 +43,11 @@ pub fn judge_and_write(
     seconds: Option<f64>,
     run: &Path,
 ) -> Result<Results> {
-    let bar = progress::bar(0, "predictions evaluated");
+    let bar = Stage::new(0, "passes evaluated");
     let judged = evaluation.run(&mut |state| {
-        bar.set_length(state.total);
-        bar.set_position(state.done);
+        bar.show(state.done, state.total);
     });
-    bar.finish_and_clear();
+    bar.end();
     let (mut results, shown) = judged?;
     results.train_seconds = seconds;
     results.write(run)?;

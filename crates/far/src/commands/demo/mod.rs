@@ -7,23 +7,24 @@
 
 mod judgment;
 mod separate;
+mod walks;
 
 use crate::commands::compute::ComputeArguments;
-use crate::commands::train::{View, explain, preparation};
+use crate::commands::train::{View, explain, located, preparation};
 use crate::commands::{arm_table, report};
-use crate::hint::Hint;
-use crate::{interrupt, progress};
+use crate::interrupt::{self, Interrupted};
+use crate::stage;
 use anyhow::Context;
 use clap::Args;
-use far_data::Dataset;
 use far_eval::{Results, summary};
 use far_train::{
-    Arm, ArmConfig, ArmTraining, Ending, Existing, PreparedData, RunFolder, Session, TrainConfig,
+    Arm, ArmConfig, ArmTraining, Ending, Existing, FolderLock, PreparedData, RunCheck, RunFolder,
+    Session, TrainConfig,
 };
-use far_world::{Progress, Recording};
 use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use walks::Walks;
 
 /// The compared arms, the learned ones first.
 const ARMS: [&str; 7] =
@@ -76,39 +77,51 @@ pub struct Arguments {
 /// Runs the demo.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let start = Instant::now();
-    let data = arguments.out.join("village");
+    // A quick demo has a place of its own: neither stands in the way of the other.
+    let out = match arguments.quick {
+        true => arguments.out.join("quick"),
+        false => arguments.out.clone(),
+    };
+    let (data, run) = (out.join("village"), out.join("common"));
     let sets = overlays(arguments, &data);
-    let config = configuration(&sets).map_err(explain)?;
-    let episodes = arguments.episodes.unwrap_or(if arguments.quick { 20 } else { 120 });
-    if arguments.fresh && arguments.out.join("village/dataset.json").exists() {
+    let config = located(configuration(&sets).map_err(explain)?);
+    let arms = named_arms(&config.arm).map_err(explain)?;
+    let walks = Walks::new(arguments, &config)?;
+    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
+    let device = config.compute.open().map_err(explain)?;
+    // Everything is checked before anything is deleted or recorded.
+    RunFolder::look(&run, &config, existing).map_err(explain)?;
+    walks.check(&data, arguments.fresh)?;
+    let _lock = FolderLock::take(&out, "demo.lock").map_err(explain)?;
+    if arguments.fresh && data.join("dataset.json").exists() {
         std::fs::remove_dir_all(&data)
             .with_context(|| format!("cannot remove {}", data.display()))?;
     }
-    let size = config.tokenizer.patch_pca.resolution[0] as u32;
-    record(&data, &arguments.variant, episodes, arguments.seed, size)?;
+    stage::begin(if arguments.quick { EXPECTED_QUICK } else { EXPECTED });
+    walks.record(&data)?;
+    stage::next("preparing tokenizer and encoders");
+    RunCheck::new(&config, &arms, &device).map_err(explain)?;
 
-    let device = config.compute.open().map_err(explain)?;
-    let run = arguments.out.join("common");
-    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
     let session = Session::now(device.to_string(), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
-    let arms = named_arms(&config.arm).map_err(explain)?;
     let prepared = PreparedData::open_for(&config, &arms, &run, &device, &mut preparation());
     let prepared = prepared.map_err(explain)?;
     let mut training = ArmTraining::with_companions(&prepared, &["far-meta"]).map_err(explain)?;
+    stage::next("training the world model and its retrievers");
     let mut view = View::new(config.training.steps);
-    let stop = interrupt::listen();
-    let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
+    let ending = interrupt::while_watched(|stop| {
+        far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)
+    });
     view.end();
     if let Ending::Stopped(step) = ending.map_err(explain)? {
-        println!("stopped after step {step}; run the same command again to resume");
-        return Ok(());
+        return Err(Interrupted::after(step));
     }
     for retriever in training.joint().retrievers() {
-        let path = arguments.out.join(format!("{}.safetensors", retriever.name()));
+        let path = out.join(format!("{}.safetensors", retriever.name()));
         retriever.policy().save(&path)?;
     }
     let seconds = folder.seconds();
+    stage::next("evaluating every arm on held-out walks");
     let judged = judgment::common(&prepared, &training, seconds, &run).map_err(explain)?;
     let page = report::write_page(&run)?;
     let mut tables = vec![("common", COMMON, judged)];
@@ -117,12 +130,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         (arguments.ablation, "ablation", ABLATION, &PARTS[..]),
     ];
     for (_, name, title, arms) in protocols.into_iter().filter(|(wanted, ..)| *wanted) {
-        let judged = separate::run(&sets, &arguments.out, (name, arms), &training, &device);
-        tables.push((name, title, judged.map_err(explain)?));
-        report::write_page(&arguments.out.join(name))?;
+        let judged = separate::run(&sets, &out, (name, arms), &training, &device)?;
+        tables.push((name, title, judged));
+        report::write_page(&out.join(name))?;
     }
     tell(arguments, &tables, &page, start)
 }
+
+/// About how many seconds recording, preparation, training and evaluation take on two cores.
+const EXPECTED: [f64; 4] = [25.0, 30.0, 75.0, 60.0];
+const EXPECTED_QUICK: [f64; 4] = [4.0, 4.0, 4.0, 8.0];
 
 /// Metrics in the tables.
 const SHOWN: [&str; 4] = ["recall_quality", "psnr", "one_step_psnr", "psnr_raw"];
@@ -194,29 +211,4 @@ fn configuration(sets: &[String]) -> far_train::Result<TrainConfig> {
 /// The compared arms, with the configuration's settings.
 fn named_arms(config: &ArmConfig) -> far_train::Result<Vec<Arm>> {
     ARMS.iter().map(|id| ArmConfig { id: (*id).to_owned(), ..config.clone() }.arm()).collect()
-}
-
-/// Records the walks, or those that are missing.
-fn record(
-    folder: &Path,
-    variant: &str,
-    episodes: u32,
-    seed: u64,
-    size: u32,
-) -> anyhow::Result<Dataset> {
-    let world = far_world::world("village")?;
-    let recording = Recording::new(world, Some(variant), seed, size)?;
-    let bar = progress::bar(u64::from(episodes), "walks recorded");
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let recorded =
-        far_world::record(world, &recording, episodes, folder, threads, &|news| match news {
-            Progress::Start { kept, .. } => bar.set_position(kept as u64),
-            Progress::Episode => bar.inc(1),
-            Progress::Frame => {}
-        });
-    bar.finish_and_clear();
-    recorded.map_err(|error| {
-        Hint::error(error.to_string(), "give another --out, or --fresh to start again")
-    })?;
-    Ok(Dataset::open(folder)?)
 }

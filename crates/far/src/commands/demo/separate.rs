@@ -1,14 +1,14 @@
 //! The paper's protocol: every arm trains its own world model with the memories it recalls.
 
 use super::judgment;
-use crate::commands::train::{View, preparation};
-use crate::interrupt;
+use crate::commands::train::{View, explain, located, preparation};
+use crate::interrupt::{self, Interrupted};
 use far_eval::{Evaluation, Perceptual, Probes, Results};
 use far_model::WorldModel;
 use far_tensor::Device;
 use far_train::{
-    ArmTraining, Contender, Existing, PreparedData, Result, RunFolder, Session, TrainConfig,
-    TrainingContext, share_preparation,
+    ArmTraining, Contender, Ending, Existing, PreparedData, Result, RunFolder, Session,
+    TrainConfig, TrainingContext, share_preparation,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn config(contender: &Contender, sets: &[String]) -> Result<TrainConfig> {
     let mut config = contender.config("demo", sets)?;
     config.training.context = TrainingContext::Recalled;
     config.training.evaluate_every = 0;
-    Ok(config)
+    Ok(located(config))
 }
 
 /// Trains all arms with the same data, steps, seeds and noise, and evaluates each with its own
@@ -29,24 +29,30 @@ pub fn run(
     (name, arms): (&str, &[&str]),
     common: &ArmTraining<'_>,
     device: &Device,
-) -> Result<Results> {
+) -> anyhow::Result<Results> {
     let mut judged = Vec::new();
     let folder = out.join(name);
     for arm in arms {
         eprintln!("{arm}:");
-        let config = config(&Contender::parse(arm)?, sets)?;
+        let config = config(&Contender::parse(arm).map_err(explain)?, sets).map_err(explain)?;
         let run = folder.join(arm);
         let session = Session::now(device.to_string(), rayon::current_num_threads());
-        let mut folder = RunFolder::open(&run, &config, Existing::Resume, session)?;
-        share_preparation(&out.join("common"), &run)?;
-        let prepared = PreparedData::open(&config, &run, device, &mut preparation())?;
-        let mut training = ArmTraining::new(&prepared)?;
+        let mut folder =
+            RunFolder::open(&run, &config, Existing::Resume, session).map_err(explain)?;
+        share_preparation(&out.join("common"), &run).map_err(explain)?;
+        let prepared = PreparedData::open(&config, &run, device, &mut preparation());
+        let prepared = prepared.map_err(explain)?;
+        let mut training = ArmTraining::new(&prepared).map_err(explain)?;
         let mut view = View::new(config.training.steps);
-        let stop = interrupt::listen();
-        far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)?;
+        let ending = interrupt::while_watched(|stop| {
+            far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)
+        });
         view.end();
+        if let Ending::Stopped(step) = ending.map_err(explain)? {
+            return Err(Interrupted::after(step));
+        }
         let model: Arc<dyn WorldModel> = training.joint().model().average()?.into();
-        judged.push(training.arm(arm)?.with_model(model));
+        judged.push(training.arm(arm).map_err(explain)?.with_model(model));
     }
     let prepared = common.prepared();
     let judge = common.joint().model().average()?;
@@ -60,5 +66,5 @@ pub fn run(
         probes: Probes::default(),
         device: &device.to_string(),
     };
-    judgment::judge_and_write(&evaluation, None, &folder)
+    judgment::judge_and_write(&evaluation, None, &folder).map_err(explain)
 }

@@ -1,17 +1,20 @@
 //! `far train`: trains a world model and its retriever.
 
 mod curve;
+mod forecast;
 mod health;
 mod view;
 
 use super::compute::ComputeArguments;
 use crate::hint::Hint;
-use crate::{interrupt, progress};
+use crate::interrupt::{self, Interrupted};
+use crate::stage;
 use clap::Args;
 use far_train::{
-    ArmTraining, Ending, Existing, PreparedData, RunFolder, Session, Stage, TrainConfig,
-    TrainingLoop, share_preparation,
+    ArmTraining, Ending, Existing, PreparedData, RunCheck, RunFolder, Session, Stage, TrainConfig,
+    TrainingLoop, check_prepared, share_preparation,
 };
+use forecast::Forecast;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 pub use view::View;
@@ -20,7 +23,8 @@ pub use view::View;
 #[derive(Args)]
 #[command(
     after_help = "Example: far train --config quick --data data/village --out runs/far --set training.steps=1200\n\n\
-    Run the same command again to resume. docs/settings.md lists every setting."
+    Run the same command again to resume; a larger training.steps goes on with a finished run.\n\
+    docs/settings.md lists every setting."
 )]
 pub struct Arguments {
     /// A preset (quick, default, paper-loopnav, …) or the path of a .toml file.
@@ -46,6 +50,10 @@ pub struct Arguments {
     /// Seconds between two lines of progress if stderr is not a terminal.
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
     every: f32,
+    /// Check configuration, data, device and folder, print size, memory and time of the run, and exit.
+    /// Nothing is written.
+    #[arg(long, conflicts_with = "print_config")]
+    check: bool,
     /// Print the whole configuration with comments and exit.
     #[arg(long)]
     print_config: bool,
@@ -61,31 +69,61 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         print!("{}", config.to_commented_toml());
         return Ok(());
     };
+    let config = located(config);
     for warning in config.warnings() {
         eprintln!("warning: {warning}");
     }
+    if arguments.check {
+        return check(arguments, &config, out);
+    }
     let (outcome, view) = train(arguments, &config, out).map_err(explain)?;
-    let command = again(arguments);
+    let finished = outcome.ending == Ending::Finished;
     if arguments.json {
         let summary = serde_json::json!({
-            "run": out, "finished": outcome.ending == Ending::Finished, "step": outcome.step,
+            "run": out, "finished": finished, "step": outcome.step,
             "steps": config.training.steps, "parameters": outcome.parameters,
             "seconds": outcome.seconds, "checkpoint": outcome.checkpoint,
             "loss": view.loss(), "recall_quality": view.recall_quality(),
         });
         println!("{summary}");
-        return Ok(());
+    } else if finished {
+        let loss = view.loss().map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+        let (step, seconds) = (outcome.step, outcome.seconds);
+        println!("{step} steps in {seconds:.0} s{loss}: {}", out.display());
+        println!("next: far eval {} --rule nearest-pose", shell_word(&out.to_string_lossy()));
     }
     match outcome.ending {
-        Ending::Finished => {
-            println!("{} steps in {:.0} s: {}", outcome.step, outcome.seconds, out.display());
-        }
-        Ending::Stopped(step) => {
-            println!(
-                "stopped after step {step} of {}; to resume:\n  {command}",
-                config.training.steps
-            );
-        }
+        Ending::Finished => Ok(()),
+        Ending::Stopped(step) => Err(anyhow::Error::new(Interrupted(format!(
+            "stopped after step {step} of {}; to resume:\n  {}",
+            config.training.steps,
+            again(arguments)
+        )))),
+    }
+}
+
+/// A configuration that means the same from every working directory.
+pub fn located(mut config: TrainConfig) -> TrainConfig {
+    // Only an empty path has no absolute form; the dataset is then not found either way.
+    if let Ok(folder) = std::path::absolute(&config.data.folder) {
+        config.data.folder = folder;
+    }
+    config
+}
+
+fn existing(arguments: &Arguments) -> Existing {
+    if arguments.fresh { Existing::Discard } else { Existing::Resume }
+}
+
+/// Prints what the run would be.
+fn check(arguments: &Arguments, config: &TrainConfig, out: &Path) -> anyhow::Result<()> {
+    let forecast = Forecast::new(config, out, existing(arguments), arguments.prepared.as_deref());
+    let forecast = forecast.map_err(explain)?;
+    if arguments.json {
+        println!("{}", forecast.to_json());
+    } else {
+        println!("{forecast}");
+        println!("\nnothing was written; to train:\n  {}", again(arguments));
     }
     Ok(())
 }
@@ -116,21 +154,32 @@ fn train(
     out: &Path,
 ) -> far_train::Result<(Outcome, View)> {
     let device = config.compute.open()?;
+    // Everything is checked before anything is deleted or written.
+    RunFolder::look(out, config, existing(arguments))?;
+    arguments.prepared.as_deref().map_or(Ok(()), check_prepared)?;
+    let checked = RunCheck::new(config, &[], &device)?;
+    if checked.clips == 0 {
+        let split = config.evaluation.split.name();
+        eprintln!("warning: the dataset has no {split} episode: the run cannot be evaluated on it");
+    }
     let session = Session::now(device.to_string(), rayon::current_num_threads());
-    let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
-    let mut folder = RunFolder::open(out, config, existing, session)?;
+    let mut folder = RunFolder::open(out, config, existing(arguments), session)?;
     if let Some(prepared) = &arguments.prepared {
         share_preparation(prepared, folder.path())?;
     }
     let prepared = PreparedData::open(config, folder.path(), &device, &mut preparation())?;
+    if let Some([then, now]) = prepared.change_of_episodes() {
+        eprintln!("note: {then} episodes were learned from up to the last checkpoint, now {now}");
+    }
     let mut training = ArmTraining::new(&prepared)?;
     let parameters = training.parameters().total();
     eprintln!("world model: {}", training.parameters());
     eprintln!("arm: {} on {device}", config.arm.id);
     let every = Duration::try_from_secs_f32(arguments.every).unwrap_or(Duration::MAX);
     let mut view = View::new(config.training.steps).with_lines_every(every);
-    let stop = interrupt::listen();
-    let ending = far_train::train(&mut training, &mut folder, &config.training, stop, &mut view);
+    let ending = interrupt::while_watched(|stop| {
+        far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)
+    });
     view.end();
     let ending = ending?;
     let newest = folder.checkpoint_steps()?.first().copied();
@@ -146,19 +195,16 @@ fn train(
 
 /// Shows the preparation before the first step: one bar per stage.
 pub fn preparation() -> impl FnMut(Stage) {
-    let mut shown: Option<(&'static str, indicatif::ProgressBar)> = None;
+    let mut shown: Option<(&'static str, stage::Stage)> = None;
     move |stage| {
         let same = shown.as_ref().is_some_and(|(unit, _)| *unit == stage.unit);
         if !same {
-            if let Some((_, bar)) = shown.take() {
-                bar.finish_and_clear();
-            }
-            shown = Some((stage.unit, progress::bar(stage.total, stage.unit)));
+            shown = Some((stage.unit, stage::Stage::new(stage.total, stage.unit)));
         }
         if let Some((_, bar)) = &shown {
-            bar.set_position(stage.done);
+            bar.show(stage.done, stage.total);
             if stage.done == stage.total {
-                bar.finish_and_clear();
+                bar.end();
             }
         }
     }
@@ -170,6 +216,8 @@ fn again(arguments: &Arguments) -> String {
     let quote = |path: &Path| shell_word(&path.to_string_lossy());
     words.extend(arguments.data.as_deref().map(|data| format!("--data {}", quote(data))));
     words.extend(arguments.out.as_deref().map(|out| format!("--out {}", quote(out))));
+    let prepared = arguments.prepared.as_deref();
+    words.extend(prepared.map(|prepared| format!("--prepared {}", quote(prepared))));
     let sets = arguments.sets.iter().cloned().chain(arguments.compute.sets());
     words.extend(sets.map(|set| format!("--set {}", shell_word(&set))));
     words.join(" ")
@@ -193,7 +241,10 @@ pub fn explain(error: far_train::Error) -> anyhow::Error {
         }
         _ => error.to_string(),
     };
-    Hint::error(message, error.hint())
+    match error.is_usage() {
+        true => Hint::usage(message, error.hint()),
+        false => Hint::error(message, error.hint()),
+    }
 }
 
 #[cfg(test)]

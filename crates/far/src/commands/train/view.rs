@@ -2,6 +2,7 @@
 
 use super::curve::Curve;
 use super::health;
+use crate::stage;
 use far_train::{Error, EvaluationRecord, StepReport, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -108,7 +109,13 @@ impl View {
         if !self.detail.is_empty() {
             lines.push(self.detail.clone());
         }
+        lines.extend(self.left_in_all());
         lines.join("\n")
+    }
+
+    /// How long all stages of the verb take, where training is one of several.
+    fn left_in_all(&self) -> Option<String> {
+        stage::left_in_all(Some(self.step as f64 / self.steps.max(1) as f64))
     }
 
     fn line(&self) -> String {
@@ -119,11 +126,12 @@ impl View {
         let rate = made as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
         let left = (self.steps - self.step) as f64 / rate.max(1e-9);
         format!(
-            "step {}/{}{}{}  {rate:.1} steps/s  {left:.0} s left",
+            "step {}/{}{}{}  {rate:.1} steps/s  {left:.0} s left{}",
             self.step,
             self.steps,
             number("loss", self.loss.smooth()),
             number("recall quality", self.quality.last()),
+            self.left_in_all().map_or(String::new(), |left| format!(", {left}")),
         )
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use far_world::{Progress, Recording};
 
 use crate::hint::Hint;
-use crate::progress;
+use crate::stage::Stage;
 
 /// Arguments of `far world record`.
 #[derive(Args)]
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let threads = arguments
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let bar = progress::bar(u64::from(arguments.episodes), "episodes");
+    let bar = Stage::new(u64::from(arguments.episodes), "episodes recorded");
     let frames = std::sync::atomic::AtomicU64::new(0);
     let begin = Instant::now();
     let report = far_world::record(
@@ -73,21 +73,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         threads,
         &|step| match step {
             Progress::Start { kept, .. } => {
-                bar.set_position(kept as u64);
-                bar.reset_eta();
+                bar.start_at(kept as u64);
             }
             Progress::Frame => {
                 frames.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
             Progress::Episode => {
                 let done = frames.load(std::sync::atomic::Ordering::Relaxed) as f64;
-                bar.set_message(format!("{:.0} frames/s", done / begin.elapsed().as_secs_f64()));
-                bar.inc(1);
+                bar.note(format!("{:.0} frames/s", done / begin.elapsed().as_secs_f64()));
+                bar.advance();
             }
         },
     )
     .map_err(super::explain)?;
-    bar.finish_and_clear();
+    bar.end();
     let seconds = begin.elapsed().as_secs_f64();
     let rate = report.frames as f64 / seconds;
     let dataset = far_data::Dataset::open(&arguments.out).map_err(super::super::data::explain)?;

@@ -1,0 +1,126 @@
+//! Everything that can be known of a run before anything is written, deleted or trained.
+
+use crate::artifact::is_artifact;
+use crate::config::{Arm, TrainConfig};
+use crate::memory_need::MemoryNeed;
+use crate::requirement::check_dataset_with;
+use crate::{CueRegistry, Error, Result};
+use far_data::{Dataset, EvaluationClip, SamplingConfig, Split, TrainingSampler};
+use far_model::{ConditionScale, DitConfig, DitSetting, LatentShape, ParameterCount};
+use far_tensor::Device;
+use std::path::Path;
+
+/// What a run will be.
+#[derive(Clone, Debug)]
+pub struct RunCheck {
+    /// Episodes that are learned from.
+    pub episodes: usize,
+    /// Clips that can be judged.
+    pub clips: usize,
+    /// A frame as the world model reads it.
+    pub shape: LatentShape,
+    /// Parameters of the world model.
+    pub parameters: ParameterCount,
+    /// The memory that it takes.
+    pub memory: MemoryNeed,
+}
+
+impl RunCheck {
+    /// Checks a configuration against its dataset and a device: everything is there that the arm and
+    /// these others need, there are examples to learn from and clips to judge by, files that are named
+    /// exist, the settings make a network, and it fits into memory.
+    ///
+    /// # Errors
+    /// The first thing that would stop the run.
+    pub fn new(config: &TrainConfig, others: &[Arm], device: &Device) -> Result<Self> {
+        let dataset = Dataset::open(&config.data.folder)?;
+        Self::of_dataset(config, others, &dataset, device)
+    }
+
+    /// The same for an open dataset.
+    ///
+    /// # Errors
+    /// As [`RunCheck::new`].
+    pub fn of_dataset(
+        config: &TrainConfig,
+        others: &[Arm],
+        dataset: &Dataset,
+        device: &Device,
+    ) -> Result<Self> {
+        let cues = CueRegistry::of(config);
+        check_dataset_with(config, &cues, dataset)?;
+        for cue in others.iter().flat_map(Arm::key_cues) {
+            cues.feature(cue, dataset)?;
+        }
+        for path in [&config.encoder.path, &config.encoder.pretraining.from].into_iter().flatten() {
+            std::fs::metadata(path).map_err(Error::file("read", path))?;
+        }
+        let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
+        let episodes = dataset.select(rule, Split::Train)?.len();
+        // Anchors are looked for when training begins: finding them takes reading every episode.
+        let sampling =
+            SamplingConfig { anchor: None, ..config.data.sampling(config.training.seed) };
+        TrainingSampler::new(dataset, sampling)?;
+        let clips = clips(config, dataset)?;
+        if clips == 0 && config.training.evaluate_every > 0 {
+            let (folder, split) = (dataset.folder().to_path_buf(), config.evaluation.split.name());
+            return Err(Error::NothingHeldOut { folder, split });
+        }
+        let shape = latent_shape(config, dataset, device)?;
+        let parameters = parameters(config, dataset, shape)?;
+        let memory = MemoryNeed::new(config, parameters.total(), shape);
+        memory.check(config, device)?;
+        Ok(Self { episodes, clips, shape, parameters, memory })
+    }
+}
+
+/// Refuses a folder that has no tokenizer and no encoder to take over.
+///
+/// # Errors
+/// [`Error::NotPrepared`], or the disk's.
+pub fn check_prepared(folder: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(folder).map_err(Error::file("list", folder))?;
+    let mut names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    match names.any(|name| is_artifact(&name)) {
+        true => Ok(()),
+        false => Err(Error::NotPrepared { folder: folder.to_path_buf() }),
+    }
+}
+
+/// Held-out episodes that explore and return.
+fn clips(config: &TrainConfig, dataset: &Dataset) -> Result<usize> {
+    let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
+    let walk = config.evaluation_plan().walk;
+    let mut clips = 0;
+    for id in dataset.select(rule, config.evaluation.split)? {
+        clips += usize::from(EvaluationClip::new(dataset, id, &walk)?.is_some());
+    }
+    Ok(clips)
+}
+
+/// The shape that frames will have, without fitting anything.
+fn latent_shape(config: &TrainConfig, dataset: &Dataset, device: &Device) -> Result<LatentShape> {
+    match config.tokenizer.is_fitted() {
+        true => Ok(config.tokenizer.patch_pca.shape()),
+        false => Ok(config.tokenizer.build(dataset, &[], device)?.shape()),
+    }
+}
+
+fn parameters(
+    config: &TrainConfig,
+    dataset: &Dataset,
+    shape: LatentShape,
+) -> Result<ParameterCount> {
+    // Seeing from the goal has no parameters; what it needs of a tokenizer, a fitted one has.
+    let is_linear = config.tokenizer.is_fitted() && shape.patch == 1;
+    let model = config.world_model;
+    let seen_from_goal = model.seen_from_goal.filter(|_| !is_linear);
+    let setting = DitSetting {
+        config: DitConfig { seen_from_goal, ..model },
+        shape,
+        scale: ConditionScale { length: 1.0, time: 1.0 },
+        signals: config.conditioning.layout(dataset.description()),
+        view: None,
+    };
+    Ok(setting.parameter_count()?)
+}

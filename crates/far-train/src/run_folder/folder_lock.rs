@@ -1,0 +1,33 @@
+//! A lock on a folder that several programs may want to write to.
+
+use crate::{Error, Result};
+use far_memory::store::{Disk, LocalDisk};
+use std::io;
+use std::path::Path;
+
+/// A folder that this process alone writes to, until the lock is dropped or the process ends in any
+/// way. A small file stays behind.
+pub struct FolderLock {
+    _held: Box<dyn Send + Sync>,
+}
+
+impl FolderLock {
+    /// Takes the lock of this name in a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process has it, or the disk's refusal.
+    pub fn take(folder: &Path, name: &str) -> Result<Self> {
+        let disk = LocalDisk::create(folder).map_err(Error::file("create", folder))?;
+        Ok(Self { _held: take(folder, &disk, name)? })
+    }
+}
+
+/// Takes a lock on a disk.
+pub(super) fn take(folder: &Path, disk: &dyn Disk, name: &str) -> Result<Box<dyn Send + Sync>> {
+    disk.lock(name).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => {
+            Error::Locked { folder: folder.to_path_buf(), holder: source.to_string() }
+        }
+        _ => Error::file("lock", &folder.join(name))(source),
+    })
+}
