@@ -252,7 +252,7 @@ mod tests {
             let interval = bootstrap.ratio(values, &ones(values.len())).unwrap();
             interval.hi - interval.lo
         };
-        let (one, three) = (width(&[clips.clone()]), width(&vec![clips.clone(); 3]));
+        let (one, three) = (width(std::slice::from_ref(&clips)), width(&vec![clips.clone(); 3]));
         assert!((one - three).abs() < 1e-12, "{one} {three}");
         let apart: Vec<Vec<f64>> = [-1.0, 0.0, 1.0].map(|seed| vec![seed; 100]).into();
         assert_eq!(width(&apart), 2.0);
