@@ -24,13 +24,18 @@ fn the_quick_demo_learns_judges_and_writes_a_page() {
     };
     let first = run();
     let arms = first["arms"].as_object().unwrap();
-    for id in ["far-multi", "far-meta", "worldmem", "longlive-rag", "nearest-pose", "oracle"] {
+    for id in
+        ["far-multi", "far-meta", "worldmem", "longlive-rag", "nearest-pose", "i3dm", "oracle"]
+    {
         let quality = arms[id]["recall_quality"]["mean"].as_f64();
         assert!(quality.is_some_and(f64::is_finite), "{id}");
         let psnr = arms[id]["psnr"]["mean"].as_f64().unwrap();
         assert!((5.0..40.0).contains(&psnr), "{id}: {psnr}");
     }
     assert!(arms["none"].get("recall_quality").is_none(), "nothing recalled has no quality");
+    assert_eq!(arms.len(), 2 + 18 + 4, "learned arms, every published rule, controls");
+    let [shown, ceiling] = ["far-multi", "tokenizer"].map(|arm| &arms[arm]["faces_shown"]["mean"]);
+    assert!(shown.as_f64().unwrap() <= ceiling.as_f64().unwrap(), "{shown} {ceiling}");
     let difference = arms["far-multi"]["psnr"]["mean"].as_f64().unwrap()
         - arms["worldmem"]["psnr"]["mean"].as_f64().unwrap();
     let paired = first["paired"]["far-multi"]["worldmem"]["psnr"]["mean"].as_f64().unwrap();

@@ -1,6 +1,6 @@
 //! The comparison of all arms under one world model.
 
-use super::ARMS;
+use super::contest;
 use crate::command_line;
 use crate::stage::Stage;
 use far_eval::{Arm, Control, Evaluation, Perceptual, Probes, Results};
@@ -18,7 +18,7 @@ pub fn common(
 ) -> Result<Results> {
     let judge = training.joint().model().average()?;
     let mut arms = Vec::new();
-    for id in ARMS {
+    for id in contest::arms() {
         let arm = Arm::policy(id, policy(prepared, training, id)?);
         arms.push(if id == prepared.config().arm.id { arm.leading() } else { arm });
     }
