@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::buffer::{Buffer, Pool};
-use crate::cuda::{Cuda, MemoryUse, Precision};
+use crate::cuda::{Copies, Cuda, MemoryUse, Precision};
 use crate::profile::Profile;
 use std::fmt;
 use std::sync::Arc;
@@ -48,6 +48,16 @@ impl Device {
         Ok(Self { cuda: Some(Cuda::open(ordinal, precision, false)?), ..Self::cpu() })
     }
 
+    /// What works beside this device without waiting for it: the same GPU in a precision of its own, with a
+    /// stream and memory of its own, where its work comes first; or the CPU.
+    ///
+    /// # Errors
+    /// If the GPU cannot be used.
+    pub fn beside(&self, precision: Precision) -> Result<Self> {
+        let cuda = self.cuda.as_ref().map(|cuda| cuda.beside(precision)).transpose()?;
+        Ok(Self { cuda, ..Self::cpu() })
+    }
+
     /// A device whose new buffers hold NaN, for tests of kernels that must write every element.
     #[cfg(test)]
     pub(crate) fn poisoned() -> Self {
@@ -77,6 +87,11 @@ impl Device {
         self.cuda.is_some()
     }
 
+    /// How numbers are rounded: as the GPU was asked to, or f32 on the CPU.
+    pub fn precision(&self) -> Precision {
+        self.cuda.as_ref().map_or(Precision::F32, |cuda| cuda.precision())
+    }
+
     /// Whether work should be split for several threads, as on the CPU; on a GPU it should not.
     pub fn parallel(&self) -> bool {
         self.cuda.is_none()
@@ -85,6 +100,11 @@ impl Device {
     /// How much of the GPU's memory is used; `None` on the CPU.
     pub fn memory(&self) -> Option<MemoryUse> {
         self.cuda.as_ref().map(|cuda| cuda.pool.memory())
+    }
+
+    /// What was copied between the host and the GPU so far; `None` on the CPU.
+    pub fn copies(&self) -> Option<Copies> {
+        self.cuda.as_ref().map(|cuda| cuda.context().copies.copies())
     }
 
     /// Resets the peak of [`Device::memory`].

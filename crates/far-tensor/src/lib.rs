@@ -63,7 +63,7 @@ mod vectorize;
 pub use arena::{ArenaBuilder, ParameterId, Parameters};
 pub use buffer::{Buffer, Pool};
 pub use checkpoint::{Checkpoint, CheckpointWriter, Matching};
-pub use cuda::{MemoryUse, Precision};
+pub use cuda::{Copied, Copies, MemoryUse, Precision};
 pub use device::Device;
 pub use device_choice::DeviceChoice;
 pub use error::{Error, Result};

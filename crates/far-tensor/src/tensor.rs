@@ -47,6 +47,19 @@ impl Tensor {
         Ok(Self::of_host(shape, buffer, Origin::Constant))
     }
 
+    /// A tensor that takes over these values.
+    ///
+    /// # Errors
+    /// If `values` does not have exactly one value per element of the shape.
+    pub fn from_buffer(values: Buffer, shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        if values.len() != shape.elements() {
+            let requirement = format!("{} values were given", values.len());
+            return Err(Error::Unsupported { operation: "tensor", shape, requirement });
+        }
+        Ok(Self::of_host(shape, values, Origin::Constant))
+    }
+
     /// A tensor of zeros.
     pub fn zeros(shape: impl Into<Shape>) -> Self {
         let shape = shape.into();

@@ -107,6 +107,11 @@ impl<'a> ArmTraining<'a> {
         &self.joint
     }
 
+    /// The loop, to be measured.
+    pub fn joint_mut(&mut self) -> &mut Joint<'a> {
+        &mut self.joint
+    }
+
     /// The arm as evaluations know it, under this name.
     ///
     /// # Errors

@@ -91,8 +91,8 @@ pub(crate) struct ArtifactBuilder<'a> {
     pub lost: Lost,
     /// What encoders learn on, and a tokenizer that is a network runs on.
     pub device: &'a Device,
-    /// What they run on once they have: beside the world model, which has the device.
-    pub cpu: &'a Device,
+    /// What encoders run on once they have: beside the world model, on the same chip.
+    pub beside: &'a Device,
     pub dataset: &'a Dataset,
     pub learned: &'a [u32],
 }
@@ -156,7 +156,7 @@ impl ArtifactBuilder<'_> {
         let name = format!("{ENCODER}{cue}{TENSORS}");
         let own = self.folder.join(&name);
         let load = |path: &Path| -> Result<KeyEncoder> {
-            let encoder = KeyEncoder::load(path, self.cpu)?;
+            let encoder = KeyEncoder::load(path, self.beside)?;
             encoder.check_input(&data.input_recipe(cue))?;
             Ok(encoder)
         };
@@ -177,7 +177,7 @@ impl ArtifactBuilder<'_> {
             self.device,
         )?;
         if let Some(from) = given(&encoder.pretraining.from) {
-            contrastive.begin_with(&KeyEncoder::load(&from, self.cpu)?)?;
+            contrastive.begin_with(&KeyEncoder::load(&from, self.beside)?)?;
         }
         let steps = encoder.pretraining.steps;
         let mut report = counter("updates of the encoder", steps, progress);
@@ -186,7 +186,7 @@ impl ArtifactBuilder<'_> {
             report();
         }
         contrastive.encoder()?.save(&own)?;
-        Ok(Arc::new(KeyEncoder::load(&own, self.cpu)?))
+        Ok(Arc::new(KeyEncoder::load(&own, self.beside)?))
     }
 
     /// The detector for what states describe, where frames have states.
@@ -201,7 +201,7 @@ impl ArtifactBuilder<'_> {
         }
         let path = self.folder.join(DETECTOR);
         let found = self.kept(DETECTOR, |path| {
-            let detector = LatentDetector::load(path, self.cpu)?;
+            let detector = LatentDetector::load(path, &Device::cpu())?;
             detector.check_input(&data.tokenizer().recipe())?;
             Ok(detector)
         })?;
@@ -214,7 +214,7 @@ impl ArtifactBuilder<'_> {
         let detector =
             LatentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
         detector.save(&path)?;
-        Ok(Some(LatentDetector::load(&path, self.cpu)?))
+        Ok(Some(LatentDetector::load(&path, &Device::cpu())?))
     }
 
     fn longlive(
@@ -223,7 +223,7 @@ impl ArtifactBuilder<'_> {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Arc<dyn CueEncoder>> {
         let path = self.folder.join(LONGLIVE);
-        let load = |path: &Path| -> Result<_> { Ok(LongLiveEncoder::load(path, self.cpu)?) };
+        let load = |path: &Path| -> Result<_> { Ok(LongLiveEncoder::load(path, self.beside)?) };
         if let Some(encoder) = self.kept(LONGLIVE, load)? {
             return Ok(Arc::new(encoder));
         }
@@ -233,7 +233,7 @@ impl ArtifactBuilder<'_> {
         let encoder =
             LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
         encoder.save(&path)?;
-        Ok(Arc::new(LongLiveEncoder::load(&path, self.cpu)?))
+        Ok(Arc::new(LongLiveEncoder::load(&path, self.beside)?))
     }
 }
 

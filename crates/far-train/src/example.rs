@@ -17,33 +17,44 @@ pub struct Example {
 }
 
 impl Example {
-    /// The examples of a step, with the embeddings of every encoder of the dataset.
+    /// The examples of a step, without the embeddings of key cues.
     ///
     /// # Errors
-    /// If an episode cannot be read or an encoder refuses a latent.
-    pub fn batch(
+    /// If an episode cannot be read.
+    pub fn draw(
         sampler: &TrainingSampler<'_>,
         data: &EncodedDataset,
-        scale: &ConditionScale,
         step: u64,
     ) -> Result<Vec<Self>> {
         let drawn = sampler.batch(step)?;
-        let mut examples: Vec<Self> = drawn
+        drawn
             .into_par_iter()
             .enumerate()
             .map(|(place, example)| Self::new(data, example, step << 16 | place as u64))
-            .collect::<Result<_>>()?;
-        if !data.encoders().is_empty() {
-            let presents: Vec<Present<'_>> =
-                examples.iter().map(|example| example.query.recorded()).collect();
-            let mut queries: Vec<RecallQuery> =
-                examples.iter().map(|example| example.recall.clone()).collect();
-            embed_queries(data.encoders(), scale, &presents, &mut queries)?;
-            for (example, query) in examples.iter_mut().zip(queries) {
-                example.recall = query;
-            }
+            .collect()
+    }
+
+    /// Gives examples the embeddings of every encoder of the dataset.
+    ///
+    /// # Errors
+    /// If an encoder refuses a latent.
+    pub fn embed(
+        examples: &mut [Self],
+        data: &EncodedDataset,
+        scale: &ConditionScale,
+    ) -> Result<()> {
+        if data.encoders().is_empty() {
+            return Ok(());
         }
-        Ok(examples)
+        let presents: Vec<Present<'_>> =
+            examples.iter().map(|example| example.query.recorded()).collect();
+        let mut queries: Vec<RecallQuery> =
+            examples.iter().map(|example| example.recall.clone()).collect();
+        embed_queries(data.encoders(), scale, &presents, &mut queries)?;
+        for (example, query) in examples.iter_mut().zip(queries) {
+            example.recall = query;
+        }
+        Ok(())
     }
 
     fn new(data: &EncodedDataset, example: TrainingExample, seed: u64) -> Result<Self> {

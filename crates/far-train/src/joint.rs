@@ -6,6 +6,7 @@ use crate::context_source::{ContextSource, perturb_contexts};
 use crate::example::Example;
 use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepPreparation};
+use crate::step_times::{StepTimes, timed};
 use crate::{Error, Result, RetrieverSettings, TrainingSettings};
 use far_data::{Anchor, SamplingConfig, TrainingSampler};
 use far_model::{
@@ -41,6 +42,7 @@ pub struct Joint<'a> {
     step: u64,
     /// The next step, made while the last one was computed.
     next: Option<PreparedStep>,
+    times: StepTimes,
 }
 
 /// What one step did.
@@ -87,7 +89,21 @@ impl<'a> Joint<'a> {
             seed: config.training.seed,
         };
         let (maker, device) = (Arc::new(maker), device.clone());
-        Ok(Self { config, maker, device, model, retrievers, step: 0, next: None })
+        Ok(Self {
+            config,
+            maker,
+            device,
+            model,
+            retrievers,
+            step: 0,
+            next: None,
+            times: StepTimes::default(),
+        })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &JointConfig {
+        &self.config
     }
 
     /// Steps made.
@@ -105,6 +121,11 @@ impl<'a> Joint<'a> {
         &self.retrievers
     }
 
+    /// Where the time of the last step went.
+    pub fn times(&self) -> &StepTimes {
+        &self.times
+    }
+
     /// One step: sample, recall, update the world model, and every so often the retrievers.
     ///
     /// All that is drawn comes from streams named by the step, so that a training that was
@@ -114,24 +135,32 @@ impl<'a> Joint<'a> {
     /// # Errors
     /// If a loss is not finite or something cannot be read; the step has not been made then.
     pub fn step(&mut self) -> Result<JointStep> {
+        let mut times = StepTimes::default();
         let prepared = match self.next.take().filter(|next| next.step == self.step) {
             Some(next) => next,
-            None => self.maker.make(self.step)?,
+            None => timed(&mut times.waiting, || self.prepare())?,
         };
-        let (contexts, futures) = self.contexts(&prepared)?;
+        (times.drawing, times.encoding) = (prepared.drawing, prepared.encoding);
+        let (contexts, futures) = self.contexts(&prepared, &mut times)?;
         let number = self.step + 1;
         let maker = self.maker.clone();
+        // Where no retriever learns in this step, it is known who recalls in the next.
+        let recalls = self.retrievers.first().filter(|_| !self.config.retriever.is_due(number));
+        let recalls = recalls.map(LearnedRetriever::shared_policy);
         let (made, next) = std::thread::scope(|scope| {
             let more = number < self.config.training.steps;
-            let next = more.then(|| scope.spawn(|| maker.make(number)));
-            let made = self.learn(&prepared, &contexts, &futures);
-            let next = next.map(|next| next.join().expect("preparing a step does not panic"));
+            let next = more.then(|| scope.spawn(|| maker.make(number, recalls.as_deref())));
+            let made = self.learn(&prepared, &contexts, &futures, &mut times);
+            let next = timed(&mut times.waiting, || {
+                next.map(|next| next.join().expect("preparing a step does not panic"))
+            });
             (made, next)
         });
         let (world_model, retrievers) = made?;
         // A failed preparation is tried again, and reported, in the step that needs it.
         self.next = next.and_then(Result::ok);
         self.step = number;
+        self.times = times;
         Ok(JointStep { number, world_model, retrievers })
     }
 
@@ -141,64 +170,106 @@ impl<'a> Joint<'a> {
         prepared: &PreparedStep,
         contexts: &ContextBatch<'_>,
         futures: &Futures,
+        times: &mut StepTimes,
     ) -> Result<(Step, Vec<(String, RetrieverReport)>)> {
-        let (drawn, weights) = (&prepared.drawn, prepared.weights.as_deref());
-        let parts = self.config.training.micro_batches;
-        let made = self.model.train(contexts, futures, drawn, weights, parts)?;
+        let made = timed(&mut times.network, || self.train(prepared, contexts, futures))?;
         let due = self.config.retriever.is_due(self.step + 1);
-        let taught = if due { self.teach(prepared)? } else { Vec::new() };
+        let taught = if due { self.teach(prepared, times)? } else { Vec::new() };
         Ok((made, taught))
     }
 
+    /// The world model's part of a step.
+    pub(crate) fn train(
+        &mut self,
+        prepared: &PreparedStep,
+        contexts: &ContextBatch<'_>,
+        futures: &Futures,
+    ) -> Result<Step> {
+        let (drawn, weights) = (&prepared.drawn, prepared.weights.as_deref());
+        let parts = self.config.training.micro_batches;
+        Ok(self.model.train(contexts, futures, drawn, weights, parts)?)
+    }
+
     /// What the world model reads for each example, and what it should predict.
-    fn contexts<'p>(&self, prepared: &'p PreparedStep) -> Result<(ContextBatch<'p>, Futures)> {
+    pub(crate) fn contexts<'p>(
+        &self,
+        prepared: &'p PreparedStep,
+        times: &mut StepTimes,
+    ) -> Result<(ContextBatch<'p>, Futures)> {
         let JointConfig { training, retriever, .. } = &self.config;
         let examples: Vec<&Example> = prepared.examples.iter().collect();
-        let mut recalled = match &prepared.recalled {
-            Some(recalled) => recalled.clone(),
+        let mut recalled = timed(&mut times.recall, || match &prepared.recalled {
+            Some(recalled) => Ok(recalled.clone()),
             None => {
                 let learned = self.retrievers.first().map(LearnedRetriever::policy);
-                self.maker.source.recall(learned, &examples, training.slots)?
+                self.maker.source.recall(learned, &examples, training.slots)
             }
-        };
-        perturb_contexts(&mut recalled, &examples, retriever, training.seed, prepared.step)?;
-        let mut contexts = ContextBuilder::new(self.model.as_ref(), training.slots);
-        for (example, ids) in prepared.examples.iter().zip(&recalled) {
-            contexts.add(example.query.recorded(), ids.iter().map(|id| id.index()))?;
-        }
-        let futures = prepared.examples.iter().map(|example| Future::of(&example.query));
-        Ok((contexts.build(), futures.collect()))
+        })?;
+        timed(&mut times.contexts, || {
+            perturb_contexts(&mut recalled, &examples, retriever, training.seed, prepared.step)?;
+            let mut contexts = ContextBuilder::new(self.model.as_ref(), training.slots);
+            for (example, ids) in prepared.examples.iter().zip(&recalled) {
+                contexts.add(example.query.recorded(), ids.iter().map(|id| id.index()))?;
+            }
+            let futures = prepared.examples.iter().map(|example| Future::of(&example.query));
+            Ok((contexts.build(), futures.collect()))
+        })
     }
 
     /// The retrievers' part of a step.
-    fn teach(&mut self, prepared: &PreparedStep) -> Result<Vec<(String, RetrieverReport)>> {
-        let JointConfig { training, retriever, utility, .. } = &self.config;
-        let most = if retriever.queries == 0 { usize::MAX } else { retriever.queries };
-        let taught =
-            |example: &&Example| !retriever.anchored_only || example.anchor != Anchor::None;
-        let examples: Vec<&Example> = prepared.examples.iter().filter(taught).take(most).collect();
+    fn teach(
+        &mut self,
+        prepared: &PreparedStep,
+        times: &mut StepTimes,
+    ) -> Result<Vec<(String, RetrieverReport)>> {
+        let examples = self.taught(prepared);
         if examples.is_empty() {
             return Ok(Vec::new());
         }
-        let mask = training.change_mask.and_then(|mask| mask.of_utility());
-        let dataset = self.maker.data.dataset();
-        let weights = mask.map(|mask| change_weights(&mask, dataset, &examples, self.maker.shape));
-        let weights = weights.transpose()?;
-        let credit = Credit {
-            weights: weights.as_deref(),
+        let weights = self.utility_weights(&examples)?;
+        let mut retrievers = std::mem::take(&mut self.retrievers);
+        let credit = self.credit(weights.as_deref());
+        let settings = &self.config.retriever;
+        let reports = retrievers.iter_mut().filter_map(|learner| {
+            let report = learner.step(&examples, &credit, settings, self.step, times);
+            report.map(|report| Some((learner.name().to_owned(), report?))).transpose()
+        });
+        let reports = reports.collect();
+        self.retrievers = retrievers;
+        reports
+    }
+
+    /// The examples of a step that the retrievers learn from.
+    pub(crate) fn taught<'p>(&self, prepared: &'p PreparedStep) -> Vec<&'p Example> {
+        let RetrieverSettings { queries, anchored_only, .. } = self.config.retriever;
+        let most = if queries == 0 { usize::MAX } else { queries };
+        let taught = |example: &&Example| !anchored_only || example.anchor != Anchor::None;
+        prepared.examples.iter().filter(taught).take(most).collect()
+    }
+
+    /// How the futures of examples weigh in credits.
+    pub(crate) fn utility_weights(&self, examples: &[&Example]) -> Result<Option<Vec<f32>>> {
+        let mask = self.config.training.change_mask.and_then(|mask| mask.of_utility());
+        let (dataset, shape) = (self.maker.data.dataset(), self.maker.shape);
+        mask.map(|mask| change_weights(&mask, dataset, examples, shape)).transpose()
+    }
+
+    /// Who gives credit, where futures weigh so.
+    pub(crate) fn credit<'c>(&'c self, weights: Option<&'c [f32]>) -> Credit<'c> {
+        let JointConfig { training, utility, .. } = &self.config;
+        Credit {
+            weights,
             model: self.model.as_ref(),
             config: utility,
             device: &self.device,
             slots: training.slots,
             seed: training.seed,
-        };
-        let mut reports = Vec::new();
-        for learner in &mut self.retrievers {
-            if let Some(report) = learner.step(&examples, &credit, retriever, self.step)? {
-                reports.push((learner.name().to_owned(), report));
-            }
         }
-        Ok(reports)
+    }
+
+    /// The next step's examples, by themselves.
+    pub(crate) fn prepare(&self) -> Result<PreparedStep> {
+        self.maker.make(self.step, None)
     }
 
     /// Everything needed to resume training.
@@ -223,6 +294,7 @@ impl<'a> Joint<'a> {
         }
         checkpoint.expect_all_used()?;
         self.step = step;
+        self.next = None;
         Ok(())
     }
 }

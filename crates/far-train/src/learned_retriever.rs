@@ -1,8 +1,9 @@
 //! A retriever that learns from credit: the second half of Algorithm 1.
 
 use crate::example::Example;
+use crate::step_times::{StepTimes, timed};
 use crate::{Result, RetrieverSettings};
-use far_memory::{Retriever, RetrieverConfig};
+use far_memory::{Recall, Retriever, RetrieverConfig};
 use far_model::{
     CandidateBatch, CandidatePools, RetrieverBatch, RetrieverHealth, RetrieverTrainingConfig,
     TrainableRetriever, Utilities, UtilityConfig, UtilityMeter, WorldModel, candidate_distillation,
@@ -11,6 +12,7 @@ use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Random, Step, Tape,
     Trained,
 };
+use std::sync::Arc;
 
 /// A learned arm: its parameters, and the policy they amount to.
 pub struct LearnedRetriever {
@@ -18,7 +20,7 @@ pub struct LearnedRetriever {
     retriever: TrainableRetriever,
     trained: Trained,
     /// What the parameters amount to now; recall never waits for the engine.
-    policy: Retriever,
+    policy: Arc<Retriever>,
 }
 
 /// What one update of a retriever did.
@@ -47,7 +49,7 @@ impl LearnedRetriever {
         let mut builder = ArenaBuilder::new(name);
         let retriever = TrainableRetriever::new(&mut builder, config, training)?;
         let trained = Trained::new(builder.build(seed), optimizer);
-        let policy = retriever.export(&trained.parameters)?;
+        let policy = Arc::new(retriever.export(&trained.parameters)?);
         Ok(Self { name: name.to_owned(), retriever, trained, policy })
     }
 
@@ -61,13 +63,41 @@ impl LearnedRetriever {
         &self.policy
     }
 
+    /// The same, to be held while it learns on.
+    pub fn shared_policy(&self) -> Arc<Retriever> {
+        self.policy.clone()
+    }
+
     /// Updates made.
     pub fn updates(&self) -> u64 {
         self.trained.optimizer.updates()
     }
 
-    /// One update: recall, credit, posterior, distillation. `None` where no query has two
-    /// candidates to choose between.
+    /// The memories of each example that get credit in a step: what is recalled now, what lies beside
+    /// it, and some more.
+    ///
+    /// # Errors
+    /// If recall fails.
+    pub fn candidates(
+        &self,
+        examples: &[&Example],
+        settings: &RetrieverSettings,
+        credit: &Credit<'_>,
+        step: u64,
+    ) -> Result<Vec<CandidatePools>> {
+        let recalls = Example::recall_all(self.policy(), examples, credit.slots)?;
+        let mut random = Random::stream(credit.seed, &format!("candidates of {}", self.name), step);
+        let (chunk_size, extra) = (self.retriever.config().chunk_size, settings.extra_candidates);
+        let draw = |(recall, example): (&Recall, &&Example)| {
+            let query = &example.recall;
+            let pool = example.query.episode().memory().pool(&query.pool, query.pool_cap)?;
+            Ok(CandidatePools::draw(recall, &pool, chunk_size, extra, &mut random)?)
+        };
+        recalls.iter().zip(examples).map(draw).collect()
+    }
+
+    /// One update: recall, credit, posterior, distillation, whose times are added to `times`. `None`
+    /// where no query has two candidates to choose between.
     ///
     /// # Errors
     /// If recall or the world model fails, or the loss is not finite; nothing has changed then.
@@ -77,24 +107,28 @@ impl LearnedRetriever {
         credit: &Credit<'_>,
         settings: &RetrieverSettings,
         step: u64,
+        times: &mut StepTimes,
     ) -> Result<Option<RetrieverReport>> {
-        let config = self.retriever.config().clone();
+        let pools = timed(&mut times.recall, || self.candidates(examples, settings, credit, step))?;
+        let utilities = timed(&mut times.credit, || credit.utilities(examples, &pools, step))?;
+        timed(&mut times.retriever, || self.learn(examples, &pools, utilities, credit))
+    }
+
+    /// One update from the utilities of candidates.
+    fn learn(
+        &mut self,
+        examples: &[&Example],
+        pools: &[CandidatePools],
+        utilities: Utilities,
+        credit: &Credit<'_>,
+    ) -> Result<Option<RetrieverReport>> {
         let queries: Vec<_> = examples
             .iter()
             .map(|example| (&example.recall, example.query.episode().memory()))
             .collect();
-        let recalls = Example::recall_all(&self.policy, examples, credit.slots)?;
-        let purpose = format!("candidates of {}", self.name);
-        let mut random = Random::stream(credit.seed, &purpose, step);
-        let mut pools = Vec::with_capacity(examples.len());
-        for (recall, (query, memory)) in recalls.iter().zip(&queries) {
-            let pool = memory.pool(&query.pool, query.pool_cap)?;
-            let extra = settings.extra_candidates;
-            pools.push(CandidatePools::draw(recall, &pool, config.chunk_size, extra, &mut random)?);
-        }
-        let Utilities { values, spread } = credit.utilities(examples, &pools, step)?;
-        let batch = RetrieverBatch::new(&config, &queries)?;
-        let candidates = CandidateBatch::new(batch.mask(), &pools, &values)?;
+        let Utilities { values, spread } = utilities;
+        let batch = RetrieverBatch::new(self.retriever.config(), &queries)?;
+        let candidates = CandidateBatch::new(batch.mask(), pools, &values)?;
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -106,7 +140,7 @@ impl LearnedRetriever {
             health = Some(RetrieverHealth::measure(&scores, &candidates, target)?);
             Ok(loss)
         })?;
-        self.policy = self.retriever.export(&self.trained.parameters)?;
+        self.policy = Arc::new(self.retriever.export(&self.trained.parameters)?);
         Ok(health.map(|health| RetrieverReport { step, health, spread }))
     }
 
@@ -121,7 +155,7 @@ impl LearnedRetriever {
     /// If it holds another retriever.
     pub fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         self.trained.load(&self.prefix(), checkpoint)?;
-        self.policy = self.retriever.export(&self.trained.parameters)?;
+        self.policy = Arc::new(self.retriever.export(&self.trained.parameters)?);
         Ok(())
     }
 
@@ -158,7 +192,10 @@ pub struct Credit<'a> {
 
 impl Credit<'_> {
     /// The utility of every candidate of every example, each as the only memory that is read.
-    fn utilities(
+    ///
+    /// # Errors
+    /// If the world model refuses a context.
+    pub fn utilities(
         &self,
         examples: &[&Example],
         pools: &[CandidatePools],

@@ -16,7 +16,7 @@ use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
     ConditionScale, DitSetting, EncodedDataset, GoalWarp, LONGLIVE_CUE, LatentDetector,
 };
-use far_tensor::Device;
+use far_tensor::{Device, Precision};
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct PreparedData {
 
 impl PreparedData {
     /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
-    /// model will run on `device`, and what learns here learns there; what has learned runs on the CPU.
+    /// model will run on `device`, and what learns here learns there; encoders that have learned run beside it.
     ///
     /// # Errors
     /// If the dataset lacks something, a latent is not finite, or the disk refuses.
@@ -121,14 +121,14 @@ impl PreparedData {
         let encoders = NeededEncoders::of(&arms)?;
         let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
-        let cpu = Device::cpu();
-        let cpu = &cpu;
+        // Encoders are a hundredth of a step's work, and keys of neighbors differ little: they round finely.
+        let beside = &device.beside(Precision::Tf32)?;
         let maker = ArtifactBuilder {
             config,
             folder,
             lost: needed.lost(),
             device,
-            cpu,
+            beside,
             dataset: &dataset,
             learned: &learned,
         };

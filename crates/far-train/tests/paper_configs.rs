@@ -1,8 +1,5 @@
 //! The paper's configurations: as many parameters as its networks have, and steps that can be made.
 
-#[path = "../examples/latent_dataset/synthetic.rs"]
-mod synthetic;
-
 use far_model::{ConditionScale, DitSetting, POSE_FEATURES, SignalLayout};
 use far_tensor::Device;
 use far_train::{ArmTraining, Error, PreparedData, TrainConfig, TrainingLoop};

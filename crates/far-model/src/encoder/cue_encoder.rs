@@ -2,7 +2,7 @@
 
 use crate::{ConditionScale, Error, POSE_FEATURES, Result};
 use far_memory::Displacement;
-use far_tensor::Tensor;
+use far_tensor::{Device, Tensor};
 
 /// An action as encoders are told of it: where it leads, how long it takes, and the interactions on
 /// the way, if there are any.
@@ -74,4 +74,10 @@ pub trait CueEncoder: Send + Sync {
     /// # Errors
     /// If the inputs do not fit.
     fn queries(&self, frames: &[f32], actions: &[ActionFeatures]) -> Result<Vec<f32>>;
+}
+
+/// The recipe of keys that are made on a device: elsewhere than on the CPU they are rounded otherwise,
+/// and a cache must not give one for the other.
+pub(crate) fn recipe_on(device: &Device, recipe: String) -> String {
+    if device.is_cuda() { format!("{recipe} {}", device.precision()) } else { recipe }
 }

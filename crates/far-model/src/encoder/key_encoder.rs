@@ -1,5 +1,6 @@
 //! A trained QueryViT, frozen: rows of frames to the keys and queries of one cue.
 
+use crate::encoder::cue_encoder::recipe_on;
 use crate::{
     ActionFeatures, ConditionScale, CueEncoder, Error, LatentShape, QueryVit, QueryVitConfig,
     Result,
@@ -10,9 +11,12 @@ use far_tensor::{
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Mutex;
 
-/// Frames encoded at a time: enough to keep all cores busy, little enough to stay in the cache.
+/// Frames encoded at a time on the CPU: enough to keep all cores busy, little enough to stay in the cache.
 const FRAMES_AT_A_TIME: usize = 128;
+/// And on a GPU, which wants many; half a gigabyte at the paper's size.
+const FRAMES_ON_A_GPU: usize = 256;
 /// Rows times columns of the largest latent that a file may ask for.
 const MOST_PLACES: usize = 1 << 20;
 /// The note of a file that holds an [`EncoderDescription`].
@@ -72,6 +76,8 @@ pub struct KeyEncoder {
     parameters: Parameters,
     recipe: String,
     device: Device,
+    /// Held while frames pass a GPU, so that many threads do not need its memory at once.
+    passing: Mutex<()>,
 }
 
 impl KeyEncoder {
@@ -96,7 +102,9 @@ impl KeyEncoder {
         let weights = parameters.stored().flat_map(|(_, _, values)| values);
         let bytes: Vec<u8> = weights.flat_map(f32::to_le_bytes).collect();
         let recipe = format!("{} {}", to_json(&description), hash_bytes(&bytes));
-        Self { description, network, parameters, recipe, device: device.clone() }
+        let recipe = recipe_on(device, recipe);
+        let (device, passing) = (device.clone(), Mutex::default());
+        Self { description, network, parameters, recipe, device, passing }
     }
 
     /// All weights, as [`KeyEncoder::new`] takes them.
@@ -197,8 +205,11 @@ impl KeyEncoder {
         Error::check_length("the frames", frames.len(), count * elements)?;
         Error::check_length("the actions", actions.map_or(count, <[_]>::len), count)?;
         let mut encoded = Vec::with_capacity(count * self.dimension());
-        for start in (0..count).step_by(FRAMES_AT_A_TIME) {
-            let end = count.min(start + FRAMES_AT_A_TIME);
+        let parallel = self.device.parallel();
+        let together = if parallel { FRAMES_AT_A_TIME } else { FRAMES_ON_A_GPU };
+        for start in (0..count).step_by(together) {
+            let end = count.min(start + together);
+            let _passing = (!parallel).then(|| self.passing.lock());
             let sizes = [end - start, shape.tokens(), shape.token_width()];
             let part = Tensor::from_slice(&frames[start * elements..end * elements], sizes)?;
             let signals = self.description.signals;

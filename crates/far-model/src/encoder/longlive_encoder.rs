@@ -1,5 +1,6 @@
 //! The encoder of LongLive-RAG, frozen: the keys that its recall rule compares.
 
+use crate::encoder::cue_encoder::recipe_on;
 use crate::encoder::longlive_network::{EncoderNetwork, LongLiveShape};
 use crate::weight_file::{self, WeightFile};
 use crate::{
@@ -56,7 +57,7 @@ impl LongLiveEncoder {
         device: &Device,
     ) -> Self {
         parameters.freeze();
-        let recipe = weight_file::recipe(KIND, &shape, &parameters);
+        let recipe = recipe_on(device, weight_file::recipe(KIND, &shape, &parameters));
         Self { shape, network, parameters, recipe, device: device.clone() }
     }
 

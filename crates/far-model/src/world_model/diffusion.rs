@@ -6,7 +6,7 @@ use crate::world_model::noisy_target::NoisyTargets;
 use crate::world_model::row_index::RowIndex;
 use crate::{ContextBatch, DdimConfig, DdimStep, Error, Futures, Perturbations, Result};
 use far_tensor::{
-    Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,
+    Buffer, Device, DiffusionTarget, NoiseSchedule, Parameters, Prediction, Repeated, Tape, Tensor,
 };
 use rayon::prelude::*;
 use std::ops::Range;
@@ -62,26 +62,34 @@ impl DitDiffusion {
         if output.shape().last() == token { Ok(output) } else { tape.slice(&output, 2, 0..token) }
     }
 
-    /// Of one future: its noisy version and what should be predicted of it.
-    fn perturb(
-        &self,
-        clean: &[f32],
-        noise: &[f32],
-        timestep: usize,
-        noisy: &mut Vec<f32>,
-        target: &mut Vec<f32>,
-    ) -> far_tensor::Result<()> {
-        let kept = self.schedule.signal_power(timestep)?;
-        let (signal, spread) = (kept.sqrt() as f32, (1.0 - kept).sqrt() as f32);
-        noisy.extend(clean.iter().zip(noise).map(|(x, e)| signal * x + spread * e));
-        match self.prediction() {
-            Prediction::Noise => target.extend_from_slice(noise),
-            Prediction::Velocity => {
-                target.extend(clean.iter().zip(noise).map(|(x, e)| signal * e - spread * x));
+    /// Of some futures with a noise and a diffusion time each: their noisy versions and what should be
+    /// predicted of them, [m, T, P].
+    fn perturb(&self, futures: &[Disturbed<'_>]) -> far_tensor::Result<[Tensor; 2]> {
+        let powers = futures.iter().map(|future| self.schedule.signal_power(future.timestep));
+        let powers = powers.collect::<far_tensor::Result<Vec<f64>>>()?;
+        let (elements, prediction) = (self.setting.shape.elements(), self.prediction());
+        let mut both = [(); 2].map(|()| Buffer::zeroed(futures.len() * elements));
+        let [noisy, target] = &mut both;
+        let rows = noisy.par_chunks_mut(elements).zip(target.par_chunks_mut(elements));
+        rows.zip(futures).zip(&powers).for_each(|(((noisy, target), future), kept)| {
+            let Disturbed { clean, noise, .. } = *future;
+            let (signal, spread) = (kept.sqrt() as f32, (1.0 - kept).sqrt() as f32);
+            for (place, (x, e)) in noisy.iter_mut().zip(clean.iter().zip(noise)) {
+                *place = signal * x + spread * e;
             }
-            Prediction::Clean => target.extend_from_slice(clean),
-        }
-        Ok(())
+            match prediction {
+                Prediction::Noise => target.copy_from_slice(noise),
+                Prediction::Velocity => {
+                    for (place, (x, e)) in target.iter_mut().zip(clean.iter().zip(noise)) {
+                        *place = signal * e - spread * x;
+                    }
+                }
+                Prediction::Clean => target.copy_from_slice(clean),
+            }
+        });
+        let [noisy, target] =
+            both.map(|values| Tensor::from_buffer(values, self.sizes(futures.len())));
+        Ok([noisy?, target?])
     }
 
     /// The training loss of some predictions: that of the frame and, where frames have states, that of
@@ -112,22 +120,21 @@ impl DitDiffusion {
         range: Range<usize>,
     ) -> far_tensor::Result<Tensor> {
         let elements = self.setting.shape.elements();
-        let (mut noisy, mut target, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-        let clean = &batch.futures.latents[range.start * elements..range.end * elements];
-        for example in range.clone() {
+        let all = range.start * elements..range.end * elements;
+        let clean = &batch.futures.latents[all.clone()];
+        let disturbed = range.clone().map(|example| {
             let span = example * elements..(example + 1) * elements;
-            let noise = &batch.perturbations.noise[span.clone()];
-            let timestep = batch.perturbations.timesteps[example];
-            let future = &batch.futures.latents[span.clone()];
-            self.perturb(future, noise, timestep, &mut noisy, &mut target)?;
-            weights.extend(batch.weights.iter().flat_map(|all| &all[span.clone()]));
-        }
+            Disturbed {
+                clean: &batch.futures.latents[span.clone()],
+                noise: &batch.perturbations.noise[span],
+                timestep: batch.perturbations.timesteps[example],
+            }
+        });
+        let [noisy, target] = self.perturb(&disturbed.collect::<Vec<_>>())?;
         let timesteps = &batch.perturbations.timesteps[range.clone()];
         let times: Vec<f32> = timesteps.iter().map(|timestep| *timestep as f32).collect();
         let sizes = self.sizes(range.len());
-        let noisy = Tensor::from_slice(&noisy, sizes)?;
-        let target = Tensor::from_slice(&target, sizes)?;
-        let weights = (!weights.is_empty()).then(|| Tensor::from_slice(&weights, sizes));
+        let weights = batch.weights.map(|weights| Tensor::from_slice(&weights[all], sizes));
         let weights = weights.transpose()?;
         let goal_states = &batch.futures.states;
         let state =
@@ -161,9 +168,16 @@ impl DitDiffusion {
         let goal_states = batch.goal_states();
         let draws = batch.perturbations.draws.max(1);
         let together = self.together(batch.contexts, draws, TOGETHER);
-        self.by_parts(batch.contexts.examples(), together, |range| {
-            self.part_losses(parameters, batch, &goal_states, draws, range)
-        })
+        let losses =
+            |range: Range<usize>| self.part_losses(parameters, batch, &goal_states, draws, range);
+        if self.parallel {
+            let values = |range| Ok(losses(range)?.values().to_vec());
+            return self.by_parts(batch.contexts.examples(), together, values);
+        }
+        // No part is read before all are launched: the host prepares one while another is computed.
+        let parts = ranges(batch.contexts.examples(), together).into_iter().map(losses);
+        let parts = parts.collect::<Result<Vec<Tensor>>>()?;
+        Ok(parts.iter().flat_map(Tensor::values).copied().collect())
     }
 
     /// The losses of some contexts, [n, S].
@@ -174,7 +188,7 @@ impl DitDiffusion {
         goal_states: &[f32],
         draws: usize,
         range: Range<usize>,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<Tensor> {
         let TrainingBatch { contexts, futures, perturbations, weights } = *batch;
         let (elements, shared) = (self.setting.shape.elements(), batch.contexts_per_future());
         // Contexts of the same future whose targets have the same conditioning share their noisy
@@ -184,7 +198,7 @@ impl DitDiffusion {
             a / shared == b / shared && contexts.goal(a) == contexts.goal(b)
         };
         let (goals, of_context) = RowIndex::distinct(range.len(), 1, like);
-        let (mut noisy, mut target, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut disturbed, mut times) = (Vec::new(), Vec::new());
         let mut chosen_weights = Vec::new();
         for goal in &goals {
             let example = (range.start + goal) / shared;
@@ -192,8 +206,8 @@ impl DitDiffusion {
             for draw in example * draws..(example + 1) * draws {
                 let noise = &perturbations.noise[draw * elements..(draw + 1) * elements];
                 let timestep = perturbations.timesteps[draw];
-                let future = &futures.latents[span.clone()];
-                self.perturb(future, noise, timestep, &mut noisy, &mut target)?;
+                let clean = &futures.latents[span.clone()];
+                disturbed.push(Disturbed { clean, noise, timestep });
                 times.push(timestep as f32);
                 chosen_weights.extend(weights.iter().flat_map(|all| &all[span.clone()]));
             }
@@ -201,8 +215,9 @@ impl DitDiffusion {
         let predictions = goals.iter().flat_map(|goal| std::iter::repeat_n(*goal, draws));
         let of_draws = of_context.rows().iter().flat_map(|goal| goal * draws..(goal + 1) * draws);
         let sizes = self.sizes(times.len());
+        let [latents, target] = self.perturb(&disturbed)?;
         let noisy = NoisyTargets {
-            latents: &Tensor::from_slice(&noisy, sizes)?,
+            latents: &latents,
             timesteps: &times,
             predictions: RowIndex::new(predictions.collect(), range.len()),
             draws: RowIndex::new(of_draws.collect(), times.len()),
@@ -212,14 +227,12 @@ impl DitDiffusion {
         let state = network.read_context(&mut tape, parameters, contexts, goal_states, range)?;
         let output = network.target(&mut tape, parameters, &state, &noisy)?;
         let output = self.predicted(&mut tape, output)?;
-        let target = Tensor::from_slice(&target, sizes)?;
         let target = noisy.draws.spread(&mut tape, &target)?;
         let weights = (!chosen_weights.is_empty()).then(|| {
             let weights = Tensor::from_slice(&chosen_weights, sizes)?;
             noisy.draws.spread(&mut tape, &weights)
         });
-        let errors = tape.squared_errors(&output, &target, weights.transpose()?.as_ref())?;
-        Ok(errors.values().to_vec())
+        Ok(tape.squared_errors(&output, &target, weights.transpose()?.as_ref())?)
     }
 
     /// See [`WorldModel::sample`].
@@ -294,6 +307,14 @@ impl DitDiffusion {
         };
         Ok(results.concat())
     }
+}
+
+/// A future with the noise that it is hidden by.
+#[derive(Clone, Copy)]
+struct Disturbed<'a> {
+    clean: &'a [f32],
+    noise: &'a [f32],
+    timestep: usize,
 }
 
 /// Contexts with their futures and noises, of sizes that fit.

@@ -1,13 +1,27 @@
 //! One GPU and the stream that all its work is ordered by.
 
+use super::copies::CopyCounters;
 use super::graph;
 use super::library::unusable;
 use crate::{Error, Result};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Whose work comes first where two streams want the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// That of others may.
+    Usual,
+    /// This one's.
+    First,
+}
 
 /// A GPU with its primary context and one stream.
 pub(crate) struct Context {
+    /// Its number.
+    pub(super) ordinal: usize,
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
@@ -19,6 +33,8 @@ pub(crate) struct Context {
     pub memory: usize,
     /// Streaming multiprocessors.
     pub processors: usize,
+    /// What is copied between it and the host.
+    pub copies: Arc<CopyCounters>,
 }
 
 // SAFETY: the handles are not tied to a thread; every use binds the context to its own thread, and
@@ -40,7 +56,7 @@ pub(crate) fn failed(action: &'static str) -> impl Fn(DriverError) -> Error {
 
 impl Context {
     /// The GPU with that number; the driver runs already.
-    pub(super) fn open(ordinal: usize) -> Result<Self> {
+    pub(super) fn open(ordinal: usize, urgency: Urgency) -> Result<Self> {
         const CHOOSE: &str = "choose another with --device cuda:N, or use --device cpu";
         let count = result::device::get_count().map_err(failed("counting the GPUs"))?;
         let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
@@ -76,6 +92,7 @@ impl Context {
             (memory, context.map_err(failed("starting the GPU's context"))?)
         };
         let mut this = Self {
+            ordinal,
             device,
             context,
             stream: std::ptr::null_mut(),
@@ -83,10 +100,16 @@ impl Context {
             capability,
             memory,
             processors,
+            copies: Arc::default(),
         };
         this.bind()?;
         let kind = result::stream::StreamKind::NonBlocking;
-        this.stream = result::stream::create(kind).map_err(failed("making a stream"))?;
+        let stream = match urgency {
+            Urgency::Usual => result::stream::create(kind),
+            Urgency::First => result::stream::get_priority_range()
+                .and_then(|(_, first)| result::stream::create_with_priority(kind, first)),
+        };
+        this.stream = stream.map_err(failed("making a stream"))?;
         Ok(this)
     }
 
@@ -111,12 +134,21 @@ impl Context {
 
     /// Single-precision numbers at an address, after all work before.
     pub(crate) fn read(&self, pointer: u64, target: &mut [f32]) -> Result<()> {
-        self.bind()?;
-        // SAFETY: callers own as many numbers at the address, and the stream is waited for before
+        self.read_elements(pointer, target)
+    }
+
+    /// Elements of any plain type at an address, after all work before.
+    pub(super) fn read_elements<T: Copy>(&self, pointer: u64, target: &mut [T]) -> Result<()> {
+        // Waited for first, so that waiting does not count as copying.
+        self.synchronize()?;
+        let begun = Instant::now();
+        // SAFETY: callers own as many elements at the address, and the stream is waited for before
         // `target` is looked at.
         let copied = unsafe { result::memcpy_dtoh_async(target, pointer, self.stream) };
         copied.map_err(failed("reading from the GPU"))?;
-        self.synchronize()
+        self.synchronize()?;
+        self.copies.to_host.add(size_of_val(target), begun);
+        Ok(())
     }
 
     /// Waits until all work is done.

@@ -4,8 +4,9 @@
 //! handed out at once: whoever writes to it next comes later in the stream than its last reader.
 //! Recorded work is launched again, so its buffers go back to a [`Reserve`] of its own.
 
-use super::context::Context;
+use super::context::{Context, Urgency};
 use super::graph;
+use super::staging::Staging;
 use crate::{Error, Result};
 use cudarc::driver::result;
 use std::collections::BTreeMap;
@@ -173,6 +174,7 @@ struct Blocks {
 pub(crate) struct CudaPool {
     context: Context,
     blocks: Mutex<Blocks>,
+    staging: Staging,
 }
 
 impl CudaPool {
@@ -187,10 +189,29 @@ impl CudaPool {
         if let Some(pool) = pools.get(&ordinal).and_then(Weak::upgrade) {
             return Ok(pool);
         }
-        let context = Context::open(ordinal)?;
-        let pool = Arc::new(Self { context, blocks: Mutex::default() });
+        let pool = Arc::new(Self::new(Context::open(ordinal, Urgency::Usual)?));
         pools.insert(ordinal, Arc::downgrade(&pool));
         Ok(pool)
+    }
+
+    /// A pool of the same GPU whose work is in the order of a stream of its own, before that of this one
+    /// where both want the GPU. Neither reads the other's tensors.
+    ///
+    /// # Errors
+    /// If the GPU cannot be used.
+    pub(super) fn beside(&self) -> Result<Arc<Self>> {
+        let mut context = Context::open(self.context.ordinal, Urgency::First)?;
+        context.copies = self.context.copies.clone();
+        Ok(Arc::new(Self::new(context)))
+    }
+
+    fn new(context: Context) -> Self {
+        Self { context, blocks: Mutex::default(), staging: Staging::default() }
+    }
+
+    /// Pinned memory for copies to the GPU.
+    pub(super) fn staging(&self) -> &Staging {
+        &self.staging
     }
 
     /// The GPU.
@@ -276,7 +297,9 @@ impl CudaPool {
 
 impl Drop for CudaPool {
     fn drop(&mut self) {
-        if self.context.bind().is_ok() {
+        // Copies from pinned memory may still be under way.
+        if self.context.synchronize().is_ok() {
+            self.staging.release();
             let mut blocks = std::mem::take(self.blocks.get_mut().expect("nobody else holds it"));
             self.release(&mut blocks);
         }

@@ -4,6 +4,7 @@
 //! the matrix library are looked for when a device is opened.
 
 mod context;
+mod copies;
 mod graph;
 mod kernel;
 mod library;
@@ -13,6 +14,7 @@ mod optimizer;
 mod precision;
 mod product;
 mod program;
+mod staging;
 mod tensor_map;
 mod transfer;
 
@@ -23,6 +25,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use context::Context;
+pub use copies::{Copied, Copies};
 pub(crate) use graph::Graph;
 pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
 pub use memory::MemoryUse;
@@ -43,6 +46,8 @@ pub(crate) struct Cuda {
     products: product::Products,
     /// Shared memory that a block may have.
     shared_limit: usize,
+    /// Whether kernels for one kind of chip are left alone.
+    general: bool,
     profile: OnceLock<Arc<Profile>>,
     poisoned: bool,
 }
@@ -54,7 +59,24 @@ impl Cuda {
     /// If a library is missing or too old, or there is no such GPU.
     pub(crate) fn open(ordinal: usize, precision: Precision, poisoned: bool) -> Result<Arc<Self>> {
         let versions = library::find()?;
-        let pool = CudaPool::of(ordinal)?;
+        Self::new(CudaPool::of(ordinal)?, versions, precision, poisoned)
+    }
+
+    /// The same GPU with a stream and memory of its own: what it works on waits for nothing that was
+    /// launched here.
+    ///
+    /// # Errors
+    /// If the GPU cannot be used.
+    pub(crate) fn beside(&self, precision: Precision) -> Result<Arc<Self>> {
+        Self::new(self.pool.beside()?, self.versions, precision, self.poisoned)
+    }
+
+    fn new(
+        pool: Arc<CudaPool>,
+        versions: library::Versions,
+        precision: Precision,
+        poisoned: bool,
+    ) -> Result<Arc<Self>> {
         let products = product::Products::new(&pool)?;
         let shared_limit = pool.context().shared_limit()?;
         Ok(Arc::new(Self {
@@ -64,6 +86,7 @@ impl Cuda {
             kernels: kernel::Kernels::default(),
             products,
             shared_limit,
+            general: general_kernels(),
             profile: OnceLock::new(),
             poisoned,
         }))
@@ -87,9 +110,9 @@ impl Cuda {
         }
     }
 
-    /// Whether the chip is a Hopper, whose own instructions some kernels use.
+    /// Whether the chip is a Hopper, whose own instructions some kernels use, and they may.
     pub(crate) fn is_hopper(&self) -> bool {
-        self.context().capability == [9, 0]
+        self.context().capability == [9, 0] && !self.general
     }
 
     /// Shared memory that a block may have, in bytes.
@@ -146,12 +169,19 @@ impl Cuda {
     }
 }
 
+/// Whether the environment variable `FAR_KERNELS` asks for the kernels that every chip has.
+fn general_kernels() -> bool {
+    std::env::var("FAR_KERNELS").is_ok_and(|kernels| kernels == "general")
+}
+
 impl fmt::Display for Cuda {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { versions, precision, .. } = self;
         let context = self.context();
         let gigabytes = context.memory as f64 / f64::from(1 << 30);
-        write!(formatter, "{} ({gigabytes:.0} GiB; {versions}), {precision}", context.name)
+        let kernels = if self.general { ", general kernels" } else { "" };
+        let name = &context.name;
+        write!(formatter, "{name} ({gigabytes:.0} GiB; {versions}), {precision}{kernels}")
     }
 }
 

@@ -7,6 +7,7 @@ use super::program::{Program, programs};
 use super::{Cuda, Kernel, Launch, arguments};
 use crate::Result;
 use cudarc::driver::result;
+use std::time::Instant;
 
 programs! {
     /// Conversions between element types.
@@ -35,17 +36,11 @@ impl CudaBuffer {
         }
         let pointer = self.pointer() + (start * self.element().size()) as u64;
         let context = self.context();
-        context.bind()?;
         match self.element() {
             Element::F32 => context.read(pointer, target)?,
             Element::Bf16 => {
                 let mut bits = vec![0_u16; target.len()];
-                // SAFETY: the source has that many elements, and the stream is waited for before
-                // `bits` is looked at or freed.
-                let copied =
-                    unsafe { result::memcpy_dtoh_async(&mut bits, pointer, context.stream()) };
-                copied.map_err(failed("reading from the GPU"))?;
-                context.synchronize()?;
+                context.read_elements(pointer, &mut bits)?;
                 for (target, bits) in target.iter_mut().zip(bits) {
                     *target = f32::from_bits(u32::from(bits) << 16);
                 }
@@ -73,11 +68,7 @@ impl Cuda {
     pub(crate) fn upload_rows(&self, rows: &[&[f32]]) -> Result<CudaBuffer> {
         let length = rows.iter().map(|row| row.len()).sum();
         let buffer = self.pool.take(Element::F32, length)?;
-        let mut pointer = buffer.pointer();
-        for row in rows {
-            self.write(pointer, row)?;
-            pointer += size_of_val(*row) as u64;
-        }
+        self.write_rows(buffer.pointer(), rows)?;
         Ok(buffer)
     }
 
@@ -85,16 +76,35 @@ impl Cuda {
     ///
     /// # Errors
     /// If the GPU has failed.
-    pub(crate) fn write<T: Copy>(&self, pointer: u64, values: &[T]) -> Result<()> {
-        if values.is_empty() {
+    pub(crate) fn write<T: Copy + Send + Sync>(&self, pointer: u64, values: &[T]) -> Result<()> {
+        self.write_rows(pointer, &[values])
+    }
+
+    /// Writes rows of plain numbers of the host, one behind another, to an address.
+    ///
+    /// # Errors
+    /// If the GPU has failed.
+    fn write_rows<T: Copy + Send + Sync>(&self, pointer: u64, rows: &[&[T]]) -> Result<()> {
+        let bytes: usize = rows.iter().map(|row| size_of_val(*row)).sum();
+        if bytes == 0 {
             return Ok(());
         }
-        graph::refuse(self.context(), "numbers of the host were given")?;
-        self.context().bind()?;
-        // SAFETY: callers own as many bytes at the address. Memory of the host that is not pinned is
-        // copied away before the call returns.
-        let copied = unsafe { result::memcpy_htod_async(pointer, values, self.context().stream()) };
-        copied.map_err(failed("writing to the GPU"))
+        let context = self.context();
+        graph::refuse(context, "numbers of the host were given")?;
+        let begun = Instant::now();
+        if !self.pool.staging().copy(context, pointer, rows)? {
+            context.bind()?;
+            let mut place = pointer;
+            for row in rows.iter().filter(|row| !row.is_empty()) {
+                // SAFETY: callers own as many bytes at the address. Memory of the host that is not
+                // pinned is copied away before the call returns.
+                let copied = unsafe { result::memcpy_htod_async(place, row, context.stream()) };
+                copied.map_err(failed("writing to the GPU"))?;
+                place += size_of_val(*row) as u64;
+            }
+        }
+        context.copies.to_device.add(bytes, begun);
+        Ok(())
     }
 
     /// The same numbers as another element type.

@@ -3,6 +3,8 @@
 mod agreement;
 mod engine;
 mod floor;
+mod joint;
+mod joint_data;
 mod json_peer;
 mod kernel_table;
 mod network_shape;
@@ -31,6 +33,10 @@ pub enum Command {
     ///
     /// Example: far bench train --shape paper --device cuda --dtype bf16 --profile
     Train(train::Arguments),
+    /// Time the whole step of Algorithm 1 in parts, beside its network and its credit alone and a peer.
+    ///
+    /// Example: far bench joint --config paper-loopnav --device cuda --precision bf16
+    Joint(joint::Arguments),
     /// Time judging candidate memories by the world model's loss, beside the least it can take.
     ///
     /// Example: far bench utility --shape paper --device cuda --dtype bf16
@@ -63,6 +69,7 @@ pub enum Command {
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Train(arguments) => train::run(&arguments),
+        Command::Joint(arguments) => joint::run(&arguments),
         Command::Utility(arguments) => utility::run(&arguments),
         Command::Rollout(arguments) => rollout::run(&arguments),
         Command::Tokenizer(arguments) => tokenizer::run(&arguments),

@@ -6,9 +6,7 @@
 //! cargo run --release -p far-train --example latent_dataset -- paper-thor data/latents
 //! ```
 
-mod synthetic;
-
-use far_train::TrainConfig;
+use far_train::{TrainConfig, synthetic};
 use std::path::PathBuf;
 
 /// Frames explored and returned through: more than any pool and horizon of the presets.

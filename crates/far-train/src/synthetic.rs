@@ -1,15 +1,16 @@
 //! A dataset that has everything a configuration asks for: latents, poses, times, and the
 //! labels, masks and sounds it names. Somebody walks around a circle and back.
+//!
+//! It is for trying a configuration before its corpus is at hand, and for measuring speed.
 
+use crate::{ChangeMaskSource, Error, Result, TrainConfig};
 use far_data::{
     AgentState, Change, ChangeKind, DatasetDescription, DatasetWriter, EpisodeFacts, Frame,
     FrameImage, ImageEncoding, Mask, Phase, Signal, Split,
 };
 use far_memory::Pose;
 use far_model::LatentShape;
-use far_train::{ChangeMaskSource, TrainConfig};
-use safetensors::tensor::{Dtype, TensorView};
-use std::error::Error;
+use serde_json::json;
 use std::f32::consts::TAU;
 use std::path::Path;
 
@@ -31,14 +32,18 @@ pub fn latents_of(preset: &str) -> LatentShape {
 
 /// Writes three episodes of `explored` and `returned` frames for a configuration with precomputed
 /// latents of this shape.
+///
+/// # Errors
+/// If the folder holds a dataset already, or the disk refuses.
 pub fn write(
     config: &TrainConfig,
     shape: LatentShape,
     folder: &Path,
     [explored, returned]: [u32; 2],
-) -> Result<(), Box<dyn Error>> {
+) -> Result<()> {
     let writer = DatasetWriter::create(folder, describe(config, shape))?;
-    std::fs::create_dir_all(folder.join("latents"))?;
+    let latents_folder = folder.join("latents");
+    std::fs::create_dir_all(&latents_folder).map_err(Error::file("create", &latents_folder))?;
     for (id, split) in (0..).zip(SPLITS) {
         let facts = EpisodeFacts::new(format!("circle {id}"), split, u64::from(id));
         let mut episode = writer.episode(id, facts)?;
@@ -55,14 +60,22 @@ pub fn write(
         }
         episode.finish()?;
         let frames = (explored + returned) as usize;
-        let sizes = vec![frames, shape.channels, shape.height, shape.width];
-        let bytes: Vec<u8> = latents.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let view = TensorView::new(Dtype::F32, sizes, &bytes)?;
-        let path = folder.join(format!("latents/{id:06}.safetensors"));
-        safetensors::serialize_to_file([("latents", view)], None, &path)?;
+        let sizes = [frames, shape.channels, shape.height, shape.width];
+        let path = latents_folder.join(format!("{id:06}.safetensors"));
+        std::fs::write(&path, safetensors(sizes, &latents)).map_err(Error::file("write", &path))?;
     }
     writer.finish()?;
     Ok(())
+}
+
+/// The bytes of a safetensors file with one tensor, `latents`.
+fn safetensors(shape: [usize; 4], values: &[f32]) -> Vec<u8> {
+    let tensor = json!({ "dtype": "F32", "shape": shape, "data_offsets": [0, 4 * values.len()] });
+    let header = json!({ "latents": tensor }).to_string();
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
 }
 
 /// Says that the dataset has what the configuration needs.

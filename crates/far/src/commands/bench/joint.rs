@@ -1,0 +1,252 @@
+//! `far bench joint`: the whole step of Algorithm 1, in parts, beside what it cannot do without.
+
+use super::engine::{Engine, EngineArguments};
+use super::joint_data::JointData;
+use super::json_peer::{self, load_average, median};
+use crate::commands::train::{explain, preparation};
+use crate::hint::Hint;
+use crate::progress;
+use clap::Args;
+use far_tensor::{Copied, Copies};
+use far_train::{ArmTraining, PreparedData, StepTimes, TrainConfig, TrainingLoop};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Updates of the world model that are timed by themselves, and credits.
+const ALONE: [usize; 2] = [10, 3];
+
+/// What to measure and how.
+#[derive(Args)]
+pub struct Arguments {
+    /// A preset (paper-loopnav, village, …) or the path of a .toml file.
+    #[arg(long, default_value = "village")]
+    config: String,
+    /// Folder of the dataset (default: one made for the measurement, of latents or of a world's walks).
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Override a setting: --set arm.id=far-meta; repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    #[command(flatten)]
+    engine: EngineArguments,
+    /// Rounds of as many steps as lie between two updates of the retriever; one more warms up.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// A command that prints JSON lines with `config`, `dtype` and `median_s`, to compare with; the
+    /// fastest line of this configuration and precision counts.
+    #[arg(long)]
+    peer: Option<String>,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// If the device cannot be used or has no room, the dataset lacks something, or the peer fails.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.rounds == 0 {
+        return Err(Hint::error("there is nothing to measure", "give --rounds 1 or more"));
+    }
+    let peers = arguments.peer.as_deref().map(json_peer::run).transpose()?;
+    let engine = arguments.engine.open()?;
+    let data = JointData::new(&arguments.config, arguments.data.as_deref())?;
+    let config = configuration(arguments, &data)?;
+    data.make(&config)?;
+    let mut line = engine.line(&arguments.config);
+    let device = &engine.device;
+    let prepared = PreparedData::open(&config, data.run(), device, &mut preparation());
+    let prepared = prepared.map_err(explain)?;
+    let mut training = ArmTraining::new(&prepared).map_err(explain)?;
+    let interval = config.retriever.interval.max(1);
+    let bar = progress::bar((1 + arguments.rounds as u64) * interval, "steps");
+    let mut round = || {
+        let begun = Instant::now();
+        let (mut times, earlier) = (StepTimes::default(), device.copies());
+        for _ in 0..interval {
+            training.step().map_err(explain)?;
+            times.add(training.joint().times());
+            bar.inc(1);
+        }
+        device.synchronize()?;
+        let copies = device.copies().zip(earlier).map(|(now, earlier)| now.since(earlier));
+        anyhow::Ok(Round { elapsed: begun.elapsed(), times, copies, steps: interval })
+    };
+    let first = round()?;
+    device.forget_peak();
+    let mut rounds = Vec::new();
+    for _ in 0..arguments.rounds {
+        rounds.push(round()?);
+    }
+    bar.finish_and_clear();
+    line["peak_bytes"] = json!(engine.peak());
+    rounds.sort_by_key(|round| round.elapsed);
+    let middle = &rounds[rounds.len() / 2];
+    let [updates, credits] = ALONE;
+    let alone = training.joint_mut().measure_alone(updates, credits).map_err(explain)?;
+    let seconds =
+        |times: &[Duration]| -> Vec<f64> { times.iter().map(Duration::as_secs_f64).collect() };
+    let network = median(&seconds(&alone.network));
+    let credit = if alone.credit.is_empty() { 0.0 } else { median(&seconds(&alone.credit)) };
+    line["config"] = json!(arguments.config);
+    line["arm"] = json!(config.arm.id);
+    line["batch"] = json!(config.data.batch);
+    line["interval"] = json!(interval);
+    line["first_round_s"] = json!(first.elapsed.as_secs_f64());
+    line["round_s"] = json!(seconds(&rounds.iter().map(|round| round.elapsed).collect::<Vec<_>>()));
+    middle.describe(&mut line);
+    line["network_alone_s"] = json!(network);
+    line["credit_alone_s"] = json!(credit);
+    let alone = network + credit / interval as f64;
+    line["alone_s"] = json!(alone);
+    line["over_alone"] = json!(line["median_s"].as_f64().unwrap_or(f64::NAN) / alone);
+    line["load_average"] = json!(load_average());
+    if let Some(lines) = &peers {
+        compare(&mut line, lines)?;
+    }
+    if arguments.engine.profile {
+        profile(arguments, &engine, &mut training, line)
+    } else {
+        conclude(arguments, &line);
+        Ok(())
+    }
+}
+
+/// The preset as it is trained, but for what a measurement should not wait for.
+fn configuration(arguments: &Arguments, data: &JointData) -> anyhow::Result<TrainConfig> {
+    let mut sets = vec![
+        // An untrained encoder has as much work as any other.
+        "encoder.pretraining.steps=1".to_owned(),
+        // The steps that most of a training consists of.
+        "retriever.eager=0".to_owned(),
+        "retriever.start=0".to_owned(),
+        "training.steps=1000000000".to_owned(),
+        format!("data.folder={:?}", data.folder().to_string_lossy()),
+    ];
+    sets.extend(arguments.sets.iter().cloned());
+    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+    TrainConfig::resolve(&arguments.config, &sets).map_err(explain)
+}
+
+/// As many steps as lie between two updates of the retriever.
+struct Round {
+    elapsed: Duration,
+    times: StepTimes,
+    copies: Option<Copies>,
+    steps: u64,
+}
+
+impl Round {
+    /// Adds means over the steps.
+    fn describe(&self, line: &mut Value) {
+        let mean = |time: Duration| time.as_secs_f64() / self.steps as f64;
+        line["median_s"] = json!(mean(self.elapsed));
+        line["steps_per_s"] = json!(1.0 / mean(self.elapsed));
+        let mut rest = self.elapsed;
+        for (name, time) in self.times.parts() {
+            line["parts_s"][name] = json!(mean(time));
+            rest = rest.saturating_sub(time);
+        }
+        line["parts_s"]["rest"] = json!(mean(rest));
+        for (name, time) in self.times.meanwhile() {
+            line["meanwhile_s"][name] = json!(mean(time));
+        }
+        let Some(Copies { to_device, to_host }) = self.copies else { return };
+        for (name, Copied { count, bytes, time }) in
+            [("to_device", to_device), ("to_host", to_host)]
+        {
+            line["copies"][name] = json!({
+                "count": count as f64 / self.steps as f64,
+                "bytes": bytes as f64 / self.steps as f64,
+                "s": mean(time),
+            });
+        }
+    }
+}
+
+/// Adds the peer's fastest line, and how many times as fast this loop is.
+fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
+    let wanted = ["config", "dtype", "arm"].map(|key| (key, line[key].clone()));
+    let peer = json_peer::least(lines, &wanted, "median_s")?;
+    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
+    line["ratio"] = json!(times[0] / times[1]);
+    line["peer"] = peer;
+    Ok(())
+}
+
+/// Times every kernel of one more round.
+fn profile(
+    arguments: &Arguments,
+    engine: &Engine,
+    training: &mut ArmTraining<'_>,
+    mut line: Value,
+) -> anyhow::Result<()> {
+    let steps = line["interval"].as_u64().unwrap_or(1) as usize;
+    let table = engine.profiled(steps, || {
+        training.step().map_err(explain)?;
+        Ok(())
+    })?;
+    line["profile"] = table.json();
+    conclude(arguments, &line);
+    if !arguments.engine.json {
+        table.print("step", line["median_s"].as_f64().unwrap_or(f64::NAN));
+    }
+    Ok(())
+}
+
+fn conclude(arguments: &Arguments, line: &Value) {
+    if arguments.engine.json {
+        println!("{line}");
+        return;
+    }
+    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+    let text = |key: &str| line[key].as_str().unwrap_or_default();
+    println!(
+        "a step of Algorithm 1, {}, {}, batch {}, retriever every {} steps, {}, on {}",
+        text("config"),
+        text("arm"),
+        line["batch"],
+        line["interval"],
+        text("dtype"),
+        text("machine")
+    );
+    let print = |name: &str, seconds: &Value| {
+        println!("  {name:<18}{:>9.2} ms", 1e3 * number(seconds));
+    };
+    print("mean", &line["median_s"]);
+    println!("  {:<18}{:>9.2} steps/s", "rate", number(&line["steps_per_s"]));
+    for (name, seconds) in line["parts_s"].as_object().into_iter().flatten() {
+        print(&format!("  {name}"), seconds);
+    }
+    println!("  meanwhile, for the step after");
+    for (name, seconds) in line["meanwhile_s"].as_object().into_iter().flatten() {
+        print(&format!("  {name}"), seconds);
+    }
+    for (name, copied) in line["copies"].as_object().into_iter().flatten() {
+        println!(
+            "  copies {:<11}{:>9.2} ms, {:.1} MB in {:.0} copies",
+            name.replace('_', " "),
+            1e3 * number(&copied["s"]),
+            number(&copied["bytes"]) / 1e6,
+            number(&copied["count"]),
+        );
+    }
+    print("network alone", &line["network_alone_s"]);
+    print("credit alone", &line["credit_alone_s"]);
+    println!(
+        "  {:<18}{:>9.2} × their time, {:.2} ms",
+        "against both",
+        number(&line["over_alone"]),
+        1e3 * number(&line["alone_s"])
+    );
+    if let Some(peak) = line["peak_bytes"].as_f64() {
+        println!("  {:<18}{:>9.3} GB", "most memory held", peak / 1e9);
+    }
+    if let Some(ratio) = line["ratio"].as_f64() {
+        let peer = &line["peer"];
+        println!(
+            "  against {:<10}{ratio:>9.2} × as fast ({:.2} ms)",
+            peer["engine"].as_str().unwrap_or("peer"),
+            1e3 * number(&peer["median_s"])
+        );
+    }
+}
