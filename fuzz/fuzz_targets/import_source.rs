@@ -79,7 +79,7 @@ fuzz_target!(|data: &[u8]| {
     let options = ImportOptions { still_camera: true, ..ImportOptions::default() };
     if let Ok(recordings) = format.read(&source, &options) {
         for mut recording in recordings {
-            let poses: Vec<_> = recording.frames.iter().map(|frame| frame.pose).collect();
+            let poses: Vec<_> = recording.frames.iter().filter_map(|frame| frame.pose).collect();
             let _ = format.convention().convert(&poses);
             recording.resample(5.0);
         }

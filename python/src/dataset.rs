@@ -125,8 +125,12 @@ impl Episode {
     }
 
     /// Poses of every frame in the project's convention, [frames, 7].
-    fn poses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
-        pose_table(py, self.inner.poses())
+    fn poses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        if !self.inner.description().poses {
+            let hint = "its times, pictures and events can be read";
+            return Err(Failure::new(Kind::Dataset, "the dataset has no poses", hint).into());
+        }
+        Ok(pose_table(py, self.inner.poses()))
     }
 
     /// Labels of what happened since the previous frame.

@@ -8,6 +8,7 @@ mod failure;
 mod key_rows;
 mod memory;
 mod policy;
+mod pose_check;
 mod pose_rows;
 mod query_batch;
 mod recall_batch;
@@ -31,6 +32,8 @@ mod _native {
     use crate::memory::Memory;
     #[pymodule_export]
     use crate::policy::{Policy, published_slots, rules};
+    #[pymodule_export]
+    use crate::pose_check::pose_report;
     #[pymodule_export]
     use crate::pose_rows::canonical_poses;
     #[pymodule_export]

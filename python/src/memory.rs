@@ -246,7 +246,7 @@ impl Memory {
         };
         let mut observation = Observation::new(0.0, Pose::identity());
         for (row, (time, pose)) in records.times.iter().zip(records.poses).enumerate() {
-            (observation.time, observation.pose) = (*time, *pose);
+            (observation.time, observation.pose) = (*time, Some(*pose));
             observation.keys.clear();
             let keys = records.keys.iter().filter_map(|keys| Some((keys.cue, keys.row(row)?)));
             observation.keys.extend(keys);

@@ -221,7 +221,8 @@ impl Snapshot {
             for id in self.inner.pool(&query.pool, query.pool_cap)?.iter() {
                 let index = id.index();
                 let (time, pose) = (self.inner.time(index), self.inner.pose(index));
-                numbers.extend(features(query, time, &pose, scale));
+                let features = features(query, time, pose.as_ref(), scale);
+                numbers.extend(features.unwrap_or([0.0; FEATURES]));
             }
         }
         let rows = queries.iter().len();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -151,3 +152,27 @@ def test_worlds_are_recorded(tmp_path: Path) -> None:
         record("village", tmp_path / "x", episodes=1, variant="lunar")
     with pytest.raises(InputError, match="5 pixels"):
         record("village", tmp_path / "x", episodes=1, size=5)
+
+
+def test_the_draws_of_a_seed_are_those_that_rust_recorded(tmp_path: Path) -> None:
+    """crates/far-data/tests/golden_draws.rs draws from a dataset of the same lengths and keeps what it drew."""
+    golden = json.loads((Path(__file__).parents[2] / "crates/far-data/tests/golden_draws.json").read_text())
+    write(tmp_path).finish()
+    examples = TrainingExamples(tmp_path, steps=1_000_001, seed=7, batch=8, goals_per_observation=2, horizon=8, pool=5)
+    for due in golden:
+        item = examples[due["step"] * examples.observations + due["observation"]]
+        assert (item["episode"], item["current"]) == (due["episode"], due["current"])
+        assert item["pool"].tolist() == due["pool"] and item["goals"].tolist() == due["goals"]
+
+
+def test_datasets_without_poses_are_read_without_them(tmp_path: Path) -> None:
+    """Examples leave poses out, and asking for them says so."""
+    write(tmp_path).finish()
+    description = json.loads((tmp_path / "dataset.json").read_text()) | {"version": 2, "poses": False}
+    (tmp_path / "dataset.json").write_text(json.dumps(description))
+    dataset = Dataset(tmp_path)
+    assert not dataset.has_poses and len(dataset.episode(0).times()) == 40
+    with pytest.raises(DatasetError, match="no poses"):
+        dataset.episode(0).poses()
+    item = TrainingExamples(tmp_path, steps=1, seed=7, batch=8, goals_per_observation=2, horizon=8, pool=5)[0]
+    assert "pose" not in item and "goal_poses" not in item and item["futures"].shape == (2, 8, 8, 3)

@@ -15,6 +15,9 @@ use crate::{
 /// Episodes drawn in the place of one without a crossing before giving up.
 const ATTEMPTS: u32 = 64;
 
+/// Frames of a dataset without poses are near each other within this time.
+const NEAR_SECONDS: f64 = 0.5;
+
 /// Which frames an episode's positives and negatives are drawn from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -60,7 +63,8 @@ pub struct ContrastiveConfig {
     pub positives: u32,
     /// Most negatives per query (24).
     pub negatives: u32,
-    /// A frame within this many meters of the goal is positive; the paper gives no number.
+    /// A frame within this many meters of the goal is positive; the paper gives no number. Without poses,
+    /// a frame within half a second is.
     pub radius: f32,
     /// Largest difference in heading of a positive in degrees; `None` for any heading, as the paper
     /// has it for sound.
@@ -207,6 +211,7 @@ impl<'a> ContrastiveSampler<'a> {
     }
 
     fn by_place(&self, episode: &Episode, query: &ExampleQuery, frames: &[u32]) -> Sorted {
+        let Some(goal) = query.goal else { return by_time(episode, query, frames) };
         let pose = |frame: u32| &episode.poses()[frame as usize];
         let door = |frame: u32| episode.door_fraction(frame as usize).unwrap_or(0.0);
         let goal_door = door(query.current + query.stride);
@@ -214,14 +219,14 @@ impl<'a> ContrastiveSampler<'a> {
             self.config.door.is_none_or(|limit| (door(*frame) - goal_door).abs() <= limit)
         };
         let (placed, mut far): (Vec<u32>, Vec<u32>) =
-            frames.iter().partition(|&&frame| self.config.is_near(pose(frame), &query.goal));
+            frames.iter().partition(|&&frame| self.config.is_near(pose(frame), &goal));
         let (mut near, mut alike): (Vec<u32>, Vec<u32>) =
             placed.into_iter().partition(shows_the_door);
         // What is seen now tells nothing of what an action leads to.
         near.retain(|frame| *frame != query.current);
         if near.is_empty() {
             // Memory holds nothing near the goal: the nearest there is must do.
-            let distance = |frame: &u32| pose(*frame).distance(&query.goal);
+            let distance = |frame: &u32| pose(*frame).distance(&goal);
             near.extend(frames.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))));
             far.retain(|frame| !near.contains(frame));
             alike.retain(|frame| !near.contains(frame));
@@ -246,6 +251,22 @@ impl<'a> ContrastiveSampler<'a> {
         };
         (0..batch).into_par_iter().map(draw).collect()
     }
+}
+
+/// Without poses, what was seen within half a second of the goal is near it; the present is not, and
+/// where memory holds nothing so new, its newest frame must do.
+fn by_time(episode: &Episode, query: &ExampleQuery, frames: &[u32]) -> Sorted {
+    let times = episode.times();
+    let goal = times[(query.current + query.stride) as usize];
+    let gap = |frame: u32| (times[frame as usize] - goal).abs();
+    let (mut near, mut far): (Vec<u32>, Vec<u32>) =
+        frames.iter().partition(|&&frame| gap(frame) <= NEAR_SECONDS);
+    near.retain(|frame| *frame != query.current);
+    if near.is_empty() {
+        near.extend(frames.iter().min_by(|a, b| gap(**a).total_cmp(&gap(**b))));
+        far.retain(|frame| !near.contains(frame));
+    }
+    Sorted { near, alike: Vec::new(), far }
 }
 
 /// The frames of each episode's last crossing before its return; episodes without one are left out.

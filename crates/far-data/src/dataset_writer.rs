@@ -78,7 +78,18 @@ impl DatasetWriter {
 
     /// Begins an episode; an unfinished attempt of the same id is overwritten.
     pub fn episode(&self, id: u32, facts: EpisodeFacts) -> Result<EpisodeWriter<'_>> {
-        EpisodeWriter::begin(self, id, facts)
+        self.episode_with(id, facts, &[])
+    }
+
+    /// Begins an episode with further columns of numbers, by name and width: a cue can be made of each
+    /// ([`Frame::numbers`](crate::Frame::numbers)).
+    pub fn episode_with(
+        &self,
+        id: u32,
+        facts: EpisodeFacts,
+        columns: &[(String, usize)],
+    ) -> Result<EpisodeWriter<'_>> {
+        EpisodeWriter::begin(self, id, facts, columns)
     }
 
     /// Writes the index of all complete episodes and returns their number.

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DataError, Result, SplitRule};
 
-/// The version of the format that this crate reads and writes.
-pub const FORMAT_VERSION: u64 = 1;
+/// The newest version of the format that this crate reads and writes.
+pub const FORMAT_VERSION: u64 = 2;
+
+/// The version of datasets with poses: programs that know nothing newer read them.
+const WITH_POSES: u64 = 1;
 
 /// The word that opens every `dataset.json`.
 pub const FORMAT_NAME: &str = "far-dataset";
@@ -92,7 +95,7 @@ pub struct Generator {
 pub struct DatasetDescription {
     /// Always [`FORMAT_NAME`].
     pub format: String,
-    /// Always [`FORMAT_VERSION`] after a successful open.
+    /// 1, or 2 for a dataset without poses.
     pub version: u64,
     /// Name of the corpus: "village", "apartment".
     pub corpus: String,
@@ -107,6 +110,9 @@ pub struct DatasetDescription {
     pub resolution: [u32; 2],
     /// How frames are stored.
     pub images: ImageEncoding,
+    /// Whether every frame has the camera's position and rotation. Version 1 always has them.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub poses: bool,
     /// Cues that can be computed from this dataset: "metadata", "vision", "audio", "agent".
     pub cues: Vec<String>,
     /// Optional columns that every episode has.
@@ -136,6 +142,14 @@ pub struct DatasetDescription {
     pub license: String,
 }
 
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
 /// 1.5 seconds at 10 frames per second, the paper's value for the second agent.
 fn default_agent_lag() -> u32 {
     15
@@ -157,7 +171,7 @@ impl DatasetDescription {
     pub fn new(corpus: &str, fps: f32, resolution: [u32; 2], field_of_view: [f32; 2]) -> Self {
         Self {
             format: FORMAT_NAME.into(),
-            version: FORMAT_VERSION,
+            version: WITH_POSES,
             corpus: corpus.into(),
             variant: String::new(),
             fps,
@@ -167,6 +181,7 @@ impl DatasetDescription {
             },
             resolution,
             images: ImageEncoding::Png,
+            poses: true,
             cues: vec!["metadata".into(), "vision".into()],
             signals: Vec::new(),
             labels: Vec::new(),
@@ -178,6 +193,12 @@ impl DatasetDescription {
             provenance: String::new(),
             license: String::new(),
         }
+    }
+
+    /// The same dataset without camera poses.
+    pub fn without_poses(mut self) -> Self {
+        (self.version, self.poses) = (FORMAT_VERSION, false);
+        self
     }
 
     /// The camera of every frame.
@@ -213,9 +234,14 @@ impl DatasetDescription {
         let FieldOfView { horizontal_degrees, vertical_degrees } = self.field_of_view;
         let angle = |degrees: f32| degrees > 0.0 && degrees < 180.0;
         let [width, height] = self.resolution;
-        let rules: [(bool, &str); 11] = [
+        let rules: [(bool, &str); 13] = [
             (self.format == FORMAT_NAME, "`format` must be \"far-dataset\""),
             (!self.corpus.is_empty(), "`corpus` must not be empty"),
+            (self.poses || self.version > WITH_POSES, "`poses`: false needs `version`: 2"),
+            (
+                self.poses || !(self.has(Signal::VisibleFaces) || self.has(Signal::States)),
+                "`signals` has \"visible-faces\" or \"states\", which need poses",
+            ),
             (self.fps.is_finite() && self.fps > 0.0, "`fps` must be above 0"),
             (
                 angle(horizontal_degrees) && angle(vertical_degrees),
@@ -263,7 +289,7 @@ impl DatasetDescription {
             .get("version")
             .and_then(serde_json::Value::as_u64)
             .ok_or_else(|| wrong("`version` must be a whole number".into()))?;
-        if found != FORMAT_VERSION {
+        if !(WITH_POSES..=FORMAT_VERSION).contains(&found) {
             let path = path.to_path_buf();
             return Err(DataError::Version { path, found, supported: FORMAT_VERSION });
         }
@@ -304,8 +330,18 @@ mod tests {
     #[test]
     fn another_version_is_named_before_anything_else() {
         let error = parse(r#"{"format": "far-dataset", "version": 9, "new": 1}"#).unwrap_err();
-        assert!(matches!(error, DataError::Version { found: 9, supported: 1, .. }));
+        assert!(matches!(error, DataError::Version { found: 9, supported: 2, .. }));
         assert!(error.hint().contains("update"));
+    }
+
+    #[test]
+    fn datasets_without_poses_are_of_version_2() {
+        let with = DatasetDescription::new("garden", 20.0, [64, 48], [90.0, 73.0]);
+        assert!(!with.to_json().contains("poses"), "older programs read it");
+        let without = with.without_poses();
+        assert_eq!(parse(&without.to_json()).expect("valid"), without);
+        let error = parse(&without.to_json().replace("\"version\": 2", "\"version\": 1"));
+        assert!(error.unwrap_err().to_string().contains("`version`: 2"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub struct Episode {
     video: Option<String>,
     columns: FrameColumns,
     times: Vec<f64>,
+    /// Empty in a dataset without poses.
     poses: Vec<Pose>,
     boundary: usize,
     unknown: Vec<String>,
@@ -130,9 +131,28 @@ impl Episode {
         &self.times
     }
 
-    /// The camera of every frame.
+    /// The camera of every frame; empty in a dataset without poses.
     pub fn poses(&self) -> &[Pose] {
         &self.poses
+    }
+
+    /// The camera of a frame; `None` in a dataset without poses.
+    pub fn pose(&self, frame: usize) -> Option<Pose> {
+        assert!(frame < self.len(), "frame {frame} of {}", self.len());
+        self.poses.get(frame).copied()
+    }
+
+    /// Where the camera would be in every frame if its actions were all that moves it: the poses, or
+    /// without them what the actions add up to from the first frame on.
+    pub fn reckoned_poses(&self) -> Vec<Pose> {
+        if !self.poses.is_empty() {
+            return self.poses.clone();
+        }
+        let mut reckoned = vec![Pose::identity()];
+        for frame in 1..self.len() {
+            reckoned.push(reckoned[frame - 1].advanced(&self.action(frame)));
+        }
+        reckoned
     }
 
     /// Columns of the file that the format does not know.
@@ -159,14 +179,17 @@ impl Episode {
         if frame < self.boundary { Phase::Explore } else { Phase::Return }
     }
 
-    /// What was done to reach a frame; without column `action`, the displacement of the camera.
+    /// What was done to reach a frame; without column `action`, the displacement of the camera, or
+    /// nothing in a dataset without poses.
     pub fn action(&self, frame: usize) -> Displacement {
         if let Some(action) = action(&self.columns, frame) {
             return action;
         }
         match frame.checked_sub(1) {
-            Some(previous) => self.poses[frame].displacement_from(&self.poses[previous]),
-            None => Displacement::default(),
+            Some(previous) if self.description.poses => {
+                self.poses[frame].displacement_from(&self.poses[previous])
+            }
+            _ => Displacement::default(),
         }
     }
 
@@ -271,7 +294,8 @@ impl Episode {
         self.columns.list::<UInt64Type>(column::MADE_STATES, frame)
     }
 
-    /// The whole row, with its picture as stored and without sound.
+    /// The whole row, with its picture as stored, without sound and without columns that the format does
+    /// not know.
     pub fn frame(&self, frame: usize) -> Result<Frame> {
         let image = match self.description.images {
             ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
@@ -285,7 +309,7 @@ impl Episode {
         };
         Ok(Frame {
             time: self.times[frame],
-            pose: self.poses[frame],
+            pose: self.pose(frame),
             action: Some(self.action(frame)),
             phase: self.phase(frame),
             image,
@@ -302,6 +326,7 @@ impl Episode {
                 made: self.made_states(frame).to_vec(),
             },
             audio: Vec::new(),
+            numbers: Vec::new(),
         })
     }
 
@@ -377,10 +402,10 @@ fn trajectory(
             column: column::PHASE,
             reason: format!("\"{name}\" is not explore or return"),
         })?;
-        let pose = Pose {
+        let pose = description.poses.then(|| Pose {
             position: columns.vector(column::POSITION, row).unwrap_or([f32::NAN; 3]),
             rotation: columns.vector(column::ROTATION, row).unwrap_or([f32::NAN; 4]),
-        };
+        });
         let time = columns.double(column::TIME, row);
         let mut frame = Frame::new(time, pose, phase, FrameImage::Absent);
         frame.action = action(columns, row);
@@ -389,7 +414,7 @@ fn trajectory(
             boundary = boundary.min(row);
         }
         times.push(time);
-        poses.push(pose);
+        poses.extend(pose);
     }
     Ok((times, poses, boundary))
 }

@@ -37,7 +37,7 @@ struct Scale {
 }
 
 impl EpisodeMap {
-    /// The map of an episode. Labels that last over several frames are marked at their first.
+    /// The map of an episode; of one without poses, where its actions lead. Labels that last over several frames are marked at their first.
     pub fn of_episode(episode: &Episode, title: String) -> Self {
         let labels = &episode.description().labels;
         let mut events = Vec::new();
@@ -49,7 +49,7 @@ impl EpisodeMap {
                 }
             }
         }
-        let (poses, boundary) = (episode.poses().to_vec(), episode.boundary());
+        let (poses, boundary) = (episode.reckoned_poses(), episode.boundary());
         Self { title, poses, boundary, events, shapes: Vec::new() }
     }
 

@@ -30,6 +30,8 @@ pub struct EpisodeWriter<'a> {
     id: u32,
     facts: EpisodeFacts,
     schema: SchemaRef,
+    /// Columns of numbers besides those of the format, with their widths.
+    columns: Vec<(String, usize)>,
     check: FrameCheck<'a>,
     rows: Vec<FrameRow>,
     frames: u32,
@@ -50,7 +52,12 @@ struct Sound {
 }
 
 impl<'a> EpisodeWriter<'a> {
-    pub(crate) fn begin(dataset: &'a DatasetWriter, id: u32, facts: EpisodeFacts) -> Result<Self> {
+    pub(crate) fn begin(
+        dataset: &'a DatasetWriter,
+        id: u32,
+        facts: EpisodeFacts,
+        columns: &[(String, usize)],
+    ) -> Result<Self> {
         let description = dataset.description();
         if facts.second_split.is_some() != (description.splits.len() == 2) {
             let splits = description.splits.len();
@@ -59,7 +66,8 @@ impl<'a> EpisodeWriter<'a> {
             );
             return Err(DataError::Episode { episode: id, reason });
         }
-        let fields = frame_schema::fields(description);
+        let fields = frame_schema::fields_with(description, columns)
+            .map_err(|reason| DataError::Episode { episode: id, reason })?;
         let path = dataset.episode_path(id);
         let note = serde_json::to_string(&facts).expect("plain data always serializes");
         let arrow = arrow_file::begin(&durable::partial(&path), fields.clone(), Some(note))?;
@@ -72,6 +80,7 @@ impl<'a> EpisodeWriter<'a> {
             id,
             facts,
             schema: Arc::new(Schema::new(fields)),
+            columns: columns.to_vec(),
             check: FrameCheck::new(description, id),
             rows: Vec::with_capacity(BATCH_ROWS),
             frames: 0,
@@ -92,10 +101,20 @@ impl<'a> EpisodeWriter<'a> {
     /// Appends a frame after checking every rule of the format.
     pub fn push(&mut self, mut frame: Frame) -> Result<()> {
         self.check.next(&frame)?;
+        let due: usize = self.columns.iter().map(|(_, width)| width).sum();
+        if frame.numbers.len() != due {
+            let reason = format!(
+                "frame {} has {} further numbers where {due} were due",
+                self.frames,
+                frame.numbers.len()
+            );
+            return Err(DataError::Episode { episode: self.id, reason });
+        }
         let (image, video_frame) = self.encode(std::mem::take(&mut frame.image))?;
         self.hear(&frame.audio)?;
         frame.audio = Vec::new();
-        let moved = self.previous.map(|previous| frame.pose.displacement_from(&previous));
+        let moved =
+            frame.pose.zip(self.previous).map(|(pose, previous)| pose.displacement_from(&previous));
         let Displacement { forward, left, up, turn, tilt } =
             frame.action.or(moved).unwrap_or_default();
         let lag = self.dataset.description().agent_lag as usize;
@@ -104,7 +123,7 @@ impl<'a> EpisodeWriter<'a> {
         if frame.phase == Phase::Return && self.boundary.is_none() {
             self.boundary = Some(self.frames);
         }
-        self.previous = Some(frame.pose);
+        self.previous = frame.pose;
         self.rows.push(FrameRow {
             frame,
             image,
@@ -149,7 +168,7 @@ impl<'a> EpisodeWriter<'a> {
         }
         let path = &self.path;
         let failed = |error| arrow_file::write_error(path, error);
-        let batch = record_batch(&self.schema, &self.rows).map_err(failed)?;
+        let batch = record_batch(&self.schema, &self.columns, &self.rows).map_err(failed)?;
         self.arrow.as_mut().expect("open until finished").write(&batch).map_err(failed)?;
         self.rows.clear();
         Ok(())

@@ -50,7 +50,7 @@ pub enum DataError {
         path: PathBuf,
     },
     /// The dataset was written for another version of the format.
-    #[error("{} has format version {found}, this program reads version {supported}", path.display())]
+    #[error("{} has format version {found}, this program reads versions 1 to {supported}", path.display())]
     Version {
         /// The dataset's `dataset.json`.
         path: PathBuf,

@@ -27,11 +27,12 @@ pub struct ExampleQuery {
     pub episode: u32,
     /// Index of the current frame.
     pub current: u32,
-    /// The current camera.
-    pub pose: Pose,
+    /// The current camera; `None` in a dataset without poses, as the goal.
+    pub pose: Option<Pose>,
     /// The camera at the goal, which the action leads to.
-    pub goal: Pose,
-    /// The action: the goal in the level frame of the current camera.
+    pub goal: Option<Pose>,
+    /// The action: the goal in the level frame of the current camera; without poses, where the actions
+    /// on the way lead.
     pub action: Displacement,
     /// Frames between current frame and goal.
     pub stride: u32,
@@ -76,8 +77,15 @@ impl TrainingExample {
         pool: Arc<[u32]>,
         anchor: Anchor,
     ) -> Self {
-        let poses = episode.poses();
-        let (pose, goal) = (poses[current as usize], poses[target as usize]);
+        let [pose, goal] = [current, target].map(|frame| episode.pose(frame as usize));
+        let action = match pose.zip(goal) {
+            Some((pose, goal)) => goal.displacement_from(&pose),
+            None => {
+                let steps = (current + 1..=target).map(|frame| episode.action(frame as usize));
+                let start = Pose::identity();
+                steps.fold(start, |pose, step| pose.advanced(&step)).displacement_from(&start)
+            }
+        };
         let mut events: Vec<u16> = (current + 1..=target)
             .flat_map(|frame| episode.events(frame as usize).iter().copied())
             .collect();
@@ -89,7 +97,7 @@ impl TrainingExample {
                 current,
                 pose,
                 goal,
-                action: goal.displacement_from(&pose),
+                action,
                 stride: target - current,
                 events,
                 door_fraction: episode.door_fraction(target as usize),

@@ -23,6 +23,10 @@ pub fn export_transforms(dataset: &Dataset, id: u32, out: &Path) -> Result<usize
         let reason = format!("{} is there already", out.display());
         return Err(DataError::Setting { setting: "--out", reason });
     }
+    if !description.poses {
+        let reason = "the dataset has no poses, which transforms.json is made of".into();
+        return Err(DataError::Episode { episode: id, reason });
+    }
     let episode = dataset.episode(id)?;
     let images = out.join("images");
     std::fs::create_dir_all(&images).map_err(DataError::io("create", &images))?;

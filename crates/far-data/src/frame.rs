@@ -108,10 +108,10 @@ pub struct VisibleStates {
 pub struct Frame {
     /// Seconds since the episode began, strictly increasing.
     pub time: f64,
-    /// The camera.
-    pub pose: Pose,
+    /// The camera; `None` in a dataset without poses.
+    pub pose: Option<Pose>,
     /// What was done to get here from the previous frame; `None` means the displacement between
-    /// the two poses.
+    /// the two poses, or nothing in a dataset without them.
     pub action: Option<Displacement>,
     /// Whether the frame may be remembered or is to be predicted.
     pub phase: Phase,
@@ -135,14 +135,16 @@ pub struct Frame {
     /// Sound that accompanies this frame, left and right in [−1, 1]:
     /// [`crate::DatasetDescription::audio_start`] says how many samples. Empty without audio.
     pub audio: Vec<[f32; 2]>,
+    /// The numbers of the columns that the episode has besides those of the format, one after another.
+    pub numbers: Vec<f32>,
 }
 
 impl Frame {
     /// A frame with a picture and nothing else.
-    pub fn new(time: f64, pose: Pose, phase: Phase, image: FrameImage) -> Self {
+    pub fn new(time: f64, pose: impl Into<Option<Pose>>, phase: Phase, image: FrameImage) -> Self {
         Self {
             time,
-            pose,
+            pose: pose.into(),
             action: None,
             phase,
             image,
@@ -154,6 +156,7 @@ impl Frame {
             visible_faces: Vec::new(),
             states: VisibleStates { pose_key: -1, ..VisibleStates::default() },
             audio: Vec::new(),
+            numbers: Vec::new(),
         }
     }
 }

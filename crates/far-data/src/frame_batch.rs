@@ -11,6 +11,7 @@ use arrow_array::{
     ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, SchemaRef};
+use far_memory::Pose;
 
 use crate::frame_schema::{ACTION_SIZE, column};
 use crate::{AgentState, Frame};
@@ -29,12 +30,21 @@ pub(crate) struct FrameRow {
     pub agent_before: AgentState,
 }
 
-/// The rows as one record batch with the columns of `schema`.
+/// The rows as one record batch with the columns of `schema`, the last of which are `further` ones.
 pub(crate) fn record_batch(
     schema: &SchemaRef,
+    further: &[(String, usize)],
     rows: &[FrameRow],
 ) -> Result<RecordBatch, ArrowError> {
-    let columns = schema.fields().iter().map(|field| array(field.name(), rows)).collect();
+    let own = schema.fields().len() - further.len();
+    let mut columns: Vec<ArrayRef> =
+        schema.fields()[..own].iter().map(|field| array(field.name(), rows)).collect();
+    let mut first = 0;
+    for (_, width) in further {
+        let numbers = rows.iter().map(|row| &row.frame.numbers[first..first + width]);
+        columns.push(slices(numbers, *width));
+        first += width;
+    }
     RecordBatch::try_new(schema.clone(), columns)
 }
 
@@ -42,8 +52,8 @@ fn array(name: &str, rows: &[FrameRow]) -> ArrayRef {
     let frames = || rows.iter().map(|row| &row.frame);
     match name {
         column::TIME => Arc::new(Float64Array::from_iter_values(frames().map(|f| f.time))),
-        column::POSITION => vectors(frames().map(|f| f.pose.position)),
-        column::ROTATION => vectors(frames().map(|f| f.pose.rotation)),
+        column::POSITION => vectors(frames().map(|f| pose(f).position)),
+        column::ROTATION => vectors(frames().map(|f| pose(f).rotation)),
         column::ACTION => vectors(rows.iter().map(|row| row.action)),
         column::PHASE => texts(frames().map(|f| Some(f.phase.name()))),
         column::IMAGE => binaries(rows.iter().map(|row| Some(row.image.clone()))),
@@ -85,10 +95,19 @@ fn array(name: &str, rows: &[FrameRow]) -> ArrayRef {
     }
 }
 
+/// The pose of a frame of a dataset that has the columns for it.
+fn pose(frame: &Frame) -> Pose {
+    frame.pose.expect("the frame was checked to have a pose")
+}
+
 fn vectors<const N: usize>(values: impl Iterator<Item = [f32; N]>) -> ArrayRef {
-    let mut builder = FixedSizeListBuilder::new(Float32Builder::new(), N as i32);
+    slices(values, N)
+}
+
+fn slices<T: AsRef<[f32]>>(values: impl Iterator<Item = T>, width: usize) -> ArrayRef {
+    let mut builder = FixedSizeListBuilder::new(Float32Builder::new(), width as i32);
     for value in values {
-        builder.values().append_slice(&value);
+        builder.values().append_slice(value.as_ref());
         builder.append(true);
     }
     Arc::new(builder.finish())

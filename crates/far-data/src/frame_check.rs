@@ -1,5 +1,7 @@
 //! The rules that every frame keeps, checked when it is written and when it is verified.
 
+use far_memory::Pose;
+
 use crate::frame_schema::column;
 use crate::{DataError, DatasetDescription, Frame, Mask, Phase, Result, Signal};
 
@@ -76,13 +78,23 @@ impl<'a> FrameCheck<'a> {
             let reason = format!("{} does not come after {}", frame.time, self.time);
             return self.wrong(column::TIME, reason);
         }
-        if frame.pose.position.iter().any(|x| !x.is_finite()) {
-            let position = frame.pose.position;
-            return self.wrong(column::POSITION, format!("{position:?} is not finite"));
-        }
-        if !frame.pose.is_valid() {
-            let rotation = frame.pose.rotation;
-            return self.wrong(column::ROTATION, format!("{rotation:?} is not a unit quaternion"));
+        match frame.pose {
+            Some(_) if !self.description.poses => {
+                let reason = "is there, but dataset.json says `poses`: false".into();
+                return self.wrong(column::POSITION, reason);
+            }
+            Some(Pose { position, .. }) if position.iter().any(|x| !x.is_finite()) => {
+                return self.wrong(column::POSITION, format!("{position:?} is not finite"));
+            }
+            Some(pose) if !pose.is_valid() => {
+                let reason = format!("{:?} is not a unit quaternion", pose.rotation);
+                return self.wrong(column::ROTATION, reason);
+            }
+            None if self.description.poses => {
+                let reason = "is missing; a dataset without poses says `poses`: false".into();
+                return self.wrong(column::POSITION, reason);
+            }
+            Some(_) | None => {}
         }
         if let Some(action) = frame.action
             && ![action.forward, action.left, action.up, action.turn, action.tilt]

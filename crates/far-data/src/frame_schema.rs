@@ -51,13 +51,11 @@ pub(crate) fn fields(description: &DatasetDescription) -> Fields {
     use column::*;
     let value = |name, data_type| Field::new(name, data_type, false);
     let maybe = |name, data_type| Field::new(name, data_type, true);
-    let mut fields = vec![
-        value(TIME, DataType::Float64),
-        value(POSITION, vector(3)),
-        value(ROTATION, vector(4)),
-        value(ACTION, vector(ACTION_SIZE)),
-        value(PHASE, DataType::Utf8),
-    ];
+    let mut fields = vec![value(TIME, DataType::Float64)];
+    if description.poses {
+        fields.extend([value(POSITION, vector(3)), value(ROTATION, vector(4))]);
+    }
+    fields.extend([value(ACTION, vector(ACTION_SIZE)), value(PHASE, DataType::Utf8)]);
     match description.images {
         ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
             fields.push(value(IMAGE, DataType::Binary));
@@ -94,4 +92,35 @@ pub(crate) fn fields(description: &DatasetDescription) -> Fields {
         });
     }
     fields.into()
+}
+
+/// The columns of an episode, then `further` columns of numbers by name and width.
+///
+/// # Errors
+/// A sentence, if a name is the format's own, given twice, or not made of lower-case letters, digits
+/// and _.
+pub(crate) fn fields_with(
+    description: &DatasetDescription,
+    further: &[(String, usize)],
+) -> Result<Fields, String> {
+    let mut fields: Vec<_> = fields(description).iter().cloned().collect();
+    for (name, width) in further {
+        check_name(name, &fields)?;
+        fields.push(Arc::new(Field::new(name, vector(*width as i32), false)));
+    }
+    Ok(fields.into())
+}
+
+/// Refuses the name of a further column beside these.
+pub(crate) fn check_name(name: &str, fields: &[Arc<Field>]) -> Result<(), String> {
+    let plain =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    let taken = fields.iter().any(|field| field.name() == name)
+        || [column::POSITION, column::ROTATION].contains(&name);
+    if name.is_empty() || taken || !name.chars().all(plain) {
+        return Err(format!(
+            "`{name}` cannot name a column: lower-case letters, digits and _, and none of the format's own"
+        ));
+    }
+    Ok(())
 }

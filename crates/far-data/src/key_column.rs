@@ -25,17 +25,37 @@ use crate::{CachedTensors, DataError, Dataset, Result, durable, frame_schema, in
 /// If a tensor is missing, has another shape, or holds a number that is not finite; if the format
 /// itself has a column of that name.
 pub fn add_key_column(dataset: &Dataset, name: &str, keys: &Path) -> Result<(usize, usize)> {
-    let own = frame_schema::fields(dataset.description());
-    let plain =
-        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
-    if name.is_empty() || !name.chars().all(plain) || own.iter().any(|field| field.name() == name) {
-        let reason = format!(
-            "`{name}` cannot name a column: lower-case letters, digits and _, and none of the format's own"
-        );
-        return Err(DataError::Setting { setting: "--name", reason });
-    }
     let file = CachedTensors::open(keys)?;
-    let columns = split(dataset, &file, keys)?;
+    add_keys(dataset, name, split(dataset, &file, keys)?)
+}
+
+/// The same with keys made on the spot: `make` gives those of an episode, [frames, width].
+///
+/// # Errors
+/// As [`add_key_column`], and what `make` says.
+pub fn add_made_keys<E: From<DataError>>(
+    dataset: &Dataset,
+    name: &str,
+    width: usize,
+    mut make: impl FnMut(u32) -> std::result::Result<Vec<f32>, E>,
+) -> std::result::Result<(usize, usize), E> {
+    let mut columns = Vec::with_capacity(dataset.len());
+    for id in dataset.ids() {
+        let rows = dataset.lengths(id)?.0 as usize;
+        let values = make(id)?;
+        if values.len() != rows * width || values.iter().any(|value| !value.is_finite()) {
+            let reason = format!("its keys are not {rows} rows of {width} finite numbers");
+            return Err(DataError::Episode { episode: id, reason }.into());
+        }
+        columns.push((id, KeyRows { rows, width, values }));
+    }
+    Ok(add_keys(dataset, name, columns)?)
+}
+
+fn add_keys(dataset: &Dataset, name: &str, columns: Vec<(u32, KeyRows)>) -> Result<(usize, usize)> {
+    let own = frame_schema::fields(dataset.description());
+    frame_schema::check_name(name, &own)
+        .map_err(|reason| DataError::Setting { setting: "--name", reason })?;
     let mut summaries = Vec::with_capacity(columns.len());
     let (mut count, mut width) = (0, 0);
     for (id, column) in columns {

@@ -76,6 +76,11 @@ impl View<'_> {
         })
     }
 
+    /// The share of this view that a camera at `pose` has in view too.
+    pub fn share(&self, pose: &Pose) -> f64 {
+        f64::from(self.shared(pose)) / (self.axes[0].len() as f64).max(1.0)
+    }
+
     /// The pose that shares the most points with this view; among equals the last one.
     pub fn best(&self, poses: &[Pose]) -> Option<usize> {
         (0..poses.len()).max_by_key(|&index| self.shared(&poses[index]))

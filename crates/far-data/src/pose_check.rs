@@ -138,9 +138,15 @@ impl PoseCheck<'_> {
 }
 
 impl PoseReport {
-    /// Checks an episode of a dataset, whose poses are in our axes.
-    pub fn of_episode(episode: &Episode) -> Result<Self> {
+    /// Checks an episode of a dataset, whose poses are in our axes; `None` without poses.
+    ///
+    /// # Errors
+    /// If a picture cannot be read.
+    pub fn of_episode(episode: &Episode) -> Result<Option<Self>> {
         let description = episode.description();
+        if !description.poses {
+            return Ok(None);
+        }
         let raw: Vec<RigidPose> = episode
             .poses()
             .iter()
@@ -158,9 +164,9 @@ impl PoseReport {
         let mut picture = |frame: usize| episode.picture(frame);
         match description.images {
             ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
-                check.run(Some(&mut picture))
+                check.run(Some(&mut picture)).map(Some)
             }
-            ImageEncoding::Video | ImageEncoding::None => check.run(None),
+            ImageEncoding::Video | ImageEncoding::None => check.run(None).map(Some),
         }
     }
 

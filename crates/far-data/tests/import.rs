@@ -2,6 +2,7 @@
 //! with the poses they were made with; wrong conventions and hostile files are refused by name.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use far_data::import::{
     Convention, ConventionChoice, ImportOptions, ImportPlan, Lens, ReturnRule, find_format,
@@ -149,7 +150,7 @@ fn every_format_comes_out_with_the_poses_it_was_made_with() {
         let view = dataset.description().field_of_view;
         assert!((view.horizontal_degrees - 80.0).abs() < 0.01, "{name}: {view:?}");
         assert!(episode.boundary() < episode.len(), "{name} returns");
-        let report = PoseReport::of_episode(&episode).expect("checked");
+        let report = PoseReport::of_episode(&episode).expect("checked").expect("posed");
         assert_eq!(report.better, None, "{name}: {report:?}");
         let picture = std::fs::read(fixtures().join("pictures/007.png")).expect("there");
         let due = Picture::from_png(&picture, [32, 24]).expect("a picture");
@@ -298,6 +299,60 @@ fn what_is_exported_is_imported_again() {
     assert!((a.horizontal_degrees - b.horizontal_degrees).abs() < 1e-3);
 }
 
+#[test]
+fn lerobot_goes_there_and_back() {
+    let (folder, dataset) = import("frames", "frames-opencv", &options(""));
+    let out = folder.path().join("robot");
+    let mut done = 0;
+    assert_eq!(export_lerobot(&dataset, &out, || done += 1).expect("written"), (1, 36));
+    assert_eq!(done, 1);
+    assert!(export_lerobot(&dataset, &out, || ()).unwrap_err().to_string().contains("is there"));
+    let options = ImportOptions {
+        pose_column: Some("observation.camera_pose".into()),
+        ..ImportOptions::default()
+    };
+    let plan = plan("lerobot", &out, &options).expect("planned");
+    plan.write(&folder.path().join("again"), &|_| ()).expect("written");
+    let again = Dataset::open(&folder.path().join("again")).expect("opens");
+    let (first, second) = (dataset.episode(0).expect("opens"), again.episode(0).expect("opens"));
+    assert_eq!((first.len(), first.boundary()), (second.len(), second.boundary()));
+    let actions = second.numbers("robot_action").expect("a column");
+    for frame in 0..36 {
+        assert_near(&second.poses()[frame], &first.poses()[frame], &format!("frame {frame}"));
+        assert_eq!(second.image_bytes(frame), first.image_bytes(frame));
+        assert!((first.times()[frame] - second.times()[frame]).abs() < 1e-5);
+        assert_eq!(actions.row(frame)[0], first.action(frame).forward);
+    }
+    let view = again.description().field_of_view;
+    assert_eq!(view, dataset.description().field_of_view);
+}
+
+#[test]
+fn a_source_without_poses_is_a_dataset_without_poses() {
+    let source = source("frames-opencv");
+    let options = ImportOptions { no_poses: true, ..options("") };
+    let out = source.path().join("out");
+    let plan = plan("frames", source.path(), &options).expect("planned");
+    assert!(plan.reports.is_empty() && plan.notes[0].contains("no camera poses"));
+    plan.write(&out, &|_| ()).expect("written");
+    let dataset = Dataset::open(&out).expect("opens");
+    assert_eq!((dataset.description().version, dataset.description().poses), (2, false));
+    let episode = verify_episode(&dataset, 0).expect("whole");
+    assert_eq!((episode.len(), episode.boundary(), episode.pose(3)), (36, 24, None));
+    assert!(episode.poses().is_empty());
+    assert_eq!(episode.action(5), far_memory::Displacement::default());
+    assert_eq!(PoseReport::of_episode(&episode).expect("read"), None);
+    let nerf = source.path().join("nerf");
+    let error = export_transforms(&dataset, 0, &nerf).unwrap_err().to_string();
+    assert!(error.contains("no poses") && !nerf.exists(), "{error}");
+    // Without the column `phase`, what was seen tells where the return begins: after one round of 24.
+    let table = source.path().join("poses.csv");
+    let text = std::fs::read_to_string(&table).expect("there").replace("phase", "other");
+    std::fs::write(&table, &text).expect("written");
+    let plan = self::plan("frames", source.path(), &options).expect("planned");
+    assert!((20..=28).contains(&plan.episodes[0].boundary), "{}", plan.episodes[0].boundary);
+}
+
 /// Changes a source, imports it, and expects words in the error and nothing on the disk.
 fn refused(name: &str, format: &str, words: &str, spoil: impl Fn(&Path)) {
     let source = source(name);
@@ -421,22 +476,34 @@ fn next(state: &mut u64) -> usize {
     (*state >> 33) as usize
 }
 
+/// By default a few mutations of every table; with `FAR_FUZZ_SECONDS=180` three minutes for every format,
+/// and with `FAR_FUZZ_FORMAT=colmap` of that format alone. The numbers then differ from run to run.
 #[test]
 fn damaged_tables_are_read_or_refused_and_never_panic() {
-    let mut state = 7;
-    for (format, name, tables) in TABLES {
+    let wanted = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let seconds: Option<u64> = wanted("FAR_FUZZ_SECONDS").and_then(|text| text.parse().ok());
+    let only = wanted("FAR_FUZZ_FORMAT");
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let mut state = if seconds.is_some() { now().expect("a clock").as_nanos() as u64 } else { 7 };
+    let chosen = TABLES.iter().filter(|(_, name, _)| only.as_ref().is_none_or(|only| only == name));
+    for (format, name, tables) in chosen {
         let source = source(name);
         let options = ImportOptions {
-            pose_column: (format == "lerobot").then(|| "observation.camera_pose".into()),
+            pose_column: (*format == "lerobot").then(|| "observation.camera_pose".into()),
             ..options("")
         };
         let opened = import::Source::open(source.path()).expect("there");
         let reader = find_format(format).expect("known");
         assert!(reader.read(&opened, &options).is_ok(), "{name} is whole");
-        for table in tables {
+        let mut mutations = 0u64;
+        let each = seconds.map(|seconds| Duration::from_secs(seconds) / tables.len() as u32);
+        for table in *tables {
             let path = source.path().join(table);
             let whole = std::fs::read(&path).expect("there");
-            for _ in 0..150 {
+            let begin = Instant::now();
+            let mut tried = 0;
+            while each.map_or(tried < 150, |each| begin.elapsed() < each) {
+                (tried, mutations) = (tried + 1, mutations + 1);
                 let mut bytes = whole.clone();
                 for _ in 0..1 + next(&mut state) % 4 {
                     let place = next(&mut state) % bytes.len();
@@ -455,13 +522,14 @@ fn damaged_tables_are_read_or_refused_and_never_panic() {
                 if let Ok(recordings) = reader.read(&opened, &options) {
                     for recording in recordings {
                         let poses: Vec<_> =
-                            recording.frames.iter().map(|frame| frame.pose).collect();
+                            recording.frames.iter().filter_map(|frame| frame.pose).collect();
                         let _ = reader.convention().convert(&poses);
                     }
                 }
             }
             std::fs::write(&path, &whole).expect("written");
         }
+        println!("{name}: {mutations} mutations of {} tables", tables.len());
     }
 }
 

@@ -27,8 +27,9 @@ fn check(dataset: &Dataset, example: &TrainingExample, horizon: u32) {
     assert_eq!(memory.len(), 50);
     assert!(memory.windows(2).all(|pair| pair[0] < pair[1]));
     assert!(memory.iter().all(|&frame| (frame as usize) < episode.boundary()));
-    assert_eq!(example.query.goal, episode.poses()[target as usize]);
-    let back = example.query.goal.displacement_from(&example.query.pose);
+    assert_eq!(example.query.goal, episode.pose(target as usize));
+    let (pose, goal) = (example.query.pose.expect("posed"), example.query.goal.expect("posed"));
+    let back = goal.displacement_from(&pose);
     assert_eq!(example.query.action, back);
 }
 
@@ -170,7 +171,9 @@ fn contrastive_positives_are_near_the_goal_and_negatives_are_not() {
     let batches: Vec<_> = (0..6).map(|step| sampler.batch(step).expect("drawn")).collect();
     for example in batches.iter().flatten() {
         let episode = dataset.episode(example.query.episode).expect("opens");
-        let distance = |frame: u32| episode.poses()[frame as usize].distance(&example.query.goal);
+        let distance = |frame: u32| {
+            episode.poses()[frame as usize].distance(&example.query.goal.expect("posed"))
+        };
         assert_eq!((example.positives.len(), example.negatives.len()), (8, 24));
         assert!(example.positives.iter().all(|&frame| distance(frame) <= 1.0));
         assert!(example.negatives.iter().all(|&frame| distance(frame) > 1.0));

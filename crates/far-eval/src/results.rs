@@ -132,7 +132,7 @@ pub struct Replay {
     pub episode: u32,
     /// The first frame of the return.
     pub boundary: usize,
-    /// East, north and heading of every frame of the episode.
+    /// East, north and heading of every frame of the episode; empty without poses.
     pub path: Vec<[f32; 3]>,
     /// Frames of the episode that were generated, in order; a step per frame.
     pub frames: Vec<usize>,

@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
     policy.recall(&snapshot, &query, 4, &mut scratch, &mut recall)?;
     for chosen in recall.iter() {
-        let pose = snapshot.pose(chosen.id.index());
+        let pose = snapshot.pose(chosen.id.index()).expect("all were stored with a pose");
         let frame = match snapshot.payload(chosen.id) {
             Payload::Bytes(bytes) => String::from_utf8_lossy(bytes),
             _ => "no frame".into(),

@@ -5,6 +5,7 @@ use crate::key::{KeyColumn, KeyValues, Keys};
 use crate::payload::{PayloadSource, Payloads};
 use crate::{CueKind, Error, Payload, Pose, Schema};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Records in a full block.
 pub const BLOCK_RECORDS: usize = 65_536;
@@ -14,7 +15,10 @@ pub struct Block {
     capacity: usize,
     times: Column<f64>,
     positions: [Column<f32>; 3],
+    /// Zeros, which are no rotation, where a record has no pose.
     rotations: Column<[f32; 4]>,
+    /// Whether some record has no pose.
+    lacks_pose: AtomicBool,
     /// Sine and cosine of yaw, sine and cosine of pitch: what scoring needs, computed once.
     angles: [Column<f32>; 4],
     /// By cue index; `None` for the metadata cue.
@@ -26,8 +30,8 @@ pub struct Block {
 pub struct BlockParts<'a> {
     /// Time of each record in seconds.
     pub times: &'a [f64],
-    /// Pose of each record.
-    pub poses: &'a [Pose],
+    /// Pose of each record, where it is known.
+    pub poses: &'a [Option<Pose>],
     /// One column for each key cue, in schema order.
     pub keys: Vec<KeyColumn>,
     /// Where the payloads are, if there are any.
@@ -48,6 +52,7 @@ impl Block {
             times: Column::zeroed(capacity),
             positions: std::array::from_fn(|_| Column::zeroed(capacity)),
             rotations: Column::zeroed(capacity),
+            lacks_pose: AtomicBool::new(false),
             angles: std::array::from_fn(|_| Column::zeroed(capacity)),
             keys: keys.collect(),
             payloads: Payloads::empty(capacity),
@@ -85,9 +90,9 @@ impl Block {
         }
         let mut block = Self::zeroed(&Schema::new(Vec::new())?, rows);
         for (row, (&time, pose)) in parts.times.iter().zip(parts.poses).enumerate() {
-            check(time, pose)?;
+            check(time, pose.as_ref())?;
             // SAFETY: the block was made here; there is no other reference to it.
-            unsafe { block.write_metadata(row, time, pose) };
+            unsafe { block.write_metadata(row, time, pose.as_ref()) };
         }
         let mut columns = parts.keys.into_iter();
         block.keys = (schema.cues().iter())
@@ -122,6 +127,7 @@ impl Block {
                 source.copy_to(target, length);
             }
         }
+        block.lacks_pose = AtomicBool::new(self.lacks_pose.load(Ordering::Relaxed));
         block.payloads = self.payloads.grown(length, capacity);
         block.capacity = capacity;
         block
@@ -132,12 +138,17 @@ impl Block {
         self.capacity
     }
 
-    /// Writes time, pose and the angles derived from it.
+    /// Writes time, pose and the angles derived from it; zeros for a pose that is not known.
     ///
     /// # Safety
     /// The row is not published, the columns are owned, and this is the only writer.
-    pub(crate) unsafe fn write_metadata(&self, row: usize, time: f64, pose: &Pose) {
-        let angles = angle_sines(pose);
+    pub(crate) unsafe fn write_metadata(&self, row: usize, time: f64, pose: Option<&Pose>) {
+        let unknown = Pose { position: [0.0; 3], rotation: [0.0; 4] };
+        let (pose, angles) = pose.map_or((&unknown, [0.0; 4]), |pose| (pose, angle_sines(pose)));
+        if *pose == unknown {
+            // Readers see it no later than the row, which is published after this.
+            self.lacks_pose.store(true, Ordering::Relaxed);
+        }
         // SAFETY: guaranteed by the caller.
         unsafe {
             self.times.write(row, &[time]);
@@ -179,12 +190,12 @@ pub(crate) fn angle_sines(pose: &Pose) -> [f32; 4] {
 }
 
 /// Rejects a time or pose that would corrupt every later score.
-pub(crate) fn check(time: f64, pose: &Pose) -> Result<(), Error> {
+pub(crate) fn check(time: f64, pose: Option<&Pose>) -> Result<(), Error> {
     let refuse = |reason: &str| Err(Error::Observation { time, reason: reason.to_owned() });
     if !time.is_finite() {
         return refuse("its time is not finite");
     }
-    if !pose.is_valid() {
+    if pose.is_some_and(|pose| !pose.is_valid()) {
         return refuse("its pose is not finite or its quaternion does not have unit length");
     }
     Ok(())
@@ -226,19 +237,31 @@ impl<'a> BlockView<'a> {
         unsafe { self.block.times.read(self.length) }
     }
 
-    /// The X, Y and Z of the positions, in meters.
+    /// The X, Y and Z of the positions, in meters; 0 where a record has no pose.
     pub fn positions(&self) -> [&'a [f32]; 3] {
         // SAFETY: as in `times`.
         self.block.positions.each_ref().map(|column| unsafe { column.read(self.length) })
     }
 
-    /// Unit quaternions (w, x, y, z) from camera to world.
+    /// Unit quaternions (w, x, y, z) from camera to world; zeros where a record has no pose.
     pub fn rotations(&self) -> &'a [[f32; 4]] {
         // SAFETY: as in `times`.
         unsafe { self.block.rotations.read(self.length) }
     }
 
-    /// Sine and cosine of yaw, sine and cosine of pitch.
+    /// The pose of a row, where it is known.
+    pub fn pose(&self, row: usize) -> Option<Pose> {
+        let rotation = self.rotations()[row];
+        let position = self.positions().map(|column| column[row]);
+        (rotation != [0.0; 4]).then_some(Pose { position, rotation })
+    }
+
+    /// Whether every row has a pose, so that a scan need not check each row.
+    pub fn has_poses(&self) -> bool {
+        !self.block.lacks_pose.load(Ordering::Relaxed)
+    }
+
+    /// Sine and cosine of yaw, sine and cosine of pitch; zeros where a record has no pose.
     pub fn angles(&self) -> [&'a [f32]; 4] {
         // SAFETY: as in `times`.
         self.block.angles.each_ref().map(|column| unsafe { column.read(self.length) })

@@ -25,7 +25,7 @@ impl KeyPrecision {
 /// What a cue compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CueKind {
-    /// Time and pose, which every record has.
+    /// Time, which every record has, and pose.
     Metadata,
     /// An embedding, compared by cosine. Keys are stored at unit length.
     Key {

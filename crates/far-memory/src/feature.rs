@@ -13,6 +13,9 @@
 //! | 18–24 | action: forward, left, up, sin turn, cos turn, sin tilt, cos tilt |
 //! | 25 | `slog` of the stride |
 //!
+//! Features 0 to 15 are 0 if the query has no pose. If it has one and a memory has none, the memory
+//! has no score.
+//!
 //! All but four of them are linear in seven stored numbers of the memory (position, sines and
 //! cosines of its angles), with coefficients that depend on the query alone. A first layer
 //! `W·features + b` is therefore, for one query, a layer with [`INPUTS`] inputs: the seven stored
@@ -41,7 +44,8 @@ pub struct FeatureScale {
     pub time: f32,
 }
 
-/// The features of one memory for one query in plain code. This is the definition: training uses
+/// The features of one memory for one query in plain code; `None` if the query has a pose and the memory
+/// has none. This is the definition: training uses
 /// it, and the folded form is tested against it.
 ///
 /// ```
@@ -49,33 +53,32 @@ pub struct FeatureScale {
 /// let query = RecallQuery::new(10.0, Pose::identity(), Pose::identity());
 /// let memory = Pose::from_yaw_pitch([4.0, 0.0, 0.0], 0.0, 0.0);
 /// let scale = FeatureScale { length: 2.0, time: 1.0 };
-/// let features = features(&query, 9.0, &memory, scale);
+/// let features = features(&query, 9.0, Some(&memory), scale).unwrap();
 /// assert_eq!(features[0], 2.0); // four meters ahead
 /// assert!((features[16] - 2f32.ln()).abs() < 1e-6); // one second ago
 /// ```
 pub fn features(
     query: &RecallQuery,
     time: f64,
-    pose: &Pose,
+    pose: Option<&Pose>,
     scale: FeatureScale,
-) -> [f32; FEATURES] {
+) -> Option<[f32; FEATURES]> {
     let gap = query.time - time;
     let goal_gap = gap + f64::from(query.stride);
-    let seen = [
-        displacement_features(pose.displacement_from(&query.pose), scale),
-        displacement_features(pose.displacement_from(query.goal()), scale),
-        displacement_features(query.action, scale),
-    ];
     let mut features = [0.0; FEATURES];
-    features[0..7].copy_from_slice(&seen[0]);
-    features[7..14].copy_from_slice(&seen[1]);
-    features[14] = pose.distance(&query.pose) / scale.length;
-    features[15] = pose.distance(query.goal()) / scale.length;
+    if let Some(frames) = query.way() {
+        let pose = pose?;
+        for (at, frame) in frames.into_iter().enumerate() {
+            let seen = displacement_features(pose.displacement_from(frame), scale);
+            features[7 * at..7 * (at + 1)].copy_from_slice(&seen);
+            features[14 + at] = pose.distance(frame) / scale.length;
+        }
+    }
     features[16] = signed_log_reference(gap as f32 / scale.time);
     features[17] = signed_log_reference(goal_gap as f32 / scale.time);
-    features[18..25].copy_from_slice(&seen[2]);
+    features[18..25].copy_from_slice(&displacement_features(query.action, scale));
     features[25] = signed_log_reference(query.stride / scale.time);
-    features
+    Some(features)
 }
 
 fn displacement_features(displacement: Displacement, scale: FeatureScale) -> [f32; 7] {
@@ -88,6 +91,8 @@ fn displacement_features(displacement: Displacement, scale: FeatureScale) -> [f3
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryFrame {
     time: f64,
+    /// Whether the query has poses.
+    pub(crate) posed: bool,
     position: [f32; 3],
     stride: f32,
     scale: FeatureScale,
@@ -103,15 +108,18 @@ impl QueryFrame {
         let mut action = [0.0; 8];
         action[..7].copy_from_slice(&displacement_features(query.action, scale));
         action[7] = signed_log_reference(query.stride / scale.time);
-        let goal = query.goal();
+        // Without poses their features have no weight, so any pose will do.
+        let anywhere = Pose::identity();
+        let [pose, goal] = query.way().unwrap_or([&anywhere; 2]);
         Self {
             time: query.time,
-            position: query.pose.position,
+            posed: query.way().is_some(),
+            position: pose.position,
             stride: query.stride,
             scale,
-            angles: [angle_sines(&query.pose), angle_sines(goal)],
+            angles: [angle_sines(pose), angle_sines(goal)],
             goal: std::array::from_fn(|axis| {
-                (goal.position[axis] - query.pose.position[axis]) / scale.length
+                (goal.position[axis] - pose.position[axis]) / scale.length
             }),
             action,
         }
@@ -141,6 +149,10 @@ impl QueryFrame {
             }
         }
         folded[7..].copy_from_slice(&weights[14..18]);
+        if !self.posed {
+            folded[..9].fill(0.0);
+            constant = bias;
+        }
         constant += weights[18..].iter().zip(self.action).map(|(w, x)| w * x).sum::<f32>();
         (folded, constant)
     }

@@ -177,7 +177,7 @@ impl Memory {
         let block = self.block_with_room(length);
         // SAFETY: `&mut self` makes this the only writer, the row is not below the published
         // length, and `block_with_room` returns an owned block.
-        unsafe { block.write_metadata(row, observation.time, &observation.pose) };
+        unsafe { block.write_metadata(row, observation.time, observation.pose.as_ref()) };
         for (cue, name, ..) in self.shared.schema.keys() {
             let column = block.key_column(cue).expect("blocks are made with this schema");
             let key = observation.keys.iter().find(|(given, _)| *given == name);
@@ -232,7 +232,7 @@ impl Memory {
     }
 
     fn check(&self, observation: &Observation<'_>) -> Result<(), Error> {
-        check(observation.time, &observation.pose)?;
+        check(observation.time, observation.pose.as_ref())?;
         for (place, (name, key)) in observation.keys.iter().enumerate() {
             let cue = &self.schema().cues()[self.schema().index(name)?];
             let refuse =

@@ -70,16 +70,22 @@ impl MetadataScorer {
         2 * width * (INPUTS + 1 + (self.layers.len() - 2) * width)
     }
 
-    /// The score of one memory from the definition: the reference.
-    pub fn score_reference(&self, query: &RecallQuery, time: f64, pose: &Pose) -> f32 {
-        let mut values = features(query, time, pose, self.scale).to_vec();
+    /// The score of one memory from the definition: the reference. `None` if the query has a pose and
+    /// the memory has none.
+    pub fn score_reference(
+        &self,
+        query: &RecallQuery,
+        time: f64,
+        pose: Option<&Pose>,
+    ) -> Option<f32> {
+        let mut values = features(query, time, pose, self.scale)?.to_vec();
         for (place, layer) in self.layers.iter().enumerate() {
             values = layer.apply_reference(&values);
             if place + 1 < self.layers.len() {
                 values.iter_mut().for_each(|value| *value = gelu_reference(*value));
             }
         }
-        values[0].tanh()
+        Some(values[0].tanh())
     }
 
     /// Folds a query into the first layer.
@@ -108,6 +114,13 @@ impl MetadataScorer {
 pub(crate) struct FoldedScorer {
     frame: Option<QueryFrame>,
     rows: Vec<[f32; ROW]>,
+}
+
+impl FoldedScorer {
+    /// Whether records without a pose have no score.
+    pub(crate) fn needs_poses(&self) -> bool {
+        self.frame.is_some_and(|frame| frame.posed)
+    }
 }
 
 /// The inputs of up to [`TILE`] memories as columns, and a buffer for the hidden layer.
@@ -367,7 +380,7 @@ mod tests {
                 (0..memories).map(|_| (1e6 - 3e3 * random.f64(), pose(random))).collect();
             for scores in on_each(|| Score(&scorer, &query, &records)) {
                 for ((time, pose), score) in records.iter().zip(scores) {
-                    let expected = scorer.score_reference(&query, *time, pose);
+                    let expected = scorer.score_reference(&query, *time, Some(pose)).expect("posed");
                     prop_assert!((score - expected).abs() < 1e-5, "{} {}", score, expected);
                 }
             }

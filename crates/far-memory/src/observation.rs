@@ -52,8 +52,8 @@ pub enum Payload<'a> {
 pub struct Observation<'a> {
     /// Seconds since any fixed moment, on the same clock for all records and queries.
     pub time: f64,
-    /// The camera's pose.
-    pub pose: Pose,
+    /// The camera's pose, where it is known.
+    pub pose: Option<Pose>,
     /// Keys by cue name; cues left out are missing for this record. A key may have any length but
     /// zero: it is stored at unit length.
     pub keys: Vec<(&'a str, &'a [f32])>,
@@ -62,9 +62,9 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// An observation without keys and payload.
-    pub fn new(time: f64, pose: Pose) -> Self {
-        Self { time, pose, keys: Vec::new(), payload: Payload::None }
+    /// An observation without keys and payload; `None` as pose where nobody knows it.
+    pub fn new(time: f64, pose: impl Into<Option<Pose>>) -> Self {
+        Self { time, pose: pose.into(), keys: Vec::new(), payload: Payload::None }
     }
 
     /// Adds the key of one cue.

@@ -126,6 +126,19 @@ impl Pose {
         }
     }
 
+    /// Where a displacement leads from here, with a level horizon: the inverse of
+    /// [`displacement_from`](Self::displacement_from).
+    pub fn advanced(&self, step: &Displacement) -> Pose {
+        let (sin, cos) = self.yaw().sin_cos();
+        let [x, y, z] = self.position;
+        let position = [
+            x + step.forward * cos - step.left * sin,
+            y + step.forward * sin + step.left * cos,
+            z + step.up,
+        ];
+        Self::from_yaw_pitch(position, self.yaw() + step.turn, self.pitch() + step.tilt)
+    }
+
     /// Straight-line distance between the two positions, in meters.
     pub fn distance(&self, other: &Pose) -> f32 {
         subtract(self.position, other.position).iter().map(|d| d * d).sum::<f32>().sqrt()
@@ -231,6 +244,16 @@ mod tests {
                 assert!((step.forward - 1.0).abs() < 1e-5 && step.left.abs() < 1e-5);
                 assert!((step.turn - 0.2).abs() < 1e-4);
             }
+        }
+    }
+
+    #[test]
+    fn a_displacement_leads_to_the_pose_that_it_was_measured_from() {
+        for heading in 0..16 {
+            let start = Pose::from_yaw_pitch([5.0, -2.0, 1.6], heading as f32 * 0.4, 0.3);
+            let end = Pose::from_yaw_pitch([3.0, 1.0, 1.9], heading as f32 * 0.7 - 2.0, -0.2);
+            let found = start.advanced(&end.displacement_from(&start));
+            assert!(close(found.position, end.position) && close(found.forward(), end.forward()));
         }
     }
 

@@ -17,8 +17,8 @@ use crate::{Displacement, Error, Pool, Pose, Schema};
 pub struct RecallQuery {
     /// The present time in seconds, on the clock of the records.
     pub time: f64,
-    /// The camera's pose now.
-    pub pose: Pose,
+    /// The camera's pose now, where it is known.
+    pub pose: Option<Pose>,
     /// The action, in the level frame of the current pose.
     pub action: Displacement,
     /// Seconds from now to the goal (Δt).
@@ -39,7 +39,7 @@ impl RecallQuery {
     pub fn new(time: f64, pose: Pose, goal: Pose) -> Self {
         Self {
             time,
-            pose,
+            pose: Some(pose),
             action: goal.displacement_from(&pose),
             stride: 0.0,
             pool: Pool::All,
@@ -48,6 +48,13 @@ impl RecallQuery {
             horizon: vec![goal],
             keys: Vec::new(),
         }
+    }
+
+    /// A query where no pose is known: rules that look at poses refuse it, a retriever goes by time,
+    /// action and keys. The action is given as it was intended.
+    pub fn without_pose(time: f64, action: Displacement) -> Self {
+        let known = Self::new(time, Pose::identity(), Pose::identity());
+        Self { pose: None, action, horizon: Vec::new(), ..known }
     }
 
     /// Sets the poses of the coming frames, in order; the last is the goal. An empty list leaves
@@ -112,12 +119,17 @@ impl RecallQuery {
         self.keys.retain(|(name, _)| name != cue);
     }
 
-    /// The pose to be predicted.
-    pub fn goal(&self) -> &Pose {
-        self.horizon.last().expect("the horizon is never empty")
+    /// The pose to be predicted; `None` in a query without poses.
+    pub fn goal(&self) -> Option<&Pose> {
+        self.horizon.last()
     }
 
-    /// The poses of the coming frames, at least one; the last is the goal.
+    /// The current pose and the goal, where both are known.
+    pub fn way(&self) -> Option<[&Pose; 2]> {
+        Some([self.pose.as_ref()?, self.goal()?])
+    }
+
+    /// The poses of the coming frames; the last is the goal. Empty in a query without poses.
     pub fn horizon(&self) -> &[Pose] {
         &self.horizon
     }
@@ -143,7 +155,12 @@ impl RecallQuery {
         if !self.time.is_finite() || !self.stride.is_finite() {
             return refuse("its time or stride is not finite");
         }
-        if !self.pose.is_valid() || !self.horizon.iter().all(Pose::is_valid) {
+        if self.pose.is_none() != self.horizon.is_empty() {
+            return refuse(
+                "it has a current pose without a goal, or a goal without a current pose",
+            );
+        }
+        if !self.pose.iter().chain(&self.horizon).all(Pose::is_valid) {
             return refuse("a pose is not finite or its quaternion does not have unit length");
         }
         if ![forward, left, up, turn, tilt].iter().all(|value| value.is_finite()) {

@@ -162,6 +162,9 @@ impl WithSimd for ScoreTiles<'_, '_> {
                 }
                 let ahead = keys_ahead(pass, prepared, runs);
                 folded.score(simd, scorer, inputs, ahead, scores(cue));
+                if folded.needs_poses() {
+                    mark_unposed(pass.snapshot, runs, scores(cue));
+                }
                 parts[cue] = PartStatistics::of(simd, scores(cue));
             }
             for (cue, scorer) in pass.scorers.iter().enumerate() {
@@ -208,6 +211,22 @@ fn mark_missing(block: &BlockView<'_>, cue: usize, run: &Run, scores: &mut [f32]
         for (score, row) in scores.iter_mut().zip(run.row..) {
             if !block.is_present(cue, row) {
                 *score = MISSING;
+            }
+        }
+    }
+}
+
+/// Records without a pose have no score of a query with one.
+#[inline(always)]
+fn mark_unposed(snapshot: &Snapshot, runs: &[Run], scores: &mut [f32]) {
+    for run in runs {
+        let block = snapshot.block(run.block);
+        if !block.has_poses() {
+            let scores = &mut scores[run.place..][..run.length];
+            for (score, row) in scores.iter_mut().zip(run.row..) {
+                if block.pose(row).is_none() {
+                    *score = MISSING;
+                }
             }
         }
     }

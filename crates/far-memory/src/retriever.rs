@@ -173,7 +173,9 @@ impl Retriever {
             let score = |id: MemoryId| match (scorer, index, embedding) {
                 (CueScorer::Metadata(scorer), ..) => {
                     let index = id.index();
-                    scorer.score_reference(query, snapshot.time(index), &snapshot.pose(index))
+                    let pose = snapshot.pose(index);
+                    let score = scorer.score_reference(query, snapshot.time(index), pose.as_ref());
+                    score.unwrap_or(MISSING)
                 }
                 (CueScorer::Cosine(adapter), Some(cue), Some(embedding)) => snapshot
                     .key(cue, id.index())

@@ -101,23 +101,10 @@ impl Snapshot {
         block.times()[row]
     }
 
-    /// Position of a record in meters.
-    pub fn position(&self, index: usize) -> [f32; 3] {
+    /// Pose of a record, where it is known.
+    pub fn pose(&self, index: usize) -> Option<Pose> {
         let (block, row) = self.locate(index);
-        block.positions().map(|column| column[row])
-    }
-
-    /// Pose of a record.
-    pub fn pose(&self, index: usize) -> Pose {
-        let (block, row) = self.locate(index);
-        let position = block.positions().map(|column| column[row]);
-        Pose { position, rotation: block.rotations()[row] }
-    }
-
-    /// Sine and cosine of a record's yaw, then of its pitch.
-    pub fn angles(&self, index: usize) -> [f32; 4] {
-        let (block, row) = self.locate(index);
-        block.angles().map(|column| column[row])
+        block.pose(row)
     }
 
     /// The key of a record (unit length) for the cue with this index in the schema; `None` if the

@@ -1,8 +1,9 @@
 //! FAR at inference: the fast path against the reference, the edge cases, and the file.
 
 use far_memory::{
-    AdapterKind, Cue, CueConfig, Error, Memory, MemoryId, Observation, Pool, Pose, Recall,
-    RecallPolicy, RecallQuery, Retriever, RetrieverConfig, Schema, ScorerConfig, Scratch, Snapshot,
+    AdapterKind, Cue, CueConfig, Displacement, Error, Memory, MemoryId, Observation, Pool, Pose,
+    Recall, RecallPolicy, RecallQuery, Retriever, RetrieverConfig, Schema, ScorerConfig, Scratch,
+    Snapshot,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ fn random_key(random: &mut fastrand::Rng, dimension: usize) -> Vec<f32> {
     (0..dimension).map(|_| random.f32() - 0.4).collect()
 }
 
-/// A memory whose keys are sometimes missing and rarely NaN, far from the origin.
+/// A memory whose keys and poses are sometimes missing and rarely NaN, far from the origin.
 fn memory(records: usize, seed: u64) -> Memory {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut memory = Memory::new(schema());
@@ -72,6 +73,8 @@ fn memory(records: usize, seed: u64) -> Memory {
         if random.u8(..) < 4 {
             vision[3] = f32::NAN;
         }
+        let known = seed % 3 != 0 || random.u8(..) > 30;
+        let pose = known.then_some(pose);
         let mut observation = Observation::new(1e6 + number as f64 * 0.2, pose);
         if random.u8(..) > 40 {
             observation = observation.with_key("vision", &vision);
@@ -148,6 +151,16 @@ proptest! {
         }
         if seed % 5 == 0 {
             query.remove_key("vision");
+        }
+        if seed % 7 == 0 {
+            let keys = ["vision", "audio"].map(|cue| query.key(cue).map(<[f32]>::to_vec));
+            let mut blind = RecallQuery::without_pose(query.time, query.action);
+            (blind.stride, blind.pool_cap) = (query.stride, query.pool_cap);
+            blind.pool = query.pool.clone();
+            query = blind;
+            for (cue, key) in ["vision", "audio"].into_iter().zip(keys) {
+                key.iter().for_each(|key| query.set_key(cue, key));
+            }
         }
         let plain = retriever.recall_reference(&snapshot, &query, slots).expect("the query fits");
         assert_agree(&recall(&retriever, &snapshot, &query, slots), &plain);

@@ -182,7 +182,7 @@ impl EncodedDataset {
         );
         let mut memory = Memory::new(Schema::new(cues)?);
         for frame in 0..episode.boundary() {
-            let mut observation = Observation::new(episode.times()[frame], episode.poses()[frame]);
+            let mut observation = Observation::new(episode.times()[frame], episode.pose(frame));
             for (encoder, keys) in self.encoders.iter().zip(&keys) {
                 let dimension = encoder.dimension();
                 observation = observation
@@ -194,7 +194,8 @@ impl EncodedDataset {
             id,
             boundary: episode.boundary(),
             times: episode.times().to_vec(),
-            poses: episode.poses().to_vec(),
+            poses: episode.reckoned_poses(),
+            posed: episode.description().poses,
             elements,
             latents,
             memory: memory.snapshot(),

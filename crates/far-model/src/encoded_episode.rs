@@ -2,14 +2,17 @@
 
 use crate::world_model::signal_column::EpisodeSignals;
 use crate::{ActionFeatures, ConditionScale, Remembered};
-use far_memory::{Pose, Snapshot};
+use far_memory::{Displacement, Pose, Snapshot};
 
 /// One episode with latents and keys.
 pub struct EncodedEpisode {
     pub(crate) id: u32,
     pub(crate) boundary: usize,
     pub(crate) times: Vec<f64>,
+    /// Where actions lead, in a dataset without poses.
     pub(crate) poses: Vec<Pose>,
+    /// Whether these poses are known.
+    pub(crate) posed: bool,
     pub(crate) elements: usize,
     pub(crate) latents: Vec<f32>,
     pub(crate) memory: Snapshot,
@@ -50,9 +53,17 @@ impl EncodedEpisode {
         &self.times
     }
 
-    /// Cameras of all frames.
+    /// Cameras of all frames; empty in a dataset without poses.
     pub fn poses(&self) -> &[Pose] {
-        &self.poses
+        if self.posed { &self.poses } else { &[] }
+    }
+
+    /// Where the actions between two frames lead: the second in the level frame of the first.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn way(&self, now: usize, goal: usize) -> Displacement {
+        self.poses[goal].displacement_from(&self.poses[now])
     }
 
     /// The explore frames as a memory: record i is frame i, with the keys of every cue.
@@ -86,7 +97,7 @@ impl EncodedEpisode {
     pub fn remembered(&self, frame: usize) -> Remembered<'_> {
         Remembered {
             time: self.times[frame],
-            pose: self.poses[frame],
+            pose: self.posed.then_some(self.poses[frame]),
             latent: self.latent(frame),
             signals: self.signals.frame(frame),
         }
@@ -97,7 +108,7 @@ impl EncodedEpisode {
     /// # Panics
     /// If there is no such frame.
     pub fn action(&self, scale: &ConditionScale, now: usize, goal: usize) -> ActionFeatures {
-        let way = self.poses[goal].displacement_from(&self.poses[now]);
+        let way = self.way(now, goal);
         let seconds = (self.times[goal] - self.times[now]) as f32;
         ActionFeatures::new(scale, way, seconds, &self.signals.action(now, goal))
     }

@@ -44,9 +44,14 @@ impl Query {
     /// The query for the memory over a pool, without the embeddings of key cues.
     pub fn for_memory(&self, pool: Pool) -> RecallQuery {
         let (times, poses) = (self.episode.times(), self.episode.poses());
-        let horizon = &poses[(self.now + 1).min(self.goal)..=self.goal];
-        RecallQuery::new(times[self.now], poses[self.now], poses[self.goal])
-            .with_horizon(horizon)
+        let query = match (poses.get(self.now), poses.get(self.goal)) {
+            (Some(now), Some(goal)) => {
+                let horizon = &poses[(self.now + 1).min(self.goal)..=self.goal];
+                RecallQuery::new(times[self.now], *now, *goal).with_horizon(horizon)
+            }
+            _ => RecallQuery::without_pose(times[self.now], self.episode.way(self.now, self.goal)),
+        };
+        query
             .with_stride((times[self.goal] - times[self.now]) as f32)
             .with_pool(pool)
             .with_seed(self.now as u64)
@@ -54,7 +59,8 @@ impl Query {
 
     /// The query for the world model.
     pub fn for_model(&self) -> PredictionQuery<'_> {
-        let (times, poses) = (self.episode.times(), self.episode.poses());
+        // Without poses, what the action is takes their place.
+        let (times, poses) = (self.episode.times(), &self.episode.poses);
         PredictionQuery {
             time: times[self.now],
             pose: poses[self.now],

@@ -65,7 +65,7 @@ pub(crate) fn contexts(slots: usize, filled: &[usize], seed: u64) -> ContextBatc
         };
         let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64 + 0.3 * example as f64,
-            pose: pose(slot as f32 - 0.7 * example as f32),
+            pose: Some(pose(slot as f32 - 0.7 * example as f32)),
             latent,
             signals: FrameSignals { viewpoint: &viewpoints[slot..=slot], state: &states[slot] },
         });

@@ -127,7 +127,7 @@ fn contexts() -> ContextBatch<'static> {
         let at = example as f32;
         let memories = latents[..count].iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64,
-            pose: pose(slot as f32 - 3.0),
+            pose: Some(pose(slot as f32 - 3.0)),
             latent,
             signals: FrameSignals::default(),
         });

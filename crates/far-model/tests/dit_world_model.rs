@@ -63,7 +63,7 @@ fn contexts(slots: usize, filled: &[usize]) -> ContextBatch<'static> {
     for (example, count) in filled.iter().enumerate() {
         let memories = latents[..*count].iter().enumerate().map(|(slot, latent)| Remembered {
             time: slot as f64,
-            pose: pose(slot as f32 - 3.0),
+            pose: Some(pose(slot as f32 - 3.0)),
             latent,
             signals: FrameSignals::default(),
         });
@@ -101,7 +101,7 @@ fn what_is_told_decides_where_nothing_else_does() {
         let query = PredictionQuery { action: signals.to_vec(), ..query(0.0) };
         let remembered = Remembered {
             time: 1.0,
-            pose: pose(1.0),
+            pose: Some(pose(1.0)),
             latent: &memory,
             signals: FrameSignals::default(),
         };
@@ -167,7 +167,7 @@ fn losses_do_not_depend_on_company() {
                 (0..filled[context] as u64).map(|slot| latent(100 + slot)).collect();
             let memories = latents.iter().enumerate().map(|(slot, latent)| Remembered {
                 time: slot as f64,
-                pose: pose(slot as f32 - 3.0),
+                pose: Some(pose(slot as f32 - 3.0)),
                 latent,
                 signals: FrameSignals::default(),
             });
@@ -219,7 +219,7 @@ fn it_learns_to_read_its_context() {
             for future in futures.latents.chunks_exact(ELEMENTS) {
                 let seen = Remembered {
                     time: 0.0,
-                    pose: query(0.0).goal,
+                    pose: Some(query(0.0).goal),
                     latent: future,
                     signals: FrameSignals::default(),
                 };

@@ -62,7 +62,7 @@ fn queries(purpose: &str, step: u64) -> Vec<RecallQuery> {
 
 /// The hidden rule: a memory near the goal is worth more, in nats.
 fn utility(query: &RecallQuery, memory: &Snapshot, id: MemoryId) -> f32 {
-    -0.7 * query.goal().distance(&memory.pose(id.index()))
+    -0.7 * query.goal().unwrap().distance(&memory.pose(id.index()).unwrap())
 }
 
 /// Mean utility of what is recalled: 1 for the best chunk representatives, 0 for chance.

@@ -74,7 +74,7 @@ impl Story {
             (true, false) => &[1.0, -0.4, 0.5, 1.0, 0.4, 0.5],
         };
         let signals = FrameSignals { viewpoint: &[], state };
-        let memory = Remembered { time: 4.0, pose, latent: &[0.1; ELEMENTS], signals };
+        let memory = Remembered { time: 4.0, pose: Some(pose), latent: &[0.1; ELEMENTS], signals };
         batch.push(&query, &[0.2; ELEMENTS], [memory]).unwrap();
     }
 }

@@ -74,7 +74,9 @@ impl<'a> ArmTraining<'a> {
             }
         }
         let source = match (training.context, &recall) {
-            (TrainingContext::Mixed, _) => ContextSource::mixed()?,
+            (TrainingContext::Mixed, _) => {
+                ContextSource::mixed(prepared.data().dataset().description().poses)?
+            }
             (_, Recall::Learned) => ContextSource::Learned,
             (_, Recall::Frozen(retriever)) => ContextSource::Rule(Box::new(retriever.clone())),
             (_, Recall::Rule(rule)) => ContextSource::Rule(rule.clone().build()?),

@@ -12,8 +12,8 @@ pub enum ContextSource {
     Learned,
     /// What a rule recalls.
     Rule(Box<dyn RecallPolicy>),
-    /// Half of the examples at random, half near the goal: a model that reads good and bad contexts
-    /// alike, and can judge every arm.
+    /// Half of the examples at random, half near the goal, or the newest where nobody knows what is near:
+    /// a model that reads good and bad contexts alike, and can judge every arm.
     Mixed {
         /// The policy of the first half.
         random: Box<dyn RecallPolicy>,
@@ -23,13 +23,14 @@ pub enum ContextSource {
 }
 
 impl ContextSource {
-    /// The mix that the common judge is trained on.
+    /// The mix that the common judge is trained on, in a dataset with or without poses.
     ///
     /// # Errors
     /// None in practice: both rules have settings that build.
-    pub fn mixed() -> Result<Self> {
+    pub fn mixed(poses: bool) -> Result<Self> {
         let build = |id| PolicyConfig::from_id(id)?.build();
-        Ok(Self::Mixed { random: build("random")?, near: build("nearest-pose")? })
+        let near = if poses { "nearest-pose" } else { "temporal" };
+        Ok(Self::Mixed { random: build("random")?, near: build(near)? })
     }
 
     /// The memories of each example's context; `learned` is the retriever that a learned arm has.

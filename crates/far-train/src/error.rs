@@ -163,6 +163,12 @@ pub enum Error {
         /// What needs it.
         needed_by: String,
     },
+    /// The dataset's frames are in videos, which are decoded once, not at every step.
+    #[error("the frames of {} are in videos, which do not train as they are", folder.display())]
+    FramesInVideos {
+        /// The dataset's folder.
+        folder: PathBuf,
+    },
     /// The arm compares keys that nothing here makes.
     #[error("nothing makes keys of `{cue}`, which the arm asks for; the cues are {known}")]
     NoEncoder {
@@ -302,6 +308,12 @@ impl Error {
             }
             Self::Lacking { .. } => {
                 "choose another arm or tokenizer, or a dataset that has it; `far data inspect` says what one has".into()
+            }
+            Self::FramesInVideos { folder } => {
+                let folder = folder.display();
+                format!(
+                    "decode them once: far data import dataset {folder} --out {folder}-frames, and train on that"
+                )
             }
             Self::NoEncoder { .. } => {
                 "--set arm.id=far-meta recalls by poses and times alone, --set arm.cue=vision by what was seen".into()

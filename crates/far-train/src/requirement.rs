@@ -6,7 +6,7 @@ use far_data::{Dataset, ImageEncoding};
 
 /// The folder of latents that came with a dataset.
 const LATENTS: &str = "latents";
-/// The cue of poses and times in `dataset.json`.
+/// The cue of times and, where there are any, poses in `dataset.json`.
 const METADATA: &str = "metadata";
 
 /// Checks that the dataset has what the configuration needs: pictures or latents, the cues of the
@@ -38,6 +38,11 @@ pub fn check_dataset_with(
     };
     let has_cue = |name: &str| description.cues.iter().any(|cue| cue == name);
     match config.tokenizer.kind {
+        kind if description.images == ImageEncoding::Video
+            && kind != TokenizerKind::Precomputed =>
+        {
+            return Err(Error::FramesInVideos { folder: dataset.folder().to_path_buf() });
+        }
         TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
@@ -65,12 +70,19 @@ pub fn check_dataset_with(
             return lacking(&format!("cue `{cue}`"), &needed_by);
         }
     }
-    let looks_at_poses = match &arm {
-        Arm::Far(arm) => arm.metadata,
-        Arm::Rule(rule) => rule.clone().build()?.requirements().poses,
-    };
-    if looks_at_poses && !has_cue(METADATA) {
-        return lacking("poses (cue `metadata`)", &needed_by);
+    match &arm {
+        Arm::Far(arm) if arm.metadata && !has_cue(METADATA) => {
+            return lacking("times and poses (cue `metadata`)", &needed_by);
+        }
+        Arm::Rule(rule) if rule.clone().build()?.requirements().poses => {
+            if !description.poses || !has_cue(METADATA) {
+                return lacking("poses (cue `metadata`)", &needed_by);
+            }
+        }
+        Arm::Far(_) | Arm::Rule(_) => {}
+    }
+    if config.world_model.seen_from_goal.is_some() && !description.poses {
+        return lacking("poses", "world_model.seen_from_goal");
     }
     if let Some(signal) = config.conditioning.lacking(description) {
         return lacking(&format!("signal `{}`", signal.name()), "[conditioning]");

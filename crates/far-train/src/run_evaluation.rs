@@ -145,8 +145,16 @@ impl RunEvaluation {
         for id in &self.rules {
             let rule = PolicyConfig::from_id(id)?;
             let rule = rule.with_camera(&description.camera(), description.overlap_radius);
+            let rule = rule.build()?;
+            if rule.requirements().poses && !description.poses {
+                return Err(Error::Lacking {
+                    folder: data.dataset().folder().to_path_buf(),
+                    missing: "poses".to_owned(),
+                    needed_by: format!("rule `{id}`"),
+                });
+            }
             if !arms.iter().any(|arm| arm.id() == id) {
-                arms.push(Arm::policy(id.clone(), rule.build()?));
+                arms.push(Arm::policy(id.clone(), rule));
             }
         }
         let none = arms.iter().any(|arm| arm.is(Control::None));

@@ -7,7 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use far_data::{Dataset, Picture};
+use far_data::{
+    Dataset, DatasetDescription, DatasetWriter, EpisodeFacts, Frame, FrameImage, ImageEncoding,
+    Phase, Picture, Split, SplitRule,
+};
 use far_memory::Pose;
 
 const FRAMES: usize = 36;
@@ -176,20 +179,75 @@ fn what_cannot_be_decoded_is_said_plainly() {
 }
 
 #[test]
-fn sources_without_poses_say_what_can_be_done() {
+fn sources_without_poses_become_datasets_without_poses() {
     let folder = source("lerobot-v3");
     let import = ["data", "import", "lerobot", "source", "--out", "out", "--fov", "80"];
-    let message = text(&far(folder.path(), &import).stderr);
-    assert!(
-        message.contains("observation.camera_pose") && message.contains("--still-camera"),
-        "{message}"
-    );
+    let last = [&import[..], &["--return", "last:30%"]].concat();
+    let output = far(folder.path(), &last);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let message = text(&output.stderr);
+    assert!(message.contains("no camera poses"), "{message}");
+    assert!(message.contains("--pose-column observation.camera_pose"), "{message}");
+    let dataset = Dataset::open(&folder.path().join("out")).expect("opens");
+    assert!(!dataset.description().poses);
+    let output = far(folder.path(), &["data", "inspect", "out"]);
+    assert!(text(&output.stdout).contains("the dataset has no poses"), "{}", text(&output.stderr));
+    for wrong in ["nearest-pose", "worldmem"] {
+        let arm = format!("arm.id={wrong}");
+        let train = ["train", "--config", "quick", "--data", "out", "--out", "run", "--set", &arm];
+        let message = text(&far(folder.path(), &train).stderr);
+        assert!(message.contains("poses") && message.contains(wrong), "{message}");
+    }
+    std::fs::remove_dir_all(folder.path().join("out")).expect("removed");
     let still = [&import[..], &["--still-camera"]].concat();
     let message = text(&far(folder.path(), &still).stderr);
     assert!(message.contains("no frame sees a place again: nothing to recall"), "{message}");
     let last = [&still[..], &["--return", "last:30%"]].concat();
     let output = far(folder.path(), &last);
     assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn datasets_with_videos_are_decoded_once() {
+    let folder = source("lerobot-v3");
+    let video = fixtures().join("lerobot-v3/videos.txt");
+    let video = std::fs::read_to_string(video).expect("there");
+    let video = video.split(' ').next().expect("a path").to_owned();
+    let data = folder.path().join("clips");
+    let mut description = DatasetDescription::new("clips", 10.0, [32, 24], [80.0, 64.0]);
+    description.images = ImageEncoding::Video;
+    let writer = DatasetWriter::create(&data, description).expect("a recording");
+    for id in 0..2 {
+        let split = if id == 0 { Split::Train } else { Split::Test };
+        let facts =
+            EpisodeFacts { video: Some("walk.ppm".into()), ..EpisodeFacts::new("room", split, 0) };
+        let mut episode = writer.episode(id, facts).expect("an episode");
+        for (frame, pose) in truth().into_iter().take(12).enumerate() {
+            let phase = if frame < 8 { Phase::Explore } else { Phase::Return };
+            let image = FrameImage::VideoFrame(frame as u64);
+            episode.push(Frame::new(frame as f64 / 10.0, pose, phase, image)).expect("a frame");
+        }
+        episode.finish().expect("an episode");
+    }
+    writer.finish().expect("a recording");
+    std::fs::copy(folder.path().join("source").join(video), data.join("walk.ppm")).expect("copied");
+    let train =
+        far(folder.path(), &["train", "--config", "quick", "--data", "clips", "--out", "run"]);
+    let message = text(&train.stderr);
+    assert!(message.contains("far data import dataset clips --out clips-frames"), "{message}");
+    let import = ["data", "import", "dataset", "clips", "--out", "clips-frames"];
+    let output = far(folder.path(), &import);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let dataset = Dataset::open(&folder.path().join("clips-frames")).expect("opens");
+    assert_eq!(dataset.description().images, ImageEncoding::Png);
+    for id in dataset.ids() {
+        let episode = far_data::verify_episode(&dataset, id).expect("whole");
+        assert_eq!((episode.len(), episode.boundary()), (12, 8));
+        let due = std::fs::read(fixtures().join("pictures/005.png")).expect("there");
+        let due = Picture::from_png(&due, [32, 24]).expect("a picture");
+        assert_eq!(episode.picture(5).expect("a picture"), due);
+    }
+    assert_eq!(dataset.select(SplitRule::Episode, Split::Test).expect("parts"), [1]);
 }
 
 #[test]

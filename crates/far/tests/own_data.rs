@@ -103,6 +103,59 @@ fn tables_with_the_required_columns_alone_are_trained_on() {
     assert!(metrics.contains("\"kind\":\"evaluation\""), "{metrics}");
 }
 
+/// The dataset again without positions and rotations, as version 2 has it.
+fn drop_poses(folder: &Path) {
+    let path = folder.join("dataset.json");
+    let text = std::fs::read_to_string(&path).expect("there");
+    let mut description: Value = serde_json::from_str(&text).expect("JSON");
+    (description["version"], description["poses"]) = (2.into(), false.into());
+    std::fs::write(&path, description.to_string()).expect("written");
+    for id in 0..3 {
+        let path = folder.join(format!("episodes/{id:06}.arrow"));
+        let file = File::open(&path).expect("there");
+        let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("a table");
+        let batch = reader.last().expect("a batch").expect("read");
+        let kept = |name: &&str| !["position", "rotation"].contains(name);
+        let names: Vec<&str> =
+            batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect();
+        let columns = names.into_iter().filter(kept);
+        let columns =
+            columns.map(|name| (name, batch.column_by_name(name).expect("there").clone()));
+        write(&path, columns.collect());
+    }
+}
+
+#[test]
+fn datasets_without_poses_train_and_report_by_time_action_and_vision() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [data, run, page] = ["data", "run", "page.html"].map(|name| folder.path().join(name));
+    write_dataset(&data, None);
+    drop_poses(&data);
+    let [data, out, page] = [&data, &run, &page].map(|path| path.to_str().expect("a plain path"));
+    let verified = far(&["data", "verify", data]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    let sets = ["training.steps=3", "encoder.pretraining.steps=2", "evaluation.questions=1"];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let train = |arm: &'static str| {
+        let command = ["train", "--config", "quick", "--data", data, "--out", out, "--set", arm];
+        far(&[&command[..], &sets].concat())
+    };
+    let refused = train("arm.id=nearest-pose");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(message.contains("poses") && message.contains("nearest-pose"), "{message}");
+    assert!(!run.exists(), "what is refused leaves nothing");
+    let trained = train("arm.id=far-multi");
+    assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+    for rule in ["worldmem", "temporal"] {
+        let judged = far(&["eval", out, "--rule", rule]);
+        let message = String::from_utf8_lossy(&judged.stderr);
+        assert_eq!(judged.status.success(), rule == "temporal", "{rule}: {message}");
+        assert!(rule == "temporal" || message.contains("poses"), "{message}");
+    }
+    let reported = far(&["report", out, "--out", page]);
+    assert!(reported.status.success(), "{}", String::from_utf8_lossy(&reported.stderr));
+}
+
 #[test]
 fn a_column_of_numbers_is_a_cue_by_one_setting() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -27,6 +27,7 @@ from .errors import (
 from .evaluation import evaluate
 from .memory import Key, Memory
 from .policy import Policy, rules
+from .pose_check import PoseReport, check_poses
 from .queries import Queries
 from .recall import Recall
 from .snapshot import Snapshot
@@ -41,6 +42,7 @@ __all__ = [
     "Memory",
     "Policy",
     "PolicyError",
+    "PoseReport",
     "ProcessError",
     "Queries",
     "Recall",
@@ -48,6 +50,7 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "__version__",
+    "check_poses",
     "evaluate",
     "rules",
 ]

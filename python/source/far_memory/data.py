@@ -39,7 +39,7 @@ class Episode:
         return self._native.times()
 
     def poses(self) -> NDArray[np.float32]:
-        """Positions and quaternions in ``Convention.native()``, [frames, 7]."""
+        """Positions and quaternions in ``Convention.native()``, [frames, 7]; DatasetError where the dataset has none."""
         return self._native.poses()
 
     def frames(self, indices: Any) -> NDArray[np.uint8]:
@@ -82,6 +82,11 @@ class Dataset:
         return len(self._native)
 
     @property
+    def has_poses(self) -> bool:
+        """Whether every frame has the camera's pose."""
+        return bool(self.description.get("poses", True))
+
+    @property
     def description(self) -> dict[str, Any]:
         """What the whole dataset has in common: the content of dataset.json."""
         description: dict[str, Any] = json.loads(self._native.description())
@@ -112,7 +117,7 @@ class TrainingExamples:
     """A map-style dataset for ``torch.utils.data.DataLoader``: the draws of Rust's sampler for a seed.
 
     Item n is observation ``n % observations`` of step ``n // observations``: a current frame, memories from before it and G
-    goals. ``settings`` are those of the sampler (``seed``, ``split``, ``batch``, ``goals_per_observation``, ``horizon``,
+    goals. Examples of a dataset without poses have no ``pose`` and ``goal_poses``. ``settings`` are those of the sampler (``seed``, ``split``, ``batch``, ``goals_per_observation``, ``horizon``,
     ``pool``, ``anchor``); what is left out has the values of the corpus.
     """
 
@@ -125,6 +130,7 @@ class TrainingExamples:
             raise InputError(f"these settings are not plain data: {error}", "give numbers and strings") from error
         self.steps = steps
         self.dataset = Dataset(path)
+        self._has_poses = self.dataset.has_poses
         self._given = settings
         self._native = _native.Examples(self.dataset.path, text)
         self.settings: dict[str, Any] = json.loads(self._native.settings())
@@ -139,23 +145,25 @@ class TrainingExamples:
         step, place = divmod(number, self.observations)
         id, current, pool, goals, anchor, anchor_frame = self._native.observation(step, place)
         episode = self.dataset.episode(id)
-        times, poses = episode.times(), episode.poses()
+        times = episode.times()
         padded = np.full(self.settings["pool"], -1, np.int64)
         padded[: len(pool)] = pool
-        return {
+        example = {
             "episode": id,
             "current": current,
             "frame": episode.frames([current])[0],
             "time": times[current],
-            "pose": poses[current],
             "pool": padded,
             "goals": np.asarray(goals, np.int64),
-            "goal_poses": poses[goals],
             "strides": (times[goals] - times[current]).astype(np.float32),
             "futures": episode.frames(goals),
             "anchor": anchor,
             "anchor_frame": -1 if anchor_frame is None else anchor_frame,
         }
+        if self._has_poses:
+            poses = episode.poses()
+            example |= {"pose": poses[current], "goal_poses": poses[goals]}
+        return example
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _examples, (self.dataset.path, self.steps, self._given)

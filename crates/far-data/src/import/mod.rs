@@ -29,7 +29,7 @@ pub use options::{ConventionChoice, ImportOptions};
 pub use picture_reader::PictureRule;
 pub use plan::{ImportPlan, PlannedEpisode};
 pub use recording::{PictureSource, RecordedFrame, Recording};
-pub use revisit::{ReturnRule, Revisit};
+pub use revisit::{Likeness, ReturnRule, Revisit};
 pub use rigid_pose::RigidPose;
 pub use source::Source;
 pub use video::VideoReader;

@@ -61,6 +61,8 @@ pub struct ImportOptions {
     pub pose_column: Option<String>,
     /// Whether the camera does not move, so that a source without poses has them all the same.
     pub still_camera: bool,
+    /// Whether the dataset gets no poses, although the source may have some.
+    pub no_poses: bool,
     /// Whether poses are imported although the pictures contradict them.
     pub trust_poses: bool,
     /// License of the data.
@@ -84,6 +86,7 @@ impl Default for ImportOptions {
             camera: None,
             pose_column: None,
             still_camera: false,
+            no_poses: false,
             trust_poses: false,
             license: String::new(),
         }
@@ -113,6 +116,7 @@ impl ImportOptions {
         add("camera", self.camera.clone());
         add("pose column", self.pose_column.clone());
         add("camera", self.still_camera.then(|| "still".into()));
+        add("poses", self.no_poses.then(|| "left out".into()));
         add("quaternions", self.quaternions_xyzw.then(|| "xyzw".into()));
         parts.join(", ")
     }

@@ -105,6 +105,14 @@ impl TableRow {
         }
     }
 
+    /// One number or a list of them.
+    pub fn vector(&self, name: &str) -> Result<Vec<f64>, String> {
+        match self.field(name).and_then(number) {
+            Some(single) => Ok(vec![single]),
+            None => self.numbers(name),
+        }
+    }
+
     /// The bytes of a picture: of the column itself, or of its part `bytes`.
     pub fn picture(&self, name: &str) -> Result<Vec<u8>, String> {
         let inner = match self.field(name) {

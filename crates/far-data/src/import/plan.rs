@@ -6,6 +6,7 @@ use std::path::Path;
 use far_memory::{Camera, Pose};
 
 use super::picture_reader::PictureReader;
+use super::revisit::{Likeness, PictureLikeness, ViewLikeness};
 use super::survey::{check_times, common_rate, fields_of_view, picture_rule};
 use super::{
     Convention, Format, ImportOptions, PictureRule, Recording, ReturnRule, Revisit, Source, Window,
@@ -28,11 +29,12 @@ pub struct ImportPlan {
     pub description: DatasetDescription,
     /// Its episodes, by id.
     pub episodes: Vec<PlannedEpisode>,
-    /// The check of every recording's poses, by name.
+    /// The check of every recording's poses, by name; empty without poses.
     pub reports: Vec<(String, PoseReport)>,
     /// What the person who imports should know.
     pub notes: Vec<String>,
     pub(super) recordings: Vec<Recording>,
+    /// By recording; empty without poses.
     pub(super) poses: Vec<Vec<Pose>>,
     pub(super) rule: PictureRule,
 }
@@ -67,22 +69,33 @@ impl ImportPlan {
                 recording.resample(fps);
             }
             notes.append(&mut recording.notes);
+            if options.no_poses {
+                recording.frames.iter_mut().for_each(|frame| frame.pose = None);
+            }
         }
         recordings.retain(|recording| !recording.frames.is_empty());
         if recordings.is_empty() {
             return Err(source.refuse("", "there is no frame with a pose"));
         }
+        let posed = has_poses(&recordings)?;
         let fps = common_rate(&recordings, options.fps)?;
         let rule = picture_rule(&recordings, options)?;
         let convention = options.convention.over(format.convention());
-        let view = fields_of_view(&recordings, options, &rule, &mut notes)?;
+        let view = fields_of_view(&recordings, options, &rule, posed, &mut notes)?;
         let mut description = describe(format, &source, options, &convention, (fps, rule, view));
+        if !posed {
+            description = description.without_poses();
+            notes.push(
+                "the source has no camera poses: memories are told apart by time and by what they show"
+                    .into(),
+            );
+        }
         let camera = description.camera();
         let mut poses = Vec::with_capacity(recordings.len());
         let mut reports = Vec::with_capacity(recordings.len());
         let looked_at = recordings.len().div_ceil(LOOKED_AT);
         let mut reader = PictureReader::default();
-        for (index, recording) in recordings.iter().enumerate() {
+        for (index, recording) in recordings.iter().enumerate().filter(|_| posed) {
             let reader = index.is_multiple_of(looked_at).then_some(&mut reader);
             let (read, report) = check_poses(recording, &convention, camera, options, reader)?;
             poses.push(read);
@@ -93,15 +106,54 @@ impl ImportPlan {
         let (split_rule, windows) =
             deal(&recordings, options.window, options.test_share, options.seed, gap);
         description.splits = vec![split_rule];
-        let radians = f64::from(camera.horizontal_field_of_view);
-        let (episodes, nearest) = plan_episodes(&recordings, &poses, windows, options, radians)?;
-        notes.extend(check_returns(&episodes, nearest)?);
+        let mut likeness = Looked { recordings: &recordings, poses: &poses, camera, reader };
+        let (episodes, best) = plan_episodes(&recordings, windows, options, &mut likeness)?;
+        notes.extend(check_returns(&episodes, best)?);
         Ok(Self { description, episodes, reports, notes, recordings, poses, rule })
     }
 
     /// Frames of all episodes.
     pub fn frames(&self) -> u64 {
         self.episodes.iter().map(|episode| episode.frames.len() as u64).sum()
+    }
+}
+
+/// Whether all frames have poses, or none.
+fn has_poses(recordings: &[Recording]) -> Result<bool> {
+    let mut posed = None;
+    for recording in recordings {
+        for (index, frame) in recording.frames.iter().enumerate() {
+            if *posed.get_or_insert(frame.pose.is_some()) != frame.pose.is_some() {
+                let reason = format!(
+                    "frame {index} has {} pose, unlike those before: --no-poses leaves all out",
+                    if frame.pose.is_some() { "a" } else { "no" }
+                );
+                return Err(DataError::Source { path: (&recording.name).into(), reason });
+            }
+        }
+    }
+    Ok(posed == Some(true))
+}
+
+/// What frames are held against each other by to find where a recording returns.
+struct Looked<'a> {
+    recordings: &'a [Recording],
+    poses: &'a [Vec<Pose>],
+    camera: Camera,
+    reader: PictureReader,
+}
+
+impl Looked<'_> {
+    /// Where some frames of a recording begin to see again what they saw.
+    fn revisit(&mut self, recording: usize, frames: &Range<usize>) -> Result<Revisit> {
+        if let Some(poses) = self.poses.get(recording) {
+            let poses = &poses[frames.clone()];
+            let rule = ViewLikeness::rule(poses, self.camera);
+            return Ok(Revisit::find(&ViewLikeness::new(poses, &rule)));
+        }
+        let frames = &self.recordings[recording].frames[frames.clone()];
+        let picture = |frame: usize| self.reader.picture(&frames[frame].picture);
+        Ok(Revisit::find(&PictureLikeness::new(frames.len(), picture)?))
     }
 }
 
@@ -128,23 +180,21 @@ fn describe(
     description
 }
 
-/// Episodes with their boundaries, and of the one that comes nearest to a place it has seen how near
-/// that is and what is near, in meters.
+/// Episodes with their boundaries, and what most resembles something seen before.
 fn plan_episodes(
     recordings: &[Recording],
-    poses: &[Vec<Pose>],
     windows: Vec<Window>,
     options: &ImportOptions,
-    view: f64,
-) -> Result<(Vec<PlannedEpisode>, [f64; 2])> {
+    looked: &mut Looked<'_>,
+) -> Result<(Vec<PlannedEpisode>, Option<Likeness>)> {
     let mut episodes = Vec::with_capacity(windows.len());
-    let mut nearest = [f64::INFINITY, 1.0];
+    let mut best: Option<Likeness> = None;
     for Window { recording, frames, split } in windows {
         let source = &recordings[recording];
-        let poses = &poses[recording][frames.clone()];
-        let found = boundary(source, &frames, poses, options.return_rule, view)?;
-        if found.nearest / found.near < nearest[0] / nearest[1] {
-            nearest = [found.nearest, found.near];
+        let found =
+            boundary(source, &frames, options.return_rule, || looked.revisit(recording, &frames))?;
+        if found.best.is_some_and(|found| best.is_none_or(|best| found.value > best.value)) {
+            best = found.best;
         }
         let mut facts = EpisodeFacts::new(&*source.scene, split, options.seed);
         facts.route.clone_from(&source.route);
@@ -156,18 +206,16 @@ fn plan_episodes(
         let reason = format!("no recording has {} frames", options.window.unwrap_or(1).div_ceil(2));
         return Err(DataError::Setting { setting: "--window", reason });
     }
-    Ok((episodes, nearest))
+    Ok((episodes, best))
 }
 
 /// Refuses a source that never returns; says so of single episodes.
-fn check_returns(episodes: &[PlannedEpisode], [nearest, near]: [f64; 2]) -> Result<Option<String>> {
+fn check_returns(episodes: &[PlannedEpisode], best: Option<Likeness>) -> Result<Option<String>> {
     let without = episodes.iter().filter(|one| one.boundary >= one.frames.len()).count();
     if without == episodes.len() {
-        let reason = match nearest.is_finite() {
-            true => format!(
-                "the nearest comes within {nearest:.2} m of a place it saw before, {near:.2} m is near"
-            ),
-            false => "no camera ever looks the same way again after looking elsewhere".into(),
+        let reason = match best {
+            Some(best) => best.to_string(),
+            None => "no camera ever looks away from what it saw first".into(),
         };
         return Err(DataError::NoReturn { reason });
     }
@@ -185,7 +233,7 @@ fn check_poses(
     options: &ImportOptions,
     mut reader: Option<&mut PictureReader>,
 ) -> Result<(Vec<Pose>, PoseReport)> {
-    let raw: Vec<_> = recording.frames.iter().map(|frame| frame.pose).collect();
+    let raw: Vec<_> = recording.frames.iter().filter_map(|frame| frame.pose).collect();
     let times: Vec<f64> = recording.frames.iter().map(|frame| frame.time).collect();
     let named = |reason: String, better: String| DataError::Poses {
         recording: recording.name.clone(),
@@ -226,14 +274,13 @@ fn overlap_radius(reports: &[(String, PoseReport)]) -> f32 {
 fn boundary(
     recording: &Recording,
     frames: &Range<usize>,
-    poses: &[Pose],
     rule: ReturnRule,
-    view: f64,
+    look: impl FnOnce() -> Result<Revisit>,
 ) -> Result<Revisit> {
     // A window that lies in the return altogether has nothing to remember by that boundary.
     let said = recording.boundary.filter(|boundary| *boundary > frames.start);
     let said = said.map(|boundary| (boundary - frames.start).min(frames.len()));
-    let plain = |boundary| Revisit { boundary, share: 0.0, nearest: f64::INFINITY, near: 1.0 };
+    let plain = |boundary| Revisit { boundary, share: 0.0, best: None };
     match (rule, said) {
         (ReturnRule::Last(share), _) => {
             let explore = (frames.len() as f64 * (1.0 - share)).round() as usize;
@@ -245,6 +292,6 @@ fn boundary(
             setting: "--return",
             reason: format!("{}: the source does not say where the return begins", recording.name),
         }),
-        (ReturnRule::Automatic, None) => Ok(Revisit::find(poses, view)),
+        (ReturnRule::Automatic, None) => look(),
     }
 }

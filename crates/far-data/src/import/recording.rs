@@ -27,10 +27,19 @@ pub enum PictureSource {
 pub struct RecordedFrame {
     /// Seconds, on any clock that all frames of the recording share.
     pub time: f64,
-    /// The pose in the source's own axes.
-    pub pose: RigidPose,
+    /// The pose in the source's own axes; `None` where nobody knows it.
+    pub pose: Option<RigidPose>,
     /// The picture.
     pub picture: PictureSource,
+    /// What else was measured, the [columns](Recording::columns) one after another.
+    pub numbers: Vec<f32>,
+}
+
+impl RecordedFrame {
+    /// A frame without further numbers.
+    pub fn new(time: f64, pose: impl Into<Option<RigidPose>>, picture: PictureSource) -> Self {
+        Self { time, pose: pose.into(), picture, numbers: Vec::new() }
+    }
 }
 
 /// One continuous recording.
@@ -48,6 +57,8 @@ pub struct Recording {
     pub lens: Option<Lens>,
     /// Frames by ascending time.
     pub frames: Vec<RecordedFrame>,
+    /// Columns of numbers that every frame has besides, with their widths.
+    pub columns: Vec<(String, usize)>,
     /// The first frame of the return, when the source says so.
     pub boundary: Option<usize>,
     /// Shape of the way, such as "ABA"; "" when that means nothing.
@@ -73,6 +84,7 @@ impl Recording {
             fps: None,
             lens: None,
             frames,
+            columns: Vec::new(),
             boundary: None,
             route: String::new(),
             tier: None,
@@ -125,10 +137,9 @@ mod tests {
 
     fn recording(times: &[f64]) -> Recording {
         let pose = RigidPose::from_quaternion([1.0, 0.0, 0.0, 0.0], [0.0; 3]).expect("a pose");
-        let frame = |(index, &time): (usize, &f64)| RecordedFrame {
-            time,
-            pose,
-            picture: PictureSource::Video { path: Path::new("v").into(), frame: index as u64 },
+        let frame = |(index, &time): (usize, &f64)| {
+            let path = Path::new("v").into();
+            RecordedFrame::new(time, pose, PictureSource::Video { path, frame: index as u64 })
         };
         Recording::new("a", "a", times.iter().enumerate().map(frame).collect())
     }

@@ -1,20 +1,35 @@
-//! Where a recording begins to see places again: there exploring ends and the return begins.
+//! Where a recording begins to see again what it saw: there exploring ends and the return begins.
+//!
+//! Two frames are alike by the share of their fields of view that both have, or, without poses, by
+//! their pictures. A frame sees something again when it is like an earlier one and the camera looked
+//! away in between.
 
+use std::fmt;
 use std::str::FromStr;
 
-use far_memory::Pose;
+use far_memory::{Camera, Pose};
+use rayon::prelude::*;
+
+use crate::overlap::{OverlapRule, View};
+use crate::{Picture, Result};
 
 /// Frames that are compared at most; longer recordings are looked at in strides.
 const COMPARED: usize = 1500;
 
-/// A place is near within this share of the recording's extent,
-const NEAR: f64 = 0.1;
+/// Views are compared within this share of the recording's extent,
+const REACH: f64 = 0.3;
 
-/// or within this many meters: a hand-held camera never stands where it stood to the centimeter.
-const LEAST_NEAR: f64 = 0.25;
+/// or at least and at most this many meters.
+const REACHES: [f64; 2] = [1.5, 10.0];
 
-/// One has been away after this many times the near distance.
-const AWAY: f64 = 2.0;
+/// Views that share this much show the same place; those that share less than the second number do not.
+const SHARED_VIEW: [f64; 2] = [0.5, 0.2];
+
+/// The same of the correlation of small gray pictures.
+const ALIKE_PICTURES: [f64; 2] = [0.9, 0.7];
+
+/// Width and height of the pictures that are compared.
+const SMALL: [u32; 2] = [16, 12];
 
 /// A frame of the return that sees nothing again costs this much of one that does.
 const COST: f64 = 0.5;
@@ -22,7 +37,7 @@ const COST: f64 = 0.5;
 /// How the boundary between exploring and returning is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReturnRule {
-    /// What the source says; where it says nothing, the poses.
+    /// What the source says; where it says nothing, the poses, and without them the pictures.
     Automatic,
     /// The last part of every episode, as a share.
     Last(f64),
@@ -33,7 +48,7 @@ pub enum ReturnRule {
 impl FromStr for ReturnRule {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         let share = |text: &str| {
             let percent: f64 = text.strip_prefix("last:")?.strip_suffix('%')?.parse().ok()?;
             (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
@@ -47,37 +62,181 @@ impl FromStr for ReturnRule {
     }
 }
 
+/// How alike frames are.
+pub(super) trait Comparison: Sync {
+    /// Frames of the recording, every [`stride`]th of which is compared.
+    fn frames(&self) -> usize;
+    /// How alike two of them are, 1 when they are the same.
+    fn likeness(&self, now: usize, then: usize) -> f64;
+    /// From where on they show the same, and below what they do not.
+    fn bounds(&self) -> [f64; 2];
+    /// What is compared, for messages.
+    fn measure(&self) -> &'static str;
+}
+
+/// How alike the most alike frames are of those between which the camera looked away.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Likeness {
+    /// From 0 to 1.
+    pub value: f64,
+    /// From where on frames count as showing the same.
+    pub due: f64,
+    /// What is compared.
+    measure: &'static str,
+}
+
+impl fmt::Display for Likeness {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, due, measure } = self;
+        let [value, due] = [value, due].map(|share| (100.0 * share).round());
+        write!(formatter, "after looking away, {measure} at most {value} %; {due} % count")
+    }
+}
+
 /// Where a walk returns, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Revisit {
     /// The first frame of the return; the number of frames when there is none.
     pub boundary: usize,
-    /// Share of the return's frames that see a place from before the boundary.
+    /// Share of the return's frames that see something from before the boundary.
     pub share: f64,
-    /// The least distance to an earlier place after having been away, in meters; infinite when nothing
-    /// was looked at again.
-    pub nearest: f64,
-    /// The distance within which a place is near, in meters.
-    pub near: f64,
+    /// The most alike frames after looking away; `None` when the camera never looks away.
+    pub best: Option<Likeness>,
 }
 
 impl Revisit {
     /// Looks for the boundary after which most frames see what frames before it saw.
-    ///
-    /// Frame t sees place s again when it stands near s (a tenth of the recording's extent), looks
-    /// the same way to within half of `view` (radians), and was away in between: elsewhere, or looking
-    /// elsewhere.
-    pub fn find(poses: &[Pose], view: f64) -> Self {
-        let stride = poses.len().div_ceil(COMPARED).max(1);
-        let sparse: Vec<Pose> = poses.iter().step_by(stride).copied().collect();
-        let near = (NEAR * extent(&sparse)).max(LEAST_NEAR);
-        let mut nearest = f64::INFINITY;
-        let earliest: Vec<Option<usize>> = (0..sparse.len())
-            .map(|now| earliest_place(&sparse, now, near, view, &mut nearest))
-            .collect();
+    pub(super) fn find(frames: &dyn Comparison) -> Self {
+        let (all, stride) = (frames.frames(), stride(frames.frames()));
+        let count = all.div_ceil(stride);
+        let seen: Vec<(Option<usize>, f64)> =
+            (0..count).into_par_iter().map(|now| earliest_again(frames, now)).collect();
+        let earliest: Vec<Option<usize>> = seen.iter().map(|(place, _)| *place).collect();
+        let value = seen.iter().map(|(_, best)| *best).fold(f64::NEG_INFINITY, f64::max);
+        let likeness =
+            Likeness { value: value.max(0.0), due: frames.bounds()[0], measure: frames.measure() };
         let (boundary, share) = best_boundary(&earliest);
-        let boundary = if boundary == sparse.len() { poses.len() } else { boundary * stride };
-        Self { boundary, share, nearest, near }
+        let boundary = (boundary * stride).min(all);
+        Self { boundary, share, best: value.is_finite().then_some(likeness) }
+    }
+}
+
+/// The earliest frame that frame `now` sees again, and how alike the most alike one is.
+fn earliest_again(frames: &dyn Comparison, now: usize) -> (Option<usize>, f64) {
+    let [again, away] = frames.bounds();
+    let (mut was_away, mut earliest, mut best) = (false, None, f64::NEG_INFINITY);
+    for then in (0..now).rev() {
+        let likeness = frames.likeness(now, then);
+        was_away |= likeness < away;
+        if was_away {
+            best = best.max(likeness);
+            if likeness >= again {
+                earliest = Some(then);
+            }
+        }
+    }
+    (earliest, best)
+}
+
+/// Every how many frames are compared.
+fn stride(frames: usize) -> usize {
+    frames.div_ceil(COMPARED).max(1)
+}
+
+/// Frames that are alike by how much of their views they share.
+pub(super) struct ViewLikeness<'a> {
+    frames: usize,
+    views: Vec<(Pose, View<'a>)>,
+}
+
+impl<'a> ViewLikeness<'a> {
+    /// Frames with these poses, compared by this rule.
+    pub(super) fn new(poses: &[Pose], rule: &'a OverlapRule) -> Self {
+        let compared: Vec<Pose> = poses.iter().step_by(stride(poses.len())).copied().collect();
+        let views = compared.into_par_iter().map(|pose| (pose, rule.view(&pose))).collect();
+        Self { frames: poses.len(), views }
+    }
+
+    /// The rule for frames with these poses.
+    pub(super) fn rule(poses: &[Pose], camera: Camera) -> OverlapRule {
+        let reach = (REACH * extent(poses)).clamp(REACHES[0], REACHES[1]);
+        OverlapRule::new(camera, reach as f32)
+    }
+}
+
+impl Comparison for ViewLikeness<'_> {
+    fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// The smaller share of the two: a view from afar holds a near one, but shows little of it.
+    fn likeness(&self, now: usize, then: usize) -> f64 {
+        let share = |own: usize, other: usize| self.views[own].1.share(&self.views[other].0);
+        match share(now, then) {
+            low if low < SHARED_VIEW[1] => low,
+            other => other.min(share(then, now)),
+        }
+    }
+
+    fn bounds(&self) -> [f64; 2] {
+        SHARED_VIEW
+    }
+
+    fn measure(&self) -> &'static str {
+        "views share"
+    }
+}
+
+/// Frames that are alike by the correlation of their small gray pictures.
+pub(super) struct PictureLikeness {
+    /// [frames, pixels], each row without its mean and of unit length.
+    rows: Vec<f32>,
+    frames: usize,
+}
+
+impl PictureLikeness {
+    /// So many frames with these pictures.
+    ///
+    /// # Errors
+    /// If a picture cannot be read.
+    pub(super) fn new(
+        frames: usize,
+        mut picture: impl FnMut(usize) -> Result<Picture>,
+    ) -> Result<Self> {
+        let mut rows = Vec::new();
+        for frame in (0..frames).step_by(stride(frames)) {
+            let small = picture(frame)?.resized(SMALL);
+            let shades = small.pixels.chunks_exact(3);
+            let shades: Vec<f32> =
+                shades.map(|color| color.iter().map(|&part| f32::from(part)).sum()).collect();
+            let mean = shades.iter().sum::<f32>() / shades.len() as f32;
+            let length = shades.iter().map(|shade| (shade - mean).powi(2)).sum::<f32>().sqrt();
+            rows.extend(shades.iter().map(|shade| (shade - mean) / length.max(1.0)));
+        }
+        Ok(Self { rows, frames })
+    }
+
+    fn row(&self, frame: usize) -> &[f32] {
+        let pixels = (SMALL[0] * SMALL[1]) as usize;
+        &self.rows[frame * pixels..(frame + 1) * pixels]
+    }
+}
+
+impl Comparison for PictureLikeness {
+    fn frames(&self) -> usize {
+        self.frames
+    }
+
+    fn likeness(&self, now: usize, then: usize) -> f64 {
+        self.row(now).iter().zip(self.row(then)).map(|(a, b)| f64::from(a * b)).sum()
+    }
+
+    fn bounds(&self) -> [f64; 2] {
+        ALIKE_PICTURES
+    }
+
+    fn measure(&self) -> &'static str {
+        "pictures are alike by"
     }
 }
 
@@ -91,35 +250,6 @@ pub(crate) fn extent(poses: &[Pose]) -> f64 {
         (high - low).max(0.0)
     };
     (0..3).map(|axis| side(axis) * side(axis)).sum::<f64>().sqrt()
-}
-
-/// The earliest frame whose place frame `now` sees again.
-fn earliest_place(
-    poses: &[Pose],
-    now: usize,
-    near: f64,
-    view: f64,
-    nearest: &mut f64,
-) -> Option<usize> {
-    let (here, ahead) = (poses[now], poses[now].forward());
-    let turn = |other: &Pose| {
-        let cosine: f32 = other.forward().iter().zip(ahead).map(|(a, b)| a * b).sum();
-        f64::from(cosine.clamp(-1.0, 1.0)).acos()
-    };
-    let mut away = false;
-    let mut earliest = None;
-    for then in (0..now).rev() {
-        let (distance, angle) = (f64::from(poses[then].distance(&here)), turn(&poses[then]));
-        away |= distance > AWAY * near || angle > view;
-        if !away || angle > 0.5 * view {
-            continue;
-        }
-        *nearest = nearest.min(distance);
-        if distance <= near {
-            earliest = Some(then);
-        }
-    }
-    earliest
 }
 
 /// The boundary that leaves most frames behind it that see something from before it, with their
@@ -151,10 +281,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const VIEW: f64 = 1.5;
-
     fn walk(places: &[(f32, f32)]) -> Vec<Pose> {
         places.iter().map(|&(x, yaw)| Pose::from_yaw_pitch([x, 0.0, 1.6], yaw, 0.0)).collect()
+    }
+
+    fn find(places: &[(f32, f32)]) -> Revisit {
+        let poses = walk(places);
+        let rule = ViewLikeness::rule(&poses, Camera::from_degrees(86.0, 70.0));
+        Revisit::find(&ViewLikeness::new(&poses, &rule))
     }
 
     #[test]
@@ -173,7 +307,7 @@ mod tests {
         let out = (0..60).map(|step| (step as f32 * 0.5, 0.0));
         let back = (0..40).map(|step| (29.5 - step as f32 * 0.5, 0.0));
         let places: Vec<_> = out.chain(back).collect();
-        let found = Revisit::find(&walk(&places), VIEW);
+        let found = find(&places);
         assert!((60..=75).contains(&found.boundary), "{found:?}");
         assert!(found.share > 0.95);
     }
@@ -181,7 +315,7 @@ mod tests {
     #[test]
     fn turning_around_once_is_a_return_too() {
         let places: Vec<_> = (0..90).map(|step| (0.0, step as f32 * 0.1)).collect();
-        let found = Revisit::find(&walk(&places), VIEW);
+        let found = find(&places);
         // A full turn takes 63 frames; places come into view again a little before.
         assert!((50..=64).contains(&found.boundary), "{found:?}");
     }
@@ -189,12 +323,40 @@ mod tests {
     #[test]
     fn a_walk_straight_on_has_none_and_says_how_near_it_came() {
         let places: Vec<_> = (0..100).map(|step| (step as f32 * 0.5, 0.0)).collect();
-        let found = Revisit::find(&walk(&places), VIEW);
+        let found = find(&places);
         assert_eq!((found.boundary, found.share), (100, 0.0));
-        assert!(found.nearest.is_finite() && found.nearest > found.near, "{found:?}");
-        assert_eq!(Revisit::find(&[], VIEW).boundary, 0);
-        let still = walk(&[(1.0, 0.0); 30]);
-        assert_eq!(Revisit::find(&still, VIEW).boundary, 30, "one who never leaves never returns");
+        let best = found.best.expect("it leaves places behind");
+        assert!(best.value < best.due && best.to_string().contains('%'), "{best}");
+        assert_eq!(find(&[]).boundary, 0);
+        let still = find(&[(1.0, 0.0); 30]);
+        assert_eq!((still.boundary, still.best), (30, None), "one who never leaves never returns");
+    }
+
+    #[test]
+    fn looking_back_from_a_step_aside_sees_again_and_looking_elsewhere_does_not() {
+        // Turns away, takes half a step, and looks back, or back and a quarter turn farther.
+        let turned = |back: f32| {
+            let away = (0..20).map(|step| (0.0, 0.1 * step as f32));
+            let other = (0..20).map(move |step| (0.4, 1.9 + 0.1 * step as f32 * back));
+            away.chain(other).collect::<Vec<_>>()
+        };
+        assert!(find(&turned(-1.0)).boundary < 40);
+        assert_eq!(find(&turned(1.0)).boundary, 40);
+    }
+
+    #[test]
+    fn pictures_stand_in_for_poses() {
+        let picture = |frame: usize| {
+            let shade = |x: u32| if (x / 8) as usize == frame % 10 { 220 } else { 30 };
+            let pixels = (0..64 * 48).flat_map(|at| [shade(at % 64); 3]).collect();
+            Ok(Picture { width: 64, height: 48, pixels })
+        };
+        // Ten different pictures, then the same ten again.
+        let found = Revisit::find(&PictureLikeness::new(20, picture).expect("pictures"));
+        assert_eq!((found.boundary, found.share), (10, 1.0));
+        let found = Revisit::find(&PictureLikeness::new(8, picture).expect("pictures"));
+        assert_eq!(found.boundary, 8);
+        assert!(found.best.expect("all differ").value < 0.5);
     }
 
     proptest! {

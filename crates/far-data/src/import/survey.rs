@@ -3,11 +3,15 @@
 use rayon::prelude::*;
 
 use super::picture_reader::declared_size;
-use super::{ImportOptions, PictureRule, PictureSource, Recording};
+use super::{ImportOptions, Lens, PictureRule, PictureSource, Recording};
 use crate::{DataError, ImageEncoding, Result};
 
 /// Fields of view that differ by more than this are worth a note, in degrees.
 const VIEW_SPREAD: f32 = 1.0;
+
+/// What a camera of which nobody says anything is noted to see, in degrees: without poses nothing is
+/// computed of it.
+const UNKNOWN_VIEW: Lens = Lens::Horizontal(60.0);
 
 /// Times must be finite and ascend.
 pub(super) fn check_times(recording: &Recording) -> Result<()> {
@@ -87,16 +91,19 @@ pub(super) fn fields_of_view(
     recordings: &[Recording],
     options: &ImportOptions,
     rule: &PictureRule,
+    posed: bool,
     notes: &mut Vec<String>,
 ) -> Result<[f32; 2]> {
     let kept = if rule.square { [rule.size[0].min(rule.size[1]); 2] } else { rule.size };
     let mut views = Vec::with_capacity(recordings.len());
     let mut off_center = 0f64;
     for recording in recordings {
-        let lens = options.lens.or(recording.lens).ok_or_else(|| DataError::Setting {
-            setting: "--fov",
-            reason: format!("{}: the source does not say what the camera sees", recording.name),
-        })?;
+        let guess = || (!posed).then_some(UNKNOWN_VIEW);
+        let lens =
+            options.lens.or(recording.lens).or_else(guess).ok_or_else(|| DataError::Setting {
+                setting: "--fov",
+                reason: format!("{}: the source does not say what the camera sees", recording.name),
+            })?;
         off_center = off_center.max(lens.off_center());
         views.push(lens.angles(rule.size, kept));
     }

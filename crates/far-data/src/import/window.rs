@@ -120,7 +120,7 @@ mod tests {
     fn recording(name: &str, scene: &str, frames: usize) -> Recording {
         let pose = RigidPose::from_quaternion([1.0, 0.0, 0.0, 0.0], [0.0; 3]).expect("a pose");
         let picture = PictureSource::File("p".into());
-        let frame = |index| RecordedFrame { time: index as f64, pose, picture: picture.clone() };
+        let frame = |index| RecordedFrame::new(index as f64, pose, picture.clone());
         Recording::new(name, scene, (0..frames).map(frame).collect())
     }
 

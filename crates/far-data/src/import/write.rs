@@ -83,16 +83,18 @@ impl ImportPlan {
     ) -> Result<u64> {
         let planned = &self.episodes[id as usize];
         let frames = &self.recordings[planned.recording].frames[planned.frames.clone()];
-        let poses = &self.poses[planned.recording][planned.frames.clone()];
-        let mut episode = writer.episode(id, planned.facts.clone())?;
-        for (chunk, poses) in frames.chunks(CHUNK).zip(poses.chunks(CHUNK)) {
-            for ((frame, pose), bytes) in
-                chunk.iter().zip(poses).zip(reader.read(chunk, &self.rule)?)
-            {
+        let poses = self.poses.get(planned.recording).map(|poses| &poses[planned.frames.clone()]);
+        let columns = &self.recordings[planned.recording].columns;
+        let mut episode = writer.episode_with(id, planned.facts.clone(), columns)?;
+        for chunk in frames.chunks(CHUNK) {
+            for (frame, bytes) in chunk.iter().zip(reader.read(chunk, &self.rule)?) {
                 let returns = episode.frames() as usize >= planned.boundary;
                 let phase = if returns { Phase::Return } else { Phase::Explore };
                 let time = frame.time - frames[0].time;
-                episode.push(Frame::new(time, *pose, phase, FrameImage::Encoded(bytes)))?;
+                let pose = poses.map(|poses| poses[episode.frames() as usize]);
+                let mut row = Frame::new(time, pose, phase, FrameImage::Encoded(bytes));
+                row.numbers.clone_from(&frame.numbers);
+                episode.push(row)?;
             }
             progress(ImportProgress::Frames(chunk.len() as u64));
         }

@@ -99,7 +99,8 @@ impl Probe for CueTrust<'_> {
     /// Takes note of the weights in rollouts. Arms of one cue have none to learn, rules have fixed
     /// ones, and controls none of their own.
     fn observe(&mut self, _: &EvaluationContext<'_>, seen: &Observed<'_>) -> Result<()> {
-        let known = self.sight.is_some() && seen.arm.as_policy().is_some();
+        let posed = !seen.clip.episode().poses().is_empty();
+        let known = posed && self.sight.is_some() && seen.arm.as_policy().is_some();
         if !known || seen.pictures.is_none() {
             return Ok(());
         }

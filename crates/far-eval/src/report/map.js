@@ -1,7 +1,8 @@
 // The map: the way out and back, where the predicted view is, and what each arm recalled.
 
-/** How a memory lies relative to a view of the same path. */
+/** How a memory lies relative to a view of the same path; without poses, only when it was seen. */
 function relation(replay, memory, goal) {
+  if (replay.path.length === 0) return { ago: goal - memory };
   const [east, north, heading] = replay.path[memory];
   const [goalEast, goalNorth, goalHeading] = replay.path[goal];
   const turn = ((heading - goalHeading) * 180) / Math.PI;
@@ -14,9 +15,10 @@ function relation(replay, memory, goal) {
 
 /** A relation in words: where from, and where it looks. */
 function relationText({ distance, turn, ago }) {
+  const when = ago >= 0 ? `${ago} frames ago` : `${-ago} frames ahead`;
+  if (distance === undefined) return when;
   const degrees = Math.round(Math.abs(turn));
   const side = degrees < 3 ? "same heading" : `turned ${degrees}° ${turn > 0 ? "left" : "right"}`;
-  const when = ago >= 0 ? `${ago} frames ago` : `${-ago} frames ahead`;
   return `${when} · ${number(distance, 1)} m away · ${side}`;
 }
 

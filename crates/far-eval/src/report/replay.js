@@ -90,7 +90,11 @@ function drawFocus() {
   byId("map-legend").replaceChildren(...(weighed ? [weightLegend(cue, range)] : []));
   const back = weighed ? `In color: the way back, by how much ${state.arm} trusts ${cue} there.` : "Dashed: the way back.";
   byId("map-note").textContent = `Wide line: the way out, which is remembered. ${back} Dot without a number: the view to predict. Numbered: what ${state.arm} recalled and where it looks; small: the other arms shown.`;
-  responsive(byId("map"), (width) => {
+  view.map = null;
+  if (replay.path.length === 0) {
+    byId("map-note").textContent = "The dataset has no poses, so there is no map.";
+    byId("map").replaceChildren();
+  } else responsive(byId("map"), (width) => {
     view.map = new PathMap(element("div"), replay, width);
     if (weighed) view.map.weigh(cue, weights, range, seek);
     view.map.update(state.step, state.arm, shownArms(), chooseMemory);

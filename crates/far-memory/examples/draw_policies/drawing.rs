@@ -42,7 +42,7 @@ pub fn draw(scene: &Scene, id: &str, caption: &str, recall: &Recall) -> String {
         );
     }
     let horizon = scene.query.horizon();
-    let goal = scene.query.goal();
+    let goal = scene.query.goal().expect("the scene has a goal");
     line(text, format_args!(r##"<g clip-path="url(#f)">"##));
     line(
         text,
@@ -52,7 +52,7 @@ pub fn draw(scene: &Scene, id: &str, caption: &str, recall: &Recall) -> String {
         ),
     );
     polyline(text, scene.poses.iter(), "#aab4c2", 1.2);
-    polyline(text, std::iter::once(&scene.query.pose).chain(horizon), "#12805c", 2.2);
+    polyline(text, scene.query.pose.iter().chain(horizon), "#12805c", 2.2);
 
     // A memory that is recalled several times shows all of its ranks.
     let mut ranks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

@@ -133,7 +133,7 @@ impl Work {
 impl Scene<'_> {
     /// The pose to be predicted: the last target.
     pub(crate) fn goal(&self) -> &Pose {
-        self.query.goal()
+        self.query.goal().expect("a rule that looks at poses is not asked without them")
     }
 
     /// The poses to be predicted, at least one.
@@ -255,6 +255,11 @@ impl<R: Rule> RecallPolicy for RulePolicy<R> {
     ) -> Result<(), Error> {
         recall.begin(&self.cues);
         query.check(snapshot.schema())?;
+        let needs_poses = self.rule.requirements().poses;
+        if needs_poses && query.pose.is_none() {
+            let reason = format!("rule {:?} looks at poses and the query has none", self.id);
+            return Err(Error::Query { reason });
+        }
         let cap = [self.pool_cap, query.pool_cap].into_iter().flatten().min();
         let pool = snapshot.pool(&query.pool, cap)?;
         if pool.is_empty() || slots == 0 {
@@ -262,10 +267,14 @@ impl<R: Rule> RecallPolicy for RulePolicy<R> {
         }
         let Buffers { candidates, picks, work } = scratch.get();
         candidates.clear();
-        candidates.extend(pool.iter().map(|id| {
+        candidates.extend(pool.iter().filter_map(|id| {
             let index = id.index();
-            Candidate { id, time: snapshot.time(index), pose: snapshot.pose(index) }
+            let pose = snapshot.pose(index).or((!needs_poses).then(Pose::default))?;
+            Some(Candidate { id, time: snapshot.time(index), pose })
         }));
+        if candidates.is_empty() {
+            return Ok(());
+        }
         picks.clear();
         work.terms.clear();
         work.not_a_number = 0;

@@ -101,7 +101,7 @@ impl Episode {
     }
 
     pub(crate) fn goal(&self) -> Pose {
-        *self.query.goal()
+        *self.query.goal().expect("a goal")
     }
 
     /// The cosine of a record's key with a vector; `None` without a key, 0 for a zero key.

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | `id` | `uint64` | position in append order |
 //! | `time` | `float64` | seconds |
-//! | `position` | `fixed_size_list<float32>[3]` | meters |
-//! | `rotation` | `fixed_size_list<float32>[4]` | unit quaternion w, x, y, z |
+//! | `position` | `fixed_size_list<float32>[3]` | meters, null if the pose is not known |
+//! | `rotation` | `fixed_size_list<float32>[4]` | unit quaternion w, x, y, z, null with `position` |
 //! | `key_NAME` | `fixed_size_list<float32 or float16>[dimension]` | unit-length key of cue NAME, null if missing |
 //! | `payload` | `large_binary` | the caller's bytes, null if none |
 //! | `reference` | `large_string` | where the caller's bytes are, null if none |
@@ -42,8 +42,8 @@ pub(crate) fn arrow_schema(schema: &Schema) -> SchemaRef {
     let mut fields = vec![
         Field::new("id", DataType::UInt64, false),
         Field::new("time", DataType::Float64, false),
-        Field::new("position", list(DataType::Float32, 3), false),
-        Field::new("rotation", list(DataType::Float32, 4), false),
+        Field::new("position", list(DataType::Float32, 3), true),
+        Field::new("rotation", list(DataType::Float32, 4), true),
     ];
     for (_, name, dimension, precision) in schema.keys() {
         let element = match precision {
@@ -68,11 +68,18 @@ pub(crate) fn record_batch(
     let positions = block.positions();
     let flat_positions = inside.clone().flat_map(|row| positions.map(|axis| axis[row]));
     let rotations = block.rotations()[inside.clone()].as_flattened();
+    let known = (!block.has_poses())
+        .then(|| inside.clone().map(|row| block.pose(row).is_some()).collect::<NullBuffer>());
     let mut arrays: Vec<ArrayRef> = vec![
         Arc::new(UInt64Array::from_iter_values(rows.start as u64..rows.end as u64)),
         Arc::new(Float64Array::from(block.times()[inside.clone()].to_vec())),
-        fixed_lists(columns, 2, Arc::new(Float32Array::from_iter_values(flat_positions)), None)?,
-        fixed_lists(columns, 3, Arc::new(Float32Array::from(rotations.to_vec())), None)?,
+        fixed_lists(
+            columns,
+            2,
+            Arc::new(Float32Array::from_iter_values(flat_positions)),
+            known.clone(),
+        )?,
+        fixed_lists(columns, 3, Arc::new(Float32Array::from(rotations.to_vec())), known)?,
     ];
     for (column, (cue, _, dimension, _)) in snapshot.schema().keys().enumerate() {
         let keys = block.keys(cue).expect("a key cue has a column");

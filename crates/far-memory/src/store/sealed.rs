@@ -13,7 +13,7 @@ use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::root_as_footer;
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Fields, SchemaRef};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
@@ -128,7 +128,11 @@ fn batch_range(columns: &SchemaRef, contents: &[u8]) -> Result<Range<usize>, Dam
         root_as_footer(&contents[start..length - 10]).map_err(|error| damage(error.to_string()))?;
     let found = footer.schema().ok_or_else(|| damage("the footer has no schema".into()))?;
     let found = try_fb_to_schema(found).map_err(|error| damage(error.to_string()))?;
-    if found.fields() != columns.fields() {
+    // Older stores say that no pose is null; whether one is stands in the batch.
+    let kinds = |fields: &Fields| -> Vec<_> {
+        fields.iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
+    };
+    if kinds(found.fields()) != kinds(columns.fields()) {
         return Err(damage("the columns are not those of the store's cues".into()));
     }
     let batches: Vec<_> = footer.recordBatches().into_iter().flatten().collect();

@@ -53,8 +53,15 @@ impl Segment {
         let payloads = batch.column(columns - 2).as_binary::<i64>().clone();
         let references = batch.column(columns - 1).as_string::<i64>().clone();
         let segment = Self { first, batch, payloads, references };
+        if (0..segment.rows())
+            .any(|row| segment.list(2).is_valid(row) != segment.list(3).is_valid(row))
+        {
+            return Err(
+                "a record has a position without a rotation, or the other way around".into()
+            );
+        }
         for (&time, pose) in segment.times().iter().zip(segment.poses()) {
-            check(time, &pose).map_err(|error| error.to_string())?;
+            check(time, pose.as_ref()).map_err(|error| error.to_string())?;
         }
         Ok(segment)
     }
@@ -68,12 +75,14 @@ impl Segment {
         self.batch.column(1).as_primitive::<Float64Type>().values()
     }
 
-    fn poses(&self) -> impl Iterator<Item = Pose> {
+    fn poses(&self) -> impl Iterator<Item = Option<Pose>> {
         let positions = self.list(2).values().as_primitive::<Float32Type>().values();
         let rotations = self.list(3).values().as_primitive::<Float32Type>().values();
         let positions = positions.as_chunks::<3>().0.iter();
         let rotations = rotations.as_chunks::<4>().0.iter();
-        positions.zip(rotations).map(|(&position, &rotation)| Pose { position, rotation })
+        let known = (0..self.rows()).map(|row| self.list(2).is_valid(row));
+        let poses = positions.zip(rotations).zip(known);
+        poses.map(|((&position, &rotation), known)| known.then_some(Pose { position, rotation }))
     }
 
     fn list(&self, column: usize) -> &FixedSizeListArray {
@@ -132,7 +141,7 @@ pub(crate) fn blocks(schema: &Schema, segments: &[Segment]) -> Result<Vec<Block>
 /// do not make a block.
 pub(crate) fn block(schema: &Schema, segments: &[Segment]) -> Result<Block, Error> {
     let times: Vec<f64> = segments.iter().flat_map(|segment| segment.times()).copied().collect();
-    let poses: Vec<Pose> = segments.iter().flat_map(Segment::poses).collect();
+    let poses: Vec<Option<Pose>> = segments.iter().flat_map(Segment::poses).collect();
     let keys = schema.keys().enumerate().map(|(column, (_, _, dimension, precision))| {
         let lists: Vec<_> =
             segments.iter().map(|segment| segment.list(FIRST_KEY + column)).collect();

@@ -147,7 +147,7 @@ fn an_empty_memory_or_pool_gives_nothing() {
 #[test]
 fn one_record_is_recalled_unless_the_rule_passes_over_it() {
     // Seen from the goal itself, so that no rule about visibility objects.
-    let record = Record { pose: *query(1).goal(), key: Some(QUERY_KEY) };
+    let record = Record { pose: *query(1).goal().expect("a goal"), key: Some(QUERY_KEY) };
     let snapshot = snapshot(&[record]);
     each(|id, policy| {
         let expected = if ["none", "longlive-rag"].contains(&id) { 0 } else { 1 };
@@ -175,7 +175,7 @@ fn fewer_records_or_chunks_than_slots_are_no_error() {
 
 #[test]
 fn equal_scores_go_to_the_more_recent() {
-    let record = Record { pose: *query(1).goal(), key: Some(QUERY_KEY) };
+    let record = Record { pose: *query(1).goal().expect("a goal"), key: Some(QUERY_KEY) };
     let snapshot = snapshot(&vec![record; 30]);
     each(|id, policy| {
         let mut found = ids(&checked(id, policy, &snapshot, &query(30), 3));
@@ -277,6 +277,35 @@ fn poses_decide_where_a_rule_says_so_and_nowhere_else() {
 }
 
 #[test]
+fn without_poses_rules_that_look_at_them_refuse_and_all_others_recall_the_same() {
+    let records = walk(60);
+    let there = snapshot(&records);
+    let mut nowhere = Memory::new(there.schema().clone());
+    for (index, record) in records.iter().enumerate() {
+        let key = record.key.expect("a key");
+        let observation = Observation::new(0.5 * index as f64, None).with_key("vision", &key);
+        nowhere.append(&observation).expect("a valid observation");
+    }
+    let nowhere = nowhere.snapshot();
+    let blind = RecallQuery::without_pose(query(60).time, query(60).action)
+        .with_key("vision", &QUERY_KEY)
+        .with_seed(11);
+    each(|id, policy| {
+        if policy.requirements().poses && !policy.is_learned() {
+            let error = recall(policy, &nowhere, &blind, 6).expect_err(id).to_string();
+            assert!(error.contains(id) && error.contains("poses"), "{error}");
+            // A memory that nobody knows the place of is not recalled for its place.
+            assert!(checked(id, policy, &nowhere, &query(60), 6).is_empty(), "{id}");
+        } else if policy.is_learned() {
+            assert!(!checked(id, policy, &nowhere, &blind, 6).is_empty(), "{id}");
+        } else {
+            let due = checked(id, policy, &there, &query(60), 6);
+            assert_eq!(checked(id, policy, &nowhere, &blind, 6), due, "{id}");
+        }
+    });
+}
+
+#[test]
 fn keys_decide_only_where_a_rule_says_so() {
     let records = walk(60);
     let mut rekeyed = records.clone();
@@ -344,7 +373,7 @@ fn restricted_pools_are_all_that_is_read() {
         let mut altered = records.clone();
         for (index, record) in altered.iter_mut().enumerate() {
             if !inside(index) {
-                record.pose = *query(60).goal();
+                record.pose = *query(60).goal().expect("a goal");
                 record.key = (index % 2 == 0).then_some(QUERY_KEY);
             }
         }
@@ -370,7 +399,7 @@ fn invalid_pools_and_queries_are_refused() {
             Err(Error::OutsideSnapshot { id: 5, length: 5 })
         ));
         let mut broken = query(5);
-        broken.pose.position[1] = f32::NAN;
+        broken.pose.as_mut().expect("a pose").position[1] = f32::NAN;
         assert!(matches!(recall(policy, &snapshot, &broken, 3), Err(Error::Query { .. })), "{id}");
         let short = query(5).with_key("vision", &[1.0]);
         assert!(matches!(recall(policy, &snapshot, &short, 3), Err(Error::Dimension { .. })));

@@ -63,7 +63,7 @@ pub fn check(snapshot: &Snapshot) {
 pub fn check_record(snapshot: &Snapshot, id: u64) {
     let index = id as usize;
     assert_eq!(snapshot.time(index), id as f64 * 0.1, "time of record {id}");
-    assert_eq!(snapshot.pose(index), pose(id), "pose of record {id}");
+    assert_eq!(snapshot.pose(index), Some(pose(id)), "pose of record {id}");
     let stored = |cue: usize, length: usize| {
         snapshot.key(cue, index).map(|key| {
             let mut numbers = vec![0.0; length];

@@ -69,15 +69,11 @@ impl RetrieverBatch {
             row[..example.pool.len()].fill(1.0);
         }
         let shape = [read.len(), slots];
-        let filled_tensor = Tensor::from_slice(&filled, shape)?;
         let mut eligible = filled;
         let mut cues = Vec::with_capacity(config.cues.len());
         for (place, CueConfig { scorer, .. }) in config.cues.iter().enumerate() {
             cues.push(match scorer.feature_scale() {
-                Some(scale) => CueBatch {
-                    inputs: CueInputs::Metadata(read_features(&read, slots, scale)?),
-                    present: filled_tensor.clone(),
-                },
+                Some(scale) => read_features(&read, slots, scale)?,
                 None => read_keys(config, place, &read, &mut eligible)?,
             });
         }
@@ -129,17 +125,28 @@ impl RetrieverBatch {
     }
 }
 
-/// Features [B, N, F] of every memory, zeros past the end of a pool.
-fn read_features(examples: &[Example<'_>], slots: usize, scale: FeatureScale) -> Result<Tensor> {
+/// Features [B, N, F] of every memory; zeros past the end of a pool and where a query has a pose and a
+/// memory has none, which then has no score.
+fn read_features(examples: &[Example<'_>], slots: usize, scale: FeatureScale) -> Result<CueBatch> {
     let mut rows = vec![0.0; examples.len() * slots * FEATURES];
-    rows.par_chunks_mut(slots * FEATURES).zip(examples).for_each(|(rows, example)| {
-        for (row, id) in rows.chunks_exact_mut(FEATURES).zip(example.pool.iter()) {
+    let mut present = vec![0.0; examples.len() * slots];
+    let outputs = rows.par_chunks_mut(slots * FEATURES).zip(present.par_chunks_mut(slots));
+    outputs.zip(examples).for_each(|((rows, present), example)| {
+        let slots = rows.chunks_exact_mut(FEATURES).zip(present);
+        for ((row, present), id) in slots.zip(example.pool.iter()) {
             let (time, pose) =
                 (example.snapshot.time(id.index()), example.snapshot.pose(id.index()));
-            row.copy_from_slice(&features(example.query, time, &pose, scale));
+            if let Some(features) = features(example.query, time, pose.as_ref(), scale) {
+                row.copy_from_slice(&features);
+                *present = 1.0;
+            }
         }
     });
-    Ok(Tensor::from_slice(&rows, [examples.len(), slots, FEATURES])?)
+    let rows = Tensor::from_slice(&rows, [examples.len(), slots, FEATURES])?;
+    Ok(CueBatch {
+        inputs: CueInputs::Metadata(rows),
+        present: Tensor::from_slice(&present, [examples.len(), slots])?,
+    })
 }
 
 /// The keys and queries of one cue; `eligible` loses the slots whose key is not finite.

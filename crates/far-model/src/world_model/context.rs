@@ -8,6 +8,9 @@ use crate::{ConditionScale, Error, LatentShape, POSE_FEATURES, Result};
 use far_memory::{Displacement, Pose};
 use std::borrow::Cow;
 
+/// A pose in the axes of the camera that has it: what memories without a pose get.
+const ON_THE_SPOT: Pose = Pose { position: [0.0; 3], rotation: [1.0, 0.0, 0.0, 0.0] };
+
 /// The present and where it leads, without what will be seen there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictionQuery<'a> {
@@ -45,8 +48,8 @@ impl PredictionQuery<'_> {
 pub struct Remembered<'a> {
     /// When it was seen, in seconds.
     pub time: f64,
-    /// Where from.
-    pub pose: Pose,
+    /// Where from, where that is known.
+    pub pose: Option<Pose>,
     /// What was seen, as tokens.
     pub latent: &'a [f32],
     /// Its further signals.
@@ -158,9 +161,9 @@ impl<'a> ContextBatch<'a> {
         Error::check_length("the goal's viewpoint", goal_viewpoint, viewpoint.width)?;
         self.check_signals(&query.present)?;
         self.latents.push(Cow::Borrowed(current));
-        self.condition(query, &query.goal, query.stride);
-        self.condition(query, &query.pose, 0.0);
-        self.observe(query, &query.pose, &query.present);
+        self.condition(query, Some(&query.goal), query.stride);
+        self.condition(query, Some(&query.pose), 0.0);
+        self.observe(query, Some(&query.pose), &query.present);
         let mut filled = 0;
         for memory in memories {
             Error::check_length("the latent of a memory", memory.latent.len(), elements)?;
@@ -174,8 +177,8 @@ impl<'a> ContextBatch<'a> {
             }
             self.check_signals(&memory.signals)?;
             self.latents.push(Cow::Borrowed(memory.latent));
-            self.condition(query, &memory.pose, (memory.time - query.time) as f32);
-            self.observe(query, &memory.pose, &memory.signals);
+            self.condition(query, memory.pose.as_ref(), (memory.time - query.time) as f32);
+            self.observe(query, memory.pose.as_ref(), &memory.signals);
         }
         self.examples += 1;
         let frames = self.examples * (1 + self.slots);
@@ -196,9 +199,12 @@ impl<'a> ContextBatch<'a> {
         Error::check_length("a frame's state", signals.state.len(), state.width)
     }
 
-    /// Where and when the next frame lies.
-    fn condition(&mut self, query: &PredictionQuery<'_>, pose: &Pose, seconds: f32) {
-        let relative = |frame| self.scale.pose_features(pose.displacement_from(frame));
+    /// Where and when the next frame lies. A pose that is not known is all zeros, which no pose is.
+    fn condition(&mut self, query: &PredictionQuery<'_>, pose: Option<&Pose>, seconds: f32) {
+        let relative = |frame| {
+            let features = |pose: &Pose| self.scale.pose_features(pose.displacement_from(frame));
+            pose.map_or([0.0; POSE_FEATURES], features)
+        };
         self.conditions.push(FrameCondition {
             from_current: relative(&query.pose),
             from_goal: relative(&query.goal),
@@ -207,8 +213,13 @@ impl<'a> ContextBatch<'a> {
     }
 
     /// What else is known of the next context frame.
-    fn observe(&mut self, query: &PredictionQuery<'_>, pose: &Pose, signals: &FrameSignals<'_>) {
-        self.views.push(pose.relative_to(&query.goal));
+    fn observe(
+        &mut self,
+        query: &PredictionQuery<'_>,
+        pose: Option<&Pose>,
+        signals: &FrameSignals<'_>,
+    ) {
+        self.views.push(pose.map_or(ON_THE_SPOT, |pose| pose.relative_to(&query.goal)));
         let offsets = signals.viewpoint.iter().zip(query.goal_viewpoint);
         self.viewpoints.extend(offsets.map(|(own, goal)| own - goal));
         self.states.extend_from_slice(signals.state);

@@ -67,7 +67,8 @@ fn the_agent_is_seen_only_in_its_windows_and_never_at_an_end_from_the_post() {
         let hall =
             Hall::draw(story % HALLS, &mut random(1, "corridor-hall", u64::from(story % HALLS)));
         let frames = frames(&recording, index);
-        let post = frames.iter().find(|f| f.states.pose_key == 0).expect("a watch").pose;
+        let post =
+            frames.iter().find(|f| f.states.pose_key == 0).expect("a watch").pose.expect("a pose");
         let plan = Plan { post, ..Plan::draw(&hall, &mut random(0, "any", 0)) };
         let transit = frames.iter().rposition(|f| !f.events.is_empty()).expect("a passage");
         let mut seen = 0;
@@ -77,8 +78,9 @@ fn the_agent_is_seen_only_in_its_windows_and_never_at_an_end_from_the_post() {
             if frame.agent.visible {
                 assert_eq!(frame.phase, Phase::Explore, "frame {index} leaks");
                 let [right, ahead] = frame.agent.position;
-                let (sin, cos) = frame.pose.yaw().sin_cos();
-                let [x, y, _] = frame.pose.position;
+                let pose = frame.pose.expect("a pose");
+                let (sin, cos) = pose.yaw().sin_cos();
+                let [x, y, _] = pose.position;
                 let foot = [x + ahead * cos + right * sin, y + ahead * sin - right * cos];
                 assert!((foot[1] - 0.5 * hall.width).abs() < 1e-3, "the agent keeps to its lane");
                 let stance = patrol::Stance { foot, yaw: 0.0, phase: 0.0, crossing: None };

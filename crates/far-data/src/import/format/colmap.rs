@@ -79,7 +79,7 @@ fn read_model(source: &Source, folder: &str, options: &ImportOptions) -> crate::
     for (index, image) in images.iter().enumerate() {
         let name = inside(&inside(folder, "images"), &image.name);
         let picture = PictureSource::File(source.file(name)?);
-        frames.push(RecordedFrame { time: index as f64 / fps, pose: image.pose, picture });
+        frames.push(RecordedFrame::new(index as f64 / fps, image.pose, picture));
     }
     let mut recording = Recording::new(name_of(source, folder), name_of(source, folder), frames);
     recording.fps = Some(fps);

@@ -45,8 +45,7 @@ impl Format for Frames {
 fn read_folder(source: &Source, folder: &str, options: &ImportOptions) -> Result<Recording> {
     let table_path = inside(folder, "poses.csv");
     let bytes = source.read(&table_path)?;
-    let rows = parse_table(&bytes, options.quaternions_xyzw)
-        .map_err(|reason| source.refuse(&table_path, reason))?;
+    let rows = parse_table(&bytes, options).map_err(|reason| source.refuse(&table_path, reason))?;
     let fps = options.source_fps.unwrap_or(10.0);
     let video = VIDEOS.iter().map(|name| inside(folder, name)).find(|path| source.has(path));
     let video: Option<Arc<Path>> = video.map(|path| source.file(path)).transpose()?.map(Arc::from);
@@ -69,7 +68,7 @@ fn read_folder(source: &Source, folder: &str, options: &ImportOptions) -> Result
             },
         };
         let time = row.time.unwrap_or(index as f64 / fps);
-        frames.push(RecordedFrame { time, pose: row.pose, picture });
+        frames.push(RecordedFrame::new(time, row.pose, picture));
     }
     let mut recording =
         Recording::new(name_of(source, folder), scene_above(source, folder), frames);
@@ -115,7 +114,7 @@ fn list_pictures(source: &Source, folder: &str, rows: usize, table: &str) -> Res
 #[derive(Debug, PartialEq)]
 struct Row {
     time: Option<f64>,
-    pose: RigidPose,
+    pose: Option<RigidPose>,
     image: Option<String>,
     frame: Option<u64>,
     phase: Option<Phase>,
@@ -136,21 +135,32 @@ impl Header {
     }
 }
 
-fn parse_table(bytes: &[u8], xyzw: bool) -> std::result::Result<Vec<Row>, String> {
+fn parse_table(
+    bytes: &[u8],
+    ImportOptions { quaternions_xyzw, no_poses, .. }: &ImportOptions,
+) -> std::result::Result<Vec<Row>, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
     let names = reader.headers().map_err(|error| error.to_string())?;
     let header = Header { names: names.iter().map(str::to_lowercase).collect() };
     let quaternion = header.places(&["x", "y", "z", "qw", "qx", "qy", "qz"]);
     let matrix: Vec<String> = (0..12).map(|place| format!("m{}{}", place / 4, place % 4)).collect();
     let matrix = header.places(&matrix.iter().map(String::as_str).collect::<Vec<_>>());
-    if quaternion.is_none() && matrix.is_none() {
+    if quaternion.is_none() && matrix.is_none() && !no_poses {
         let found = header.names.join(",");
-        return Err(format!("columns x,y,z,qw,qx,qy,qz or m00..m23 are due, found {found}"));
+        return Err(format!(
+            "columns x,y,z,qw,qx,qy,qz or m00..m23 are due, found {found}; --no-poses makes a dataset without poses"
+        ));
     }
     let mut rows = Vec::new();
     for (index, record) in reader.records().enumerate() {
         let record = record.map_err(|error| error.to_string())?;
-        let row = parse_row(&header, &record, quaternion.as_deref(), matrix.as_deref(), xyzw);
+        let row = parse_row(
+            &header,
+            &record,
+            quaternion.as_deref(),
+            matrix.as_deref(),
+            *quaternions_xyzw,
+        );
         rows.push(row.map_err(|reason| format!("row {index}: {reason}"))?);
     }
     if rows.is_empty() {
@@ -181,10 +191,10 @@ fn parse_row(
             let found = numbers(places)?;
             let [a, b, c, d] = [found[3], found[4], found[5], found[6]];
             let order = if xyzw { [d, a, b, c] } else { [a, b, c, d] };
-            RigidPose::from_quaternion(order, [found[0], found[1], found[2]])?
+            Some(RigidPose::from_quaternion(order, [found[0], found[1], found[2]])?)
         }
-        (None, Some(places)) => RigidPose::from_rows(&numbers(places)?)?,
-        (None, None) => return Err("it has no pose".into()),
+        (None, Some(places)) => Some(RigidPose::from_rows(&numbers(places)?)?),
+        (None, None) => None,
     };
     let time = text("time").map(|word| match word.parse::<f64>() {
         Ok(time) if time.is_finite() => Ok(time),
@@ -214,15 +224,28 @@ mod tests {
     fn both_kinds_of_pose_are_read() {
         let table =
             "time,x,y,z,qw,qx,qy,qz,phase\n0,1,2,3,1,0,0,0,explore\n0.1,1,2,3,0,0,0,1,return\n";
-        let rows = parse_table(table.as_bytes(), false).expect("read");
-        assert_eq!((rows.len(), rows[0].pose.translation), (2, [1.0, 2.0, 3.0]));
+        let rows = parse_table(table.as_bytes(), &ImportOptions::default()).expect("read");
+        assert_eq!((rows.len(), translation(&rows[0])), (2, [1.0, 2.0, 3.0]));
         assert_eq!(rows[1].phase, Some(Phase::Return));
+        let xyzw = ImportOptions { quaternions_xyzw: true, ..ImportOptions::default() };
         // The same numbers, real part last: (0, 0, 0, 1) is no rotation at all.
-        let swapped = parse_table(table.as_bytes(), true).expect("read");
-        assert_eq!(swapped[1].pose.rotation, rows[0].pose.rotation);
+        let swapped = parse_table(table.as_bytes(), &xyzw).expect("read");
+        let rotation = |row: &Row| row.pose.expect("a pose").rotation;
+        assert_eq!(rotation(&swapped[1]), rotation(&rows[0]));
         let matrix = "m00,m01,m02,m03,m10,m11,m12,m13,m20,m21,m22,m23\n1,0,0,7,0,1,0,8,0,0,1,9\n";
-        let rows = parse_table(matrix.as_bytes(), false).expect("read");
-        assert_eq!(rows[0].pose.translation, [7.0, 8.0, 9.0]);
+        let rows = parse_table(matrix.as_bytes(), &ImportOptions::default()).expect("read");
+        assert_eq!(translation(&rows[0]), [7.0, 8.0, 9.0]);
+    }
+
+    fn translation(row: &Row) -> [f64; 3] {
+        row.pose.expect("a pose").translation
+    }
+
+    #[test]
+    fn a_table_may_do_without_poses_when_told() {
+        let options = ImportOptions { no_poses: true, ..ImportOptions::default() };
+        let rows = parse_table(b"time,phase\n0,explore\n0.1,return\n", &options).expect("read");
+        assert_eq!((rows.len(), rows[1].pose), (2, None));
     }
 
     #[test]
@@ -236,7 +259,7 @@ mod tests {
             ("x,y,z,qw,qx,qy,qz,phase\n1,2,3,1,0,0,0,back\n", "phase `back`"),
             ("x,y,z,qw,qx,qy,qz\n1,2,3\n", "7 fields"),
         ] {
-            let reason = parse_table(table.as_bytes(), false).unwrap_err();
+            let reason = parse_table(table.as_bytes(), &ImportOptions::default()).unwrap_err();
             assert!(reason.contains(words), "{reason} should say {words}");
         }
     }
@@ -244,7 +267,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_table_or_an_error(text in "(x,y,z,qw,qx,qy,qz,time,phase\n)?[0-9.,\n\"a-z-]{0,200}") {
-            let _ = parse_table(text.as_bytes(), false);
+            let _ = parse_table(text.as_bytes(), &ImportOptions::default());
         }
     }
 }

@@ -86,7 +86,7 @@ fn read_episode(source: &Source, path: &str, video: &str) -> Result<Recording> {
         let pose = pose(record)
             .map_err(|reason| source.refuse(path, format!("record {index}: {reason}")))?;
         let picture = PictureSource::Video { path: video.clone(), frame: index as u64 };
-        frames.push(RecordedFrame { time: index as f64 / FPS, pose, picture });
+        frames.push(RecordedFrame::new(index as f64 / FPS, pose, picture));
     }
     let folders: Vec<&str> = path.split('/').rev().skip(1).collect();
     let is_route =

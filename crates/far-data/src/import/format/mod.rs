@@ -1,6 +1,7 @@
 //! The formats, one file each.
 
 mod colmap;
+mod dataset;
 mod frames;
 mod lerobot;
 mod loopnav;
@@ -51,6 +52,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &worldmem::WorldMem,
     &soundspaces::SoundSpaces,
     &thor::Thor,
+    &dataset::OwnDataset,
 ];
 
 /// The format of that name.

@@ -76,11 +76,7 @@ fn read_clip(
             }
             None => PictureSource::File(find_picture(source, folder, clip, line.microseconds)?),
         };
-        frames.push(RecordedFrame {
-            time: line.microseconds as f64 * 1e-6,
-            pose: line.pose,
-            picture,
-        });
+        frames.push(RecordedFrame::new(line.microseconds as f64 * 1e-6, line.pose, picture));
     }
     // Clips of one video show one house.
     let scene = if parsed.address.is_empty() { clip.to_string() } else { parsed.address };

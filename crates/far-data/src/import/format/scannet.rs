@@ -63,7 +63,7 @@ fn read_scan(source: &Source, folder: &str, options: &ImportOptions) -> Result<R
             ["jpg", "png"].map(|ending| inside(folder, &format!("color/{number}.{ending}")));
         let picture = names.iter().find(|name| source.has(name)).unwrap_or(&names[0]);
         let picture = PictureSource::File(source.file(picture)?);
-        frames.push(RecordedFrame { time: f64::from(number) / fps, pose, picture });
+        frames.push(RecordedFrame::new(f64::from(number) / fps, pose, picture));
     }
     let name = name_of(source, folder);
     // `scene0000_01` is the second scan of `scene0000`.

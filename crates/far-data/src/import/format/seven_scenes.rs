@@ -63,7 +63,7 @@ fn read_sequence(source: &Source, folder: &str, options: &ImportOptions) -> Resu
             .find(|picture| names.contains(picture))
             .ok_or_else(|| source.refuse(&path, "its color picture is missing"))?;
         let picture = PictureSource::File(source.file(inside(folder, &picture))?);
-        frames.push(RecordedFrame { time: f64::from(number) / fps, pose, picture });
+        frames.push(RecordedFrame::new(f64::from(number) / fps, pose, picture));
     }
     let mut recording =
         Recording::new(name_of(source, folder), scene_above(source, folder), frames);

@@ -68,7 +68,7 @@ fn read_walk(source: &Source, folder: &str, options: &ImportOptions) -> Result<R
         let pose = RigidPose::from_quaternion([w, x, y, z], state.position)
             .map_err(|reason| source.refuse(&path, format!("line {}: {reason}", index + 1)))?;
         let time = state.time.unwrap_or(index as f64 / fps);
-        frames.push(RecordedFrame { time, pose, picture: PictureSource::File(picture) });
+        frames.push(RecordedFrame::new(time, pose, PictureSource::File(picture)));
     }
     let mut recording =
         Recording::new(name_of(source, folder), scene_above(source, folder), frames);

@@ -67,7 +67,7 @@ fn read_trajectory(
     let mut frames = Vec::with_capacity(poses.len());
     for (index, (pose, name)) in poses.into_iter().zip(&names).enumerate() {
         let picture = PictureSource::File(source.file(inside(&images, name))?);
-        frames.push(RecordedFrame { time: index as f64 / fps, pose, picture });
+        frames.push(RecordedFrame::new(index as f64 / fps, pose, picture));
     }
     // ENVIRONMENT/Easy/P001: the environment is the scene.
     let scene = folder.split('/').next().filter(|_| folder.contains('/'));

@@ -81,11 +81,7 @@ fn read_episode(source: &Source, folder: &str, options: &ImportOptions) -> Resul
     for (index, (step, picture)) in steps.iter().zip(pictures).enumerate() {
         let pose =
             pose(step).map_err(|reason| source.refuse(&path, format!("step {index}: {reason}")))?;
-        frames.push(RecordedFrame {
-            time: index as f64 / fps,
-            pose,
-            picture: PictureSource::File(picture),
-        });
+        frames.push(RecordedFrame::new(index as f64 / fps, pose, PictureSource::File(picture)));
     }
     let first = &steps[0];
     let scene = if first.scene_name.is_empty() {

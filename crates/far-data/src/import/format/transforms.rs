@@ -104,7 +104,7 @@ fn read_file(
             .map_err(|reason| source.refuse(&path, format!("{}: {reason}", frame.file_path)))?;
         let picture = PictureSource::File(find_picture(source, folder, &frame.file_path)?);
         let time = frame.time.filter(|_| timed && options.source_fps.is_none());
-        frames.push(RecordedFrame { time: time.unwrap_or(index as f64 / fps), pose, picture });
+        frames.push(RecordedFrame::new(time.unwrap_or(index as f64 / fps), pose, picture));
     }
     let recording_name = match split {
         Some(split) => inside(&name_of(source, folder), split.name()),

@@ -50,7 +50,7 @@ fn read_sequence(source: &Source, folder: &str) -> Result<Recording> {
     for (time, picture) in &listed {
         let Some(pose) = nearest(&track, *time) else { continue };
         let picture = PictureSource::File(source.file(inside(folder, picture))?);
-        frames.push(RecordedFrame { time: *time, pose, picture });
+        frames.push(RecordedFrame::new(*time, pose, picture));
     }
     let name = name_of(source, folder);
     let lost = listed.len() - frames.len();

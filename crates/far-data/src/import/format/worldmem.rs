@@ -63,7 +63,7 @@ fn read_episode(source: &Source, path: &str) -> Result<Recording> {
             return Err(source.refuse(path, format!("row {index} of `poses` holds {wrong}")));
         }
         let picture = PictureSource::Video { path: video.clone(), frame: index as u64 };
-        frames.push(RecordedFrame { time: index as f64 / FPS, pose: pose(*numbers), picture });
+        frames.push(RecordedFrame::new(index as f64 / FPS, pose(*numbers), picture));
     }
     let mut folders = stem.split('/').rev().skip(1);
     let scene = folders.next().filter(|folder| split(folder).is_none());

@@ -14,7 +14,7 @@ fn frames_are_recentered_on_now_and_on_the_goal() {
     let mut batch = ContextBatch::new(SHAPE, SCALE, 2, SignalLayout::default());
     let seen = Remembered {
         time: 4.0,
-        pose: query().goal,
+        pose: Some(query().goal),
         latent: &[5.0, 6.0],
         signals: FrameSignals::default(),
     };
@@ -36,7 +36,7 @@ fn frames_are_the_same_by_what_they_show_and_are_conditioned_on() {
     let (present, copy, other) = ([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]);
     let seen = |time, latent| Remembered {
         time,
-        pose: query().goal,
+        pose: Some(query().goal),
         latent,
         signals: FrameSignals::default(),
     };
@@ -65,7 +65,7 @@ fn what_does_not_fit_is_refused() {
     let mut batch = ContextBatch::new(SHAPE, SCALE, 1, SignalLayout::default());
     let seen = Remembered {
         time: 4.0,
-        pose: query().pose,
+        pose: Some(query().pose),
         latent: &[5.0, 6.0],
         signals: FrameSignals::default(),
     };

@@ -118,7 +118,7 @@ mod tests {
         for memories in predictions {
             let seen = memories.iter().map(|&(side, turn, time)| Remembered {
                 time,
-                pose: pose(side, turn),
+                pose: Some(pose(side, turn)),
                 latent: &[5.0, 6.0],
                 signals: FrameSignals::default(),
             });

@@ -117,7 +117,8 @@ fn write<T: bytemuck::Pod>(
     file.flush().with_context(|| path.display().to_string())
 }
 
-fn pose_numbers(pose: &Pose) -> [f32; 7] {
+fn pose_numbers(pose: Option<&Pose>) -> [f32; 7] {
+    let pose = pose.expect("the benchmark's records and queries have poses");
     let ([x, y, z], [qw, qx, qy, qz]) = (pose.position, pose.rotation);
     [x, y, z, qw, qx, qy, qz]
 }
@@ -147,11 +148,15 @@ pub fn export(
     write(
         folder,
         "poses.f32",
-        (0..snapshot.len()).map(|index| pose_numbers(&snapshot.pose(index))),
+        (0..snapshot.len()).map(|index| pose_numbers(snapshot.pose(index).as_ref())),
     )?;
     write(folder, "query_times.f64", queries.iter().map(|query| query.time))?;
     write(folder, "query_strides.f32", queries.iter().map(|query| query.stride))?;
-    write(folder, "query_poses.f32", queries.iter().map(|query| pose_numbers(&query.pose)))?;
+    write(
+        folder,
+        "query_poses.f32",
+        queries.iter().map(|query| pose_numbers(query.pose.as_ref())),
+    )?;
     write(folder, "query_goals.f32", queries.iter().map(|query| pose_numbers(query.goal())))?;
     retriever.save(folder.join("retriever.safetensors"))?;
     let shape = serde_json::json!({

@@ -52,7 +52,7 @@ pub fn contexts(model: &dyn WorldModel, of: Predictions) -> anyhow::Result<Conte
             let latents = memories[first..first + of.slots].iter().enumerate();
             let memories = latents.map(|(slot, latent)| Remembered {
                 time: (first + slot) as f64 % 97.0,
-                pose: pose(-(slot as f32)),
+                pose: Some(pose(-(slot as f32))),
                 latent,
                 signals: FrameSignals::default(),
             });

@@ -1,11 +1,13 @@
-//! `far data export`: an episode in a format that other programs read.
+//! `far data export`: a dataset or an episode in a format that other programs read.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use far_data::{Dataset, export_transforms};
+use far_data::{Dataset, export_lerobot, export_transforms};
 
 use super::explain;
+use crate::hint::Hint;
+use crate::progress;
 
 /// What to export.
 #[derive(Args)]
@@ -19,13 +21,15 @@ pub struct Arguments {
     /// Folder to write; it must not be there yet.
     #[arg(long)]
     out: PathBuf,
-    /// Episode to export; default: the first.
+    /// Episode to export as transforms; default: the first. LeRobot takes all.
     #[arg(long)]
     episode: Option<u32>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
+    /// LeRobot v3: tables with pictures, poses and actions of all episodes.
+    Lerobot,
     /// transforms.json and pictures, as nerfstudio reads them.
     Transforms,
 }
@@ -33,13 +37,25 @@ enum Format {
 /// Exports an episode.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let dataset = Dataset::open(&arguments.dataset).map_err(explain)?;
-    let first = dataset.ids().next().expect("a dataset has episodes");
-    let episode = arguments.episode.unwrap_or(first);
-    let frames = match arguments.format {
-        Format::Transforms => {
-            export_transforms(&dataset, episode, &arguments.out).map_err(explain)?
+    let out = arguments.out.display();
+    match arguments.format {
+        Format::Lerobot => {
+            if arguments.episode.is_some() {
+                let hint = "leave --episode out";
+                return Err(Hint::error("a LeRobot dataset has all episodes", hint));
+            }
+            let bar = progress::bar(dataset.len() as u64, "episodes");
+            let (episodes, frames) =
+                export_lerobot(&dataset, &arguments.out, || bar.inc(1)).map_err(explain)?;
+            bar.finish_and_clear();
+            println!("{episodes} episodes, {frames} frames in {out}");
         }
-    };
-    println!("{frames} frames of episode {episode} in {}", arguments.out.display());
+        Format::Transforms => {
+            let first = dataset.ids().next().expect("a dataset has episodes");
+            let episode = arguments.episode.unwrap_or(first);
+            let frames = export_transforms(&dataset, episode, &arguments.out).map_err(explain)?;
+            println!("{frames} frames of episode {episode} in {out}");
+        }
+    }
     Ok(())
 }

@@ -22,7 +22,7 @@ use crate::progress;
 )]
 pub struct Arguments {
     /// frames, seven-scenes, tum, transforms, colmap, realestate10k, scannet, tartanair, lerobot, loopnav, worldmem,
-    /// soundspaces or thor.
+    /// soundspaces, thor or dataset.
     #[arg(value_parser = known_format)]
     format: String,
     /// The folder of the recording or recordings.
@@ -87,6 +87,9 @@ pub struct Arguments {
     /// The camera never moves: a source without poses gets the same one in every frame.
     #[arg(long)]
     still_camera: bool,
+    /// Make a dataset without poses; sources without them need not be told.
+    #[arg(long, conflicts_with_all = ["pose_column", "still_camera"])]
+    no_poses: bool,
     /// Import poses although the pictures contradict them.
     #[arg(long)]
     trust_poses: bool,
@@ -206,6 +209,7 @@ impl Arguments {
             camera: self.camera.clone(),
             pose_column: self.pose_column.clone(),
             still_camera: self.still_camera,
+            no_poses: self.no_poses,
             trust_poses: self.trust_poses,
             license: self.license.clone(),
         })
@@ -231,7 +235,7 @@ fn print(plan: &ImportPlan) {
         0 => String::new(),
         found => {
             let mean = shares.iter().sum::<f64>() / found as f64;
-            format!("; {:.0} % of its frames see a place again", 100.0 * mean)
+            format!("; {:.0} % of the return's frames see a place again", 100.0 * mean)
         }
     };
     println!(

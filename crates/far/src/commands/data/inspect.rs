@@ -56,8 +56,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{report}");
     } else {
         print(&dataset, &inspection);
-        row(&format!("poses, episode {episode}"), poses_line(&poses));
-        let mut warnings = poses.warnings();
+        let line =
+            poses.as_ref().map_or_else(|| "none: the dataset has no poses".into(), poses_line);
+        row(&format!("poses, episode {episode}"), line);
+        let mut warnings = poses.map(|poses| poses.warnings()).unwrap_or_default();
         warnings.extend(odd_times(drawn.times(), dataset.description().fps));
         let rule = dataset.description().splits[0];
         if dataset.select(rule, Split::Test).map_err(explain)?.is_empty() {
@@ -93,8 +95,10 @@ fn draw(dataset: &Dataset, id: u32, pictures: usize, out: &Path) -> anyhow::Resu
             eprintln!("note: no contact sheet, since the frames are not in the episode files");
         }
     }
-    let map = EpisodeMap::of_episode(&episode, title);
-    files.push(write("map.svg", map.to_svg().as_bytes())?);
+    if dataset.description().poses {
+        let map = EpisodeMap::of_episode(&episode, title);
+        files.push(write("map.svg", map.to_svg().as_bytes())?);
+    }
     Ok(files)
 }
 

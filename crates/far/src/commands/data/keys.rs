@@ -1,22 +1,32 @@
-//! `far data keys`: embeddings of your own network as a column that can be a cue.
+//! `far data keys`: embeddings of a network as a column that can be a cue.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use far_data::{Dataset, add_key_column};
+use far_data::{Dataset, add_key_column, add_made_keys};
+use far_model::{CueEncoder, KeyEncoder, PatchPca, Tokenizer};
+use far_tensor::Device;
 
 use super::explain;
+use crate::progress;
+
+/// The tokenizer of a run, beside its encoders.
+const TOKENIZER: &str = "tokenizer.safetensors";
 
 /// Which keys to add.
 #[derive(Args)]
 #[command(after_help = "Example: far data keys data/chess --from dino.safetensors --name dino\n\n\
-    FILE holds a tensor `keys` [all frames, n], or one per episode [frames, n] named by the six digits of its id.")]
+    --from: a tensor `keys` [all frames, n], or one per episode [frames, n] named by the six digits of its id.\n\
+    --encoder: the encoder of a run, such as runs/a/encoder-vision.safetensors, on other data; the run's tokenizer lies beside it.")]
 pub struct Arguments {
     /// The dataset's folder; its episode files are written again.
     dataset: PathBuf,
-    /// The safetensors file with the keys.
+    /// A safetensors file with the keys.
+    #[arg(long, required_unless_present = "encoder", conflicts_with = "encoder")]
+    from: Option<PathBuf>,
+    /// An encoder of `far train` that makes the keys.
     #[arg(long)]
-    from: PathBuf,
+    encoder: Option<PathBuf>,
     /// Name of the column.
     #[arg(long, default_value = "embedding")]
     name: String,
@@ -25,12 +35,29 @@ pub struct Arguments {
 /// Adds keys.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let dataset = Dataset::open(&arguments.dataset).map_err(explain)?;
-    let (keys, width) =
-        add_key_column(&dataset, &arguments.name, &arguments.from).map_err(explain)?;
     let name = &arguments.name;
+    let (keys, width) = match (&arguments.from, &arguments.encoder) {
+        (Some(file), _) => add_key_column(&dataset, name, file).map_err(explain)?,
+        (None, Some(file)) => encode(&dataset, name, file)
+            .map_err(|error| crate::commands::train::explain(error.into()))?,
+        (None, None) => unreachable!("one of the two is required"),
+    };
     println!("{keys} keys of {width} numbers are column `{name}`");
     println!(
         "next: far train … --set 'cues.{name}={{ column = \"{name}\" }}' --set arm.cue={name}"
     );
     Ok(())
+}
+
+/// Keys of all frames by an encoder and the tokenizer beside it.
+fn encode(dataset: &Dataset, name: &str, file: &Path) -> far_model::Result<(usize, usize)> {
+    let encoder = KeyEncoder::load(file, &Device::cpu())?;
+    let tokenizer = PatchPca::load(&file.with_file_name(TOKENIZER))?;
+    encoder.check_input(&tokenizer.recipe())?;
+    let bar = progress::bar(dataset.len() as u64, "episodes");
+    add_made_keys(dataset, name, encoder.dimension(), |id| -> far_model::Result<Vec<f32>> {
+        let latents = tokenizer.encode(dataset.episode(id)?.as_ref())?;
+        bar.inc(1);
+        encoder.keys(&latents)
+    })
 }

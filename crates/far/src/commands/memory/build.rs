@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             false => None,
         };
         let reference = format!("episodes/{id:06}.arrow#{frame}");
-        let mut observation = Observation::new(episode.times()[frame], episode.poses()[frame]);
+        let mut observation = Observation::new(episode.times()[frame], episode.pose(frame));
         if let Some(pixels) = &pixels {
             observation = observation.with_key("pixels", pixels);
         }

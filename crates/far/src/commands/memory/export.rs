@@ -51,8 +51,9 @@ enum Format {
 struct Line<'a> {
     id: usize,
     time: f64,
-    position: [f32; 3],
-    rotation: [f32; 4],
+    /// Null with the rotation where the pose is not known.
+    position: Option<[f32; 3]>,
+    rotation: Option<[f32; 4]>,
     keys: BTreeMap<&'a str, Vec<f32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<String>,
@@ -65,15 +66,15 @@ struct Line<'a> {
 struct Row<'a> {
     id: usize,
     time: f64,
-    x: f32,
-    y: f32,
-    z: f32,
-    rotation_w: f32,
-    rotation_x: f32,
-    rotation_y: f32,
-    rotation_z: f32,
-    yaw: f32,
-    pitch: f32,
+    x: Option<f32>,
+    y: Option<f32>,
+    z: Option<f32>,
+    rotation_w: Option<f32>,
+    rotation_x: Option<f32>,
+    rotation_y: Option<f32>,
+    rotation_z: Option<f32>,
+    yaw: Option<f32>,
+    pitch: Option<f32>,
     payload_bytes: Option<usize>,
     reference: Option<&'a str>,
 }
@@ -172,8 +173,8 @@ fn line(snapshot: &Snapshot, id: usize) -> Line<'_> {
     Line {
         id,
         time: snapshot.time(id),
-        position: pose.position,
-        rotation: pose.rotation,
+        position: pose.map(|pose| pose.position),
+        rotation: pose.map(|pose| pose.rotation),
         keys: keys.collect(),
         payload,
         reference,
@@ -182,7 +183,8 @@ fn line(snapshot: &Snapshot, id: usize) -> Line<'_> {
 
 fn row(snapshot: &Snapshot, id: usize) -> Row<'_> {
     let pose = snapshot.pose(id);
-    let ([x, y, z], [w, i, j, k]) = (pose.position, pose.rotation);
+    let place = |axis: usize| pose.map(|pose| pose.position[axis]);
+    let turn = |part: usize| pose.map(|pose| pose.rotation[part]);
     let (payload_bytes, reference) = match snapshot.payload(MemoryId(id as u64)) {
         Payload::None => (None, None),
         Payload::Bytes(bytes) => (Some(bytes.len()), None),
@@ -191,15 +193,15 @@ fn row(snapshot: &Snapshot, id: usize) -> Row<'_> {
     Row {
         id,
         time: snapshot.time(id),
-        x,
-        y,
-        z,
-        rotation_w: w,
-        rotation_x: i,
-        rotation_y: j,
-        rotation_z: k,
-        yaw: pose.yaw(),
-        pitch: pose.pitch(),
+        x: place(0),
+        y: place(1),
+        z: place(2),
+        rotation_w: turn(0),
+        rotation_x: turn(1),
+        rotation_y: turn(2),
+        rotation_z: turn(3),
+        yaw: pose.map(|pose| pose.yaw()),
+        pitch: pose.map(|pose| pose.pitch()),
         payload_bytes,
         reference,
     }

@@ -57,8 +57,10 @@ impl Summary {
         };
         for block in snapshot.blocks() {
             block.times().iter().for_each(|&time| widen(&mut summary.time, time));
-            for (range, values) in summary.position.iter_mut().zip(block.positions()) {
-                values.iter().for_each(|&value| widen(range, f64::from(value)));
+            for pose in (0..block.len()).filter_map(|row| block.pose(row)) {
+                for (range, value) in summary.position.iter_mut().zip(pose.position) {
+                    widen(range, f64::from(value));
+                }
             }
             for cue in cues.clone() {
                 let rows = (0..block.len()).filter(|&row| block.is_present(cue, row));

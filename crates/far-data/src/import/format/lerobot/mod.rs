@@ -1,7 +1,8 @@
 //! `lerobot`: LeRobot datasets of versions 2.x and 3.0: Parquet tables and one video per camera.
 //!
-//! Most have no camera poses. `--pose-column` names a feature of seven numbers (position and
-//! quaternion, real part first) that is one; `--still-camera` says that the camera never moves.
+//! Most have no camera poses, and the dataset then has none. `--pose-column` names a feature of seven
+//! numbers (position and quaternion, real part first) that is one; `--still-camera` says that the camera
+//! never moves. Other features of numbers become columns of the dataset.
 
 mod episode;
 
@@ -13,11 +14,15 @@ use serde::Deserialize;
 
 use self::episode::{Episode, new_episodes, old_episodes};
 use super::Format;
+use crate::export_lerobot::RETURNING;
 use crate::import::parquet_table::ParquetTable;
 use crate::import::{
-    Convention, ImportOptions, PictureSource, RecordedFrame, Recording, RigidPose, Source,
+    Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source,
 };
 use crate::{DataError, Result, Split};
+
+/// Numbers in a column at most.
+const LARGEST_COLUMN: u64 = 4096;
 
 /// LeRobot.
 pub struct LeRobot;
@@ -41,6 +46,15 @@ struct Feature {
     dtype: String,
     #[serde(default)]
     shape: Vec<u64>,
+    #[serde(default)]
+    info: FeatureInfo,
+}
+
+/// What our own export notes of a camera.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FeatureInfo {
+    field_of_view: Option<[f64; 2]>,
 }
 
 impl Format for LeRobot {
@@ -66,6 +80,7 @@ impl Format for LeRobot {
         let camera = choose_camera(&info, options)
             .map_err(|reason| DataError::Setting { setting: "--camera", reason })?;
         choose_pose(&info, options)?;
+        let columns = number_columns(&info, options);
         let episodes = match info.codebase_version.trim_start_matches('v').split('.').next() {
             Some("2") => old_episodes(source, &info, &camera)?,
             Some("3") => new_episodes(source, &info, &camera)?,
@@ -74,12 +89,13 @@ impl Format for LeRobot {
                 return Err(source.refuse(path, reason));
             }
         };
+        let hint = pose_hint(&info, options);
         let mut tables: BTreeMap<&str, BTreeMap<u64, Vec<Sample>>> = BTreeMap::new();
         for episode in &episodes {
             if !tables.contains_key(episode.data.as_str()) {
                 tables.insert(
                     &episode.data,
-                    read_samples(source, &episode.data, &info, &camera, options)?,
+                    read_samples(source, &episode.data, &info, &camera, &columns, options)?,
                 );
             }
         }
@@ -88,7 +104,14 @@ impl Format for LeRobot {
             let samples = tables
                 .get_mut(episode.data.as_str())
                 .and_then(|table| table.remove(&episode.index));
-            recordings.push(assemble(source, &info, episode, samples.unwrap_or_default())?);
+            let mut recording = assemble(source, &info, episode, samples.unwrap_or_default())?;
+            recording.lens = lens(&info, &camera);
+            recording.columns =
+                columns.iter().map(|(_, name, width)| (name.clone(), *width)).collect();
+            recordings.push(recording);
+        }
+        if let Some(first) = recordings.first_mut() {
+            first.notes.extend(hint);
         }
         Ok(recordings)
     }
@@ -120,14 +143,47 @@ fn choose_camera(info: &Info, options: &ImportOptions) -> std::result::Result<St
     }
 }
 
-/// A dataset without poses is refused in words that say what can be done.
+/// What a camera sees, where the source says so.
+fn lens(info: &Info, camera: &str) -> Option<Lens> {
+    let [horizontal, vertical] = info.features.get(camera)?.info.field_of_view?;
+    format!("{horizontal}x{vertical}").parse().ok()
+}
+
+/// Features of numbers that are kept, with the names and widths of their columns: `observation.state`
+/// becomes `observation_state`, `action` becomes `robot_action`, since `action` moves a camera.
+fn number_columns(info: &Info, options: &ImportOptions) -> Vec<(String, String, usize)> {
+    let kept = info.features.iter().filter_map(|(name, feature)| {
+        let [width] = feature.shape[..] else { return None };
+        let is_pose = options.pose_column.as_ref() == Some(name);
+        let numbers = feature.dtype.starts_with("float") && name != "timestamp" && !is_pose;
+        let fits = (1..=LARGEST_COLUMN).contains(&width);
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+        let column: String = name.to_lowercase().chars().map(plain).collect();
+        let column = if column == "action" { "robot_action".into() } else { column };
+        (numbers && fits).then(|| (name.clone(), column, width as usize))
+    });
+    kept.collect()
+}
+
+/// Features of seven numbers, which may be poses.
+fn sevens(info: &Info) -> Vec<&str> {
+    let seven = |feature: &Feature| feature.shape == [7] && feature.dtype.starts_with("float");
+    info.features.iter().filter(|(_, own)| seven(own)).map(|(name, _)| name.as_str()).collect()
+}
+
+/// What a person who imports no poses may want to know.
+fn pose_hint(info: &Info, options: &ImportOptions) -> Option<String> {
+    let given = options.pose_column.is_some() || options.still_camera || options.no_poses;
+    let first = sevens(info).first().copied().filter(|_| !given)?;
+    Some(format!(
+        "`{first}` has seven numbers; if they are the camera's position and quaternion, add \
+         --pose-column {first}"
+    ))
+}
+
+/// A column that is asked for must be one of poses.
 fn choose_pose(info: &Info, options: &ImportOptions) -> Result<()> {
-    let seven: Vec<&str> = info
-        .features
-        .iter()
-        .filter(|(_, feature)| feature.shape == [7] && feature.dtype.starts_with("float"))
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let seven = sevens(info);
     let wrong = |reason: String| Err(DataError::Setting { setting: "--pose-column", reason });
     match &options.pose_column {
         Some(column) if seven.contains(&column.as_str()) => Ok(()),
@@ -135,12 +191,7 @@ fn choose_pose(info: &Info, options: &ImportOptions) -> Result<()> {
             "`{column}` is not a feature of seven numbers (x y z qw qx qy qz); those are: {}",
             if seven.is_empty() { "none".into() } else { seven.join(", ") }
         )),
-        None if options.still_camera => Ok(()),
-        None => wrong(format!(
-            "LeRobot stores no camera poses: name a feature of seven numbers that is one ({}), or say \
-             --still-camera when the camera never moves, with --return last:30%",
-            if seven.is_empty() { "this dataset has none".into() } else { seven.join(", ") }
-        )),
+        None => Ok(()),
     }
 }
 
@@ -148,7 +199,9 @@ fn choose_pose(info: &Info, options: &ImportOptions) -> Result<()> {
 struct Sample {
     time: f64,
     frame: u64,
-    pose: RigidPose,
+    pose: Option<RigidPose>,
+    numbers: Vec<f32>,
+    returns: bool,
     picture: Option<Vec<u8>>,
 }
 
@@ -158,6 +211,7 @@ fn read_samples(
     path: &str,
     info: &Info,
     camera: &str,
+    numbers: &[(String, String, usize)],
     options: &ImportOptions,
 ) -> Result<BTreeMap<u64, Vec<Sample>>> {
     let wrong = |reason| source.refuse(path, reason);
@@ -165,18 +219,39 @@ fn read_samples(
     let mut columns = vec!["timestamp", "frame_index", "episode_index"];
     columns.extend(options.pose_column.as_deref());
     columns.extend(inside.then_some(camera));
+    let says_return = info.features.contains_key(RETURNING);
+    columns.extend(says_return.then_some(RETURNING));
+    columns.extend(numbers.iter().map(|(name, ..)| name.as_str()));
     let table = ParquetTable::open(source.read(path)?).map_err(wrong)?;
     let mut samples: BTreeMap<u64, Vec<Sample>> = BTreeMap::new();
     for (number, row) in table.rows(&columns).map_err(wrong)?.enumerate() {
         let read = || -> std::result::Result<(u64, Sample), String> {
             let row = row?;
             let pose = match &options.pose_column {
-                Some(column) => pose(&row.numbers(column)?, options.quaternions_xyzw)?,
-                None => level_pose(),
+                Some(column) => Some(pose(&row.numbers(column)?, options.quaternions_xyzw)?),
+                None => options.still_camera.then(level_pose),
             };
+            let mut kept = Vec::new();
+            for (name, _, width) in numbers {
+                let found = row.vector(name)?;
+                if found.len() != *width {
+                    return Err(format!(
+                        "`{name}` has {} numbers, its entry says {width}",
+                        found.len()
+                    ));
+                }
+                kept.extend(found.iter().map(|&number| number as f32));
+            }
+            if kept.iter().any(|number| !number.is_finite()) {
+                return Err("a number is not finite".into());
+            }
+            let returns = says_return && row.vector(RETURNING)?.first().is_some_and(|at| *at > 0.0);
             let picture = if inside { Some(row.picture(camera)?) } else { None };
             let (time, frame) = (row.number("timestamp")?, row.index("frame_index")?);
-            Ok((row.index("episode_index")?, Sample { time, frame, pose, picture }))
+            Ok((
+                row.index("episode_index")?,
+                Sample { time, frame, pose, numbers: kept, returns, picture },
+            ))
         };
         let (episode, sample) =
             read().map_err(|reason| wrong(format!("row {number}: {reason}")))?;
@@ -222,6 +297,7 @@ fn assemble(
         }
         _ => None,
     };
+    let boundary = samples.iter().position(|sample| sample.returns);
     let first = (episode.from * info.fps).round().max(0.0) as u64;
     let mut frames = Vec::with_capacity(samples.len());
     for sample in samples {
@@ -232,10 +308,12 @@ fn assemble(
             }
             (None, None) => return Err(source.refuse(&episode.data, "its camera has no video")),
         };
-        frames.push(RecordedFrame { time: sample.time, pose: sample.pose, picture });
+        let frame = RecordedFrame::new(sample.time, sample.pose, picture);
+        frames.push(RecordedFrame { numbers: sample.numbers, ..frame });
     }
     let mut recording = Recording::new(format!("episode {}", episode.index), source.name(), frames);
     recording.fps = Some(info.fps);
+    recording.boundary = boundary;
     recording.split = split_of(info, episode.index);
     Ok(recording)
 }
