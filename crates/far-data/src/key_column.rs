@@ -25,6 +25,7 @@ use crate::{CachedTensors, DataError, Dataset, Result, durable, frame_schema, in
 /// If a tensor is missing, has another shape, or holds a number that is not finite; if the format
 /// itself has a column of that name.
 pub fn add_key_column(dataset: &Dataset, name: &str, keys: &Path) -> Result<(usize, usize)> {
+    check_name(dataset, name)?;
     let file = CachedTensors::open(keys)?;
     add_keys(dataset, name, split(dataset, &file, keys)?)
 }
@@ -39,6 +40,7 @@ pub fn add_made_keys<E: From<DataError>>(
     width: usize,
     mut make: impl FnMut(u32) -> std::result::Result<Vec<f32>, E>,
 ) -> std::result::Result<(usize, usize), E> {
+    check_name(dataset, name)?;
     let mut columns = Vec::with_capacity(dataset.len());
     for id in dataset.ids() {
         let rows = dataset.lengths(id)?.0 as usize;
@@ -52,10 +54,12 @@ pub fn add_made_keys<E: From<DataError>>(
     Ok(add_keys(dataset, name, columns)?)
 }
 
+fn check_name(dataset: &Dataset, name: &str) -> Result<()> {
+    frame_schema::check_name(name, &frame_schema::fields(dataset.description()))
+        .map_err(|reason| DataError::Setting { setting: "--name", reason })
+}
+
 fn add_keys(dataset: &Dataset, name: &str, columns: Vec<(u32, KeyRows)>) -> Result<(usize, usize)> {
-    let own = frame_schema::fields(dataset.description());
-    frame_schema::check_name(name, &own)
-        .map_err(|reason| DataError::Setting { setting: "--name", reason })?;
     let mut summaries = Vec::with_capacity(columns.len());
     let (mut count, mut width) = (0, 0);
     for (id, column) in columns {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, FloatType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, FloatType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -19,8 +19,6 @@ pub(crate) enum Values {
     Whole(Vec<i64>),
     /// Numbers of 32 bits.
     Single(Vec<f32>),
-    /// Numbers of 64 bits.
-    Double(Vec<f64>),
     /// Texts.
     Text(Vec<String>),
     /// A list of so many numbers per row.
@@ -84,7 +82,6 @@ impl Values {
         match self {
             Self::Whole(_) => leaf(name, Physical::INT64, false),
             Self::Single(_) => leaf(name, Physical::FLOAT, false),
-            Self::Double(_) => leaf(name, Physical::DOUBLE, false),
             Self::Text(_) => leaf(name, Physical::BYTE_ARRAY, true),
             Self::Lists(..) => list(name, leaf("element", Physical::FLOAT, false)?),
             Self::TextLists(_) => list(name, leaf("element", Physical::BYTE_ARRAY, true)?),
@@ -106,7 +103,6 @@ impl Values {
         match self {
             Self::Whole(values) => column::<Int64Type>(group, values, 0),
             Self::Single(values) => column::<FloatType>(group, values, 0),
-            Self::Double(values) => column::<DoubleType>(group, values, 0),
             Self::Text(values) => column::<ByteArrayType>(group, &texts(values), 0),
             Self::Lists(width, values) => column::<FloatType>(group, values, *width),
             Self::TextLists(values) => column::<ByteArrayType>(group, &texts(values), 1),

@@ -163,12 +163,12 @@ fn another_version_is_refused() {
     let text = std::fs::read_to_string(&path).expect("there");
     std::fs::write(
         &path,
-        text.replace("\"version\": 1,\n  \"corpus\"", "\"version\": 2,\n  \"corpus\""),
+        text.replace("\"version\": 1,\n  \"corpus\"", "\"version\": 9,\n  \"corpus\""),
     )
     .expect("writable");
     let (error, _) = failure(folder.path());
     assert!(
-        matches!(error, DataError::Version { found: 2, .. }) && error.hint().contains("update far")
+        matches!(error, DataError::Version { found: 9, .. }) && error.hint().contains("update far")
     );
 }
 

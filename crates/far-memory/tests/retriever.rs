@@ -1,9 +1,8 @@
 //! FAR at inference: the fast path against the reference, the edge cases, and the file.
 
 use far_memory::{
-    AdapterKind, Cue, CueConfig, Displacement, Error, Memory, MemoryId, Observation, Pool, Pose,
-    Recall, RecallPolicy, RecallQuery, Retriever, RetrieverConfig, Schema, ScorerConfig, Scratch,
-    Snapshot,
+    AdapterKind, Cue, CueConfig, Error, Memory, MemoryId, Observation, Pool, Pose, Recall,
+    RecallPolicy, RecallQuery, Retriever, RetrieverConfig, Schema, ScorerConfig, Scratch, Snapshot,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;

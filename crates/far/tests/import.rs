@@ -194,7 +194,7 @@ fn sources_without_poses_become_datasets_without_poses() {
     assert!(text(&output.stdout).contains("the dataset has no poses"), "{}", text(&output.stderr));
     for wrong in ["nearest-pose", "worldmem"] {
         let arm = format!("arm.id={wrong}");
-        let train = ["train", "--config", "quick", "--data", "out", "--out", "run", "--set", &arm];
+        let train = ["train", "--config", "quick", "--data", "out", "--out", wrong, "--set", &arm];
         let message = text(&far(folder.path(), &train).stderr);
         assert!(message.contains("poses") && message.contains(wrong), "{message}");
     }
