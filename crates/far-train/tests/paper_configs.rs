@@ -2,7 +2,7 @@
 
 use far_model::{ConditionScale, DitSetting, POSE_FEATURES, SignalLayout};
 use far_tensor::Device;
-use far_train::{ArmTraining, Error, PreparedData, TrainConfig, TrainingLoop};
+use far_train::{ArmTraining, Error, PreparedData, TrainConfig, TrainingLoop, synthetic};
 
 const PRESETS: [&str; 4] = ["paper-loopnav", "paper-soundspaces", "paper-thor", "paper-thor-dyn"];
 
