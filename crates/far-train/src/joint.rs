@@ -43,6 +43,8 @@ pub struct Joint<'a> {
     /// The next step, made while the last one was computed.
     next: Option<PreparedStep>,
     times: StepTimes,
+    all_times: StepTimes,
+    made: u64,
 }
 
 /// What one step did.
@@ -98,6 +100,8 @@ impl<'a> Joint<'a> {
             step: 0,
             next: None,
             times: StepTimes::default(),
+            all_times: StepTimes::default(),
+            made: 0,
         })
     }
 
@@ -124,6 +128,11 @@ impl<'a> Joint<'a> {
     /// Where the time of the last step went.
     pub fn times(&self) -> &StepTimes {
         &self.times
+    }
+
+    /// Where the time of all steps went that this loop made itself, and how many they were.
+    pub fn all_times(&self) -> (StepTimes, u64) {
+        (self.all_times, self.made)
     }
 
     /// One step: sample, recall, update the world model, and every so often the retrievers.
@@ -160,6 +169,8 @@ impl<'a> Joint<'a> {
         // A failed preparation is tried again, and reported, in the step that needs it.
         self.next = next.and_then(Result::ok);
         self.step = number;
+        self.all_times.add(&times);
+        self.made += 1;
         self.times = times;
         Ok(JointStep { number, world_model, retrievers })
     }

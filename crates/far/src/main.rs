@@ -10,6 +10,7 @@ mod hint;
 mod interrupt;
 mod progress;
 mod stage;
+mod step_table;
 mod world_sight;
 
 use clap::Parser;

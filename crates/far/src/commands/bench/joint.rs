@@ -6,8 +6,8 @@ use super::json_peer::{self, load_average, median};
 use crate::commands::train::{explain, preparation};
 use crate::hint::Hint;
 use crate::progress;
+use crate::step_table::StepTable;
 use clap::Args;
-use far_tensor::{Copied, Copies};
 use far_train::{ArmTraining, PreparedData, StepTimes, TrainConfig, TrainingLoop};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         device.synchronize()?;
         let copies = device.copies().zip(earlier).map(|(now, earlier)| now.since(earlier));
-        anyhow::Ok(Round { elapsed: begun.elapsed(), times, copies, steps: interval })
+        anyhow::Ok(StepTable { steps: interval, elapsed: begun.elapsed(), times, copies })
     };
     let first = round()?;
     device.forget_peak();
@@ -93,7 +93,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     line["interval"] = json!(interval);
     line["first_round_s"] = json!(first.elapsed.as_secs_f64());
     line["round_s"] = json!(seconds(&rounds.iter().map(|round| round.elapsed).collect::<Vec<_>>()));
-    middle.describe(&mut line);
+    line["median_s"] = json!(middle.mean());
+    line["steps_per_s"] = json!(1.0 / middle.mean());
+    let table = middle.json();
+    for (name, value) in table.as_object().into_iter().flatten() {
+        line[name] = value.clone();
+    }
     line["network_alone_s"] = json!(network);
     line["credit_alone_s"] = json!(credit);
     let alone = network + credit / interval as f64;
@@ -104,9 +109,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         compare(&mut line, lines)?;
     }
     if arguments.engine.profile {
-        profile(arguments, &engine, &mut training, line)
+        profile(arguments, &engine, &mut training, line, middle)
     } else {
-        conclude(arguments, &line);
+        conclude(arguments, &line, middle);
         Ok(())
     }
 }
@@ -127,42 +132,6 @@ fn configuration(arguments: &Arguments, data: &JointData) -> anyhow::Result<Trai
     TrainConfig::resolve(&arguments.config, &sets).map_err(explain)
 }
 
-/// As many steps as lie between two updates of the retriever.
-struct Round {
-    elapsed: Duration,
-    times: StepTimes,
-    copies: Option<Copies>,
-    steps: u64,
-}
-
-impl Round {
-    /// Adds means over the steps.
-    fn describe(&self, line: &mut Value) {
-        let mean = |time: Duration| time.as_secs_f64() / self.steps as f64;
-        line["median_s"] = json!(mean(self.elapsed));
-        line["steps_per_s"] = json!(1.0 / mean(self.elapsed));
-        let mut rest = self.elapsed;
-        for (name, time) in self.times.parts() {
-            line["parts_s"][name] = json!(mean(time));
-            rest = rest.saturating_sub(time);
-        }
-        line["parts_s"]["rest"] = json!(mean(rest));
-        for (name, time) in self.times.meanwhile() {
-            line["meanwhile_s"][name] = json!(mean(time));
-        }
-        let Some(Copies { to_device, to_host }) = self.copies else { return };
-        for (name, Copied { count, bytes, time }) in
-            [("to_device", to_device), ("to_host", to_host)]
-        {
-            line["copies"][name] = json!({
-                "count": count as f64 / self.steps as f64,
-                "bytes": bytes as f64 / self.steps as f64,
-                "s": mean(time),
-            });
-        }
-    }
-}
-
 /// Adds the peer's fastest line, and how many times as fast this loop is.
 fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
     let wanted = ["config", "dtype", "arm"].map(|key| (key, line[key].clone()));
@@ -179,6 +148,7 @@ fn profile(
     engine: &Engine,
     training: &mut ArmTraining<'_>,
     mut line: Value,
+    round: &StepTable,
 ) -> anyhow::Result<()> {
     let steps = line["interval"].as_u64().unwrap_or(1) as usize;
     let table = engine.profiled(steps, || {
@@ -186,14 +156,14 @@ fn profile(
         Ok(())
     })?;
     line["profile"] = table.json();
-    conclude(arguments, &line);
+    conclude(arguments, &line, round);
     if !arguments.engine.json {
         table.print("step", line["median_s"].as_f64().unwrap_or(f64::NAN));
     }
     Ok(())
 }
 
-fn conclude(arguments: &Arguments, line: &Value) {
+fn conclude(arguments: &Arguments, line: &Value, round: &StepTable) {
     if arguments.engine.json {
         println!("{line}");
         return;
@@ -214,22 +184,7 @@ fn conclude(arguments: &Arguments, line: &Value) {
     };
     print("mean", &line["median_s"]);
     println!("  {:<18}{:>9.2} steps/s", "rate", number(&line["steps_per_s"]));
-    for (name, seconds) in line["parts_s"].as_object().into_iter().flatten() {
-        print(&format!("  {name}"), seconds);
-    }
-    println!("  meanwhile, for the step after");
-    for (name, seconds) in line["meanwhile_s"].as_object().into_iter().flatten() {
-        print(&format!("  {name}"), seconds);
-    }
-    for (name, copied) in line["copies"].as_object().into_iter().flatten() {
-        println!(
-            "  copies {:<11}{:>9.2} ms, {:.1} MB in {:.0} copies",
-            name.replace('_', " "),
-            1e3 * number(&copied["s"]),
-            number(&copied["bytes"]) / 1e6,
-            number(&copied["count"]),
-        );
-    }
+    round.lines().iter().for_each(|line| println!("{line}"));
     print("network alone", &line["network_alone_s"]);
     print("credit alone", &line["credit_alone_s"]);
     println!(

@@ -9,6 +9,7 @@ use super::compute::ComputeArguments;
 use crate::hint::Hint;
 use crate::interrupt::{self, Interrupted};
 use crate::stage;
+use crate::step_table::StepTable;
 use clap::Args;
 use far_train::{
     ArmTraining, Ending, Existing, PreparedData, RunCheck, RunFolder, Session, Stage, TrainConfig,
@@ -16,7 +17,7 @@ use far_train::{
 };
 use forecast::Forecast;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 pub use view::View;
 
 /// Arguments of `far train`.
@@ -57,6 +58,9 @@ pub struct Arguments {
     /// Print the whole configuration with comments and exit.
     #[arg(long)]
     print_config: bool,
+    /// Also print where the time of a step went, and what was copied between host and GPU.
+    #[arg(long)]
+    profile: bool,
     /// Print one JSON object instead of sentences.
     #[arg(long)]
     json: bool,
@@ -79,18 +83,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (outcome, view) = train(arguments, &config, out).map_err(explain)?;
     let finished = outcome.ending == Ending::Finished;
     if arguments.json {
-        let summary = serde_json::json!({
+        let mut summary = serde_json::json!({
             "run": out, "finished": finished, "step": outcome.step,
             "steps": config.training.steps, "parameters": outcome.parameters,
             "seconds": outcome.seconds, "checkpoint": outcome.checkpoint,
             "loss": view.loss(), "recall_quality": view.recall_quality(),
         });
+        if arguments.profile {
+            summary["profile"] = outcome.profile.json();
+        }
         println!("{summary}");
     } else if finished {
         let loss = view.loss().map_or(String::new(), |loss| format!(", loss {loss:.4}"));
         let (step, seconds) = (outcome.step, outcome.seconds);
         println!("{step} steps in {seconds:.0} s{loss}: {}", out.display());
         println!("next: far eval {} --rule nearest-pose", shell_word(&out.to_string_lossy()));
+    }
+    if arguments.profile && !arguments.json {
+        let StepTable { steps, .. } = outcome.profile;
+        println!("a step takes {:.2} ms, the mean of {steps}:", 1e3 * outcome.profile.mean());
+        outcome.profile.lines().iter().for_each(|line| println!("{line}"));
     }
     match outcome.ending {
         Ending::Finished => Ok(()),
@@ -146,6 +158,8 @@ struct Outcome {
     parameters: usize,
     seconds: f64,
     checkpoint: Option<PathBuf>,
+    /// Of the steps that this command made; evaluations and checkpoints belong to their rest.
+    profile: StepTable,
 }
 
 fn train(
@@ -177,17 +191,22 @@ fn train(
     eprintln!("arm: {} on {device}", config.arm.id);
     let every = Duration::try_from_secs_f32(arguments.every).unwrap_or(Duration::MAX);
     let mut view = View::new(config.training.steps).with_lines_every(every);
+    let (begun, earlier) = (Instant::now(), device.copies());
     let ending = interrupt::while_watched(|stop| {
         far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)
     });
     view.end();
     let ending = ending?;
+    let (times, steps) = training.joint().all_times();
+    let copies = device.copies().zip(earlier).map(|(now, earlier)| now.since(earlier));
+    let profile = StepTable { steps, elapsed: begun.elapsed(), times, copies };
     let newest = folder.checkpoint_steps()?.first().copied();
     let outcome = Outcome {
         ending,
         step: training.completed(),
         parameters,
         seconds: folder.seconds(),
+        profile,
         checkpoint: newest.map(|step| folder.checkpoint_path(step)),
     };
     Ok((outcome, view))
