@@ -275,6 +275,9 @@ impl Error {
             Self::RetiredKeys { .. } => {
                 "leave them out, or write the new names; a run resumes only with the version that made it".into()
             }
+            Self::Config { origin, .. } if origin.starts_with("--rule") => {
+                "docs/recall-policies.md lists the rules".into()
+            }
             Self::Config { .. } => "`far train --config default --print-config` shows a whole one".into(),
             Self::UnknownPreset { .. } => "give a preset's name or the path of a .toml file".into(),
             Self::OtherConfig { .. } => {

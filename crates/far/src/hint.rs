@@ -20,15 +20,15 @@ pub struct Hint {
 impl Hint {
     /// An error with this message and hint.
     pub fn error(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-        Self::new(message, hint, false)
+        Self::make(message, hint, false)
     }
 
     /// The same for a command line or a setting that was not understood.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-        Self::new(message, hint, true)
+        Self::make(message, hint, true)
     }
 
-    fn new(message: impl Into<String>, hint: impl Into<String>, usage: bool) -> anyhow::Error {
+    fn make(message: impl Into<String>, hint: impl Into<String>, usage: bool) -> anyhow::Error {
         anyhow::Error::new(Self { message: message.into(), hint: hint.into(), usage })
     }
 }

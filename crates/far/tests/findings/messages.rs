@@ -24,6 +24,7 @@ fn mistyped_arms_rules_and_values_are_named() {
     };
     let message = fails(eval(&["--rule", "nearest-poze"]), 2);
     assert!(message.contains("did you mean `nearest-pose`?"), "{message}");
+    assert!(message.contains("hint: docs/recall-policies.md"), "{message}");
     let message = fails(eval(&["--lpips", "nowhere.safetensors"]), 1);
     assert!(message.contains("LPIPS weights in nowhere.safetensors"), "{message}");
     assert!(message.contains("hint: check the path"), "{message}");
