@@ -194,7 +194,7 @@ impl<'a> Joint<'a> {
         };
         let mut reports = Vec::new();
         for learner in &mut self.retrievers {
-            if let Some(report) = learner.step(&examples, &credit, retriever, self.step)? {
+            if let Some(report) = learner.step(&examples, &credit, self.step)? {
                 reports.push((learner.name().to_owned(), report));
             }
         }

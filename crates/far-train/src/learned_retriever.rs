@@ -1,11 +1,12 @@
 //! A retriever that learns from credit: the second half of Algorithm 1.
 
 use crate::example::Example;
-use crate::{Result, RetrieverSettings};
-use far_memory::{Retriever, RetrieverConfig};
+use crate::{CreditRule, Result, RetrieverSettings};
+use far_memory::{MemoryId, Recall, Retriever, RetrieverConfig};
 use far_model::{
-    CandidateBatch, CandidatePools, RetrieverBatch, RetrieverHealth, RetrieverTrainingConfig,
-    TrainableRetriever, Utilities, UtilityConfig, UtilityMeter, WorldModel, candidate_distillation,
+    CandidateBatch, CandidatePools, DistillationTarget, PoolDraw, RetrieverBatch, RetrieverHealth,
+    RetrieverTrainingConfig, TrainableRetriever, Utilities, UtilityConfig, UtilityMeter,
+    WorldModel, candidate_distillation,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Random, Step, Tape,
@@ -17,6 +18,7 @@ pub struct LearnedRetriever {
     name: String,
     retriever: TrainableRetriever,
     trained: Trained,
+    settings: RetrieverSettings,
     /// What the parameters amount to now; recall never waits for the engine.
     policy: Retriever,
 }
@@ -33,7 +35,7 @@ pub struct RetrieverReport {
 }
 
 impl LearnedRetriever {
-    /// A fresh retriever under the arm's name.
+    /// A fresh retriever under the arm's name, which learns as the settings say.
     ///
     /// # Errors
     /// If the configuration is not one of a retriever.
@@ -42,13 +44,19 @@ impl LearnedRetriever {
         config: RetrieverConfig,
         training: RetrieverTrainingConfig,
         optimizer: AdamWConfig,
+        settings: &RetrieverSettings,
         seed: u64,
     ) -> Result<Self> {
         let mut builder = ArenaBuilder::new(name);
         let retriever = TrainableRetriever::new(&mut builder, config, training)?;
         let trained = Trained::new(builder.build(seed), optimizer);
-        let policy = retriever.export(&trained.parameters)?;
-        Ok(Self { name: name.to_owned(), retriever, trained, policy })
+        let policy = settings.with_selection(retriever.export(&trained.parameters)?);
+        Ok(Self { name: name.to_owned(), retriever, trained, settings: settings.clone(), policy })
+    }
+
+    /// The retriever as its parameters stand.
+    fn export(&self) -> Result<Retriever> {
+        Ok(self.settings.with_selection(self.retriever.export(&self.trained.parameters)?))
     }
 
     /// The arm's name.
@@ -75,7 +83,6 @@ impl LearnedRetriever {
         &mut self,
         examples: &[&Example],
         credit: &Credit<'_>,
-        settings: &RetrieverSettings,
         step: u64,
     ) -> Result<Option<RetrieverReport>> {
         let config = self.retriever.config().clone();
@@ -83,31 +90,67 @@ impl LearnedRetriever {
             .iter()
             .map(|example| (&example.recall, example.query.episode().memory()))
             .collect();
-        let recalls = Example::recall_all(&self.policy, examples, credit.slots)?;
         let purpose = format!("candidates of {}", self.name);
         let mut random = Random::stream(credit.seed, &purpose, step);
-        let mut pools = Vec::with_capacity(examples.len());
-        for (recall, (query, memory)) in recalls.iter().zip(&queries) {
-            let pool = memory.pool(&query.pool, query.pool_cap)?;
-            let extra = settings.extra_candidates;
-            pools.push(CandidatePools::draw(recall, &pool, config.chunk_size, extra, &mut random)?);
-        }
+        let pools = self.candidates(examples, credit.slots, &mut random)?;
         let Utilities { values, spread } = credit.utilities(examples, &pools, step)?;
         let batch = RetrieverBatch::new(&config, &queries)?;
         let candidates = CandidateBatch::new(batch.mask(), &pools, &values)?;
         if candidates.is_empty() {
             return Ok(None);
         }
-        let (retriever, target) = (&self.retriever, credit.config.target);
+        let (retriever, target) = (&self.retriever, DistillationTarget::Posterior);
         let mut health = None;
         let step = self.trained.step(credit.device, 1, |tape: &mut Tape, parameters, _| {
             let scores = retriever.scores(tape, parameters, &batch)?;
-            let loss = candidate_distillation(tape, &scores.fused, &candidates, target)?;
+            let loss = candidate_distillation(tape, &scores, &candidates, target)?;
             health = Some(RetrieverHealth::measure(&scores, &candidates, target)?);
             Ok(loss)
         })?;
-        self.policy = self.retriever.export(&self.trained.parameters)?;
+        self.policy = self.export()?;
         Ok(health.map(|health| RetrieverReport { step, health, spread }))
+    }
+
+    /// The candidates of every example: for the paper's credit the memories recalled, each by itself; for
+    /// that of sets those that compete for a slot, given the memories recalled before it.
+    fn candidates(
+        &self,
+        examples: &[&Example],
+        slots: usize,
+        random: &mut Random,
+    ) -> Result<Vec<CandidatePools>> {
+        let settings = &self.settings;
+        let config = self.retriever.config();
+        let empty = config.set.as_ref().is_some_and(|set| set.abstains);
+        let marginal = settings.credit == CreditRule::Marginal;
+        // Even where a slot would stay empty, memories compete for it.
+        let filling = self.policy.clone().without_abstaining();
+        let asked = if marginal { 2 * slots - 1 } else { slots };
+        let recalls = Example::recall_all(&filling, examples, asked)?;
+        let mut pools = Vec::with_capacity(examples.len());
+        let kept: Vec<usize> = if empty {
+            let recalls = Example::recall_all(&self.policy, examples, slots)?;
+            recalls.iter().map(Recall::len).collect()
+        } else {
+            vec![slots; examples.len()]
+        };
+        for ((recall, example), kept) in recalls.iter().zip(examples).zip(kept) {
+            let (query, memory) = (&example.recall, example.query.episode().memory());
+            let pool = memory.pool(&query.pool, query.pool_cap)?;
+            // The slot after the last that was filled competes too: that is where recall stopped.
+            let open = (kept + 1).min(slots).min(recall.len()).max(1);
+            let draw = PoolDraw {
+                chunk_size: settings.chunk_size,
+                extra: settings.extra_candidates,
+                taken: if marginal { random.below(open) } else { 0 },
+                competing: slots,
+                empty,
+            };
+            let mut drawn = CandidatePools::draw(recall, &pool, &draw, random)?;
+            drawn.compare(config, query, memory)?;
+            pools.push(drawn);
+        }
+        Ok(pools)
     }
 
     /// Adds everything needed to resume training to a checkpoint.
@@ -121,7 +164,7 @@ impl LearnedRetriever {
     /// If it holds another retriever.
     pub fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         self.trained.load(&self.prefix(), checkpoint)?;
-        self.policy = self.retriever.export(&self.trained.parameters)?;
+        self.policy = self.export()?;
         Ok(())
     }
 
@@ -132,7 +175,7 @@ impl LearnedRetriever {
     pub fn load_policy(mut self, checkpoint: &mut Checkpoint) -> Result<Retriever> {
         let prefix = self.prefix();
         checkpoint.load_parameters(&prefix, &mut self.trained.parameters, Matching::Strict)?;
-        Ok(self.retriever.export(&self.trained.parameters)?)
+        self.export()
     }
 
     fn prefix(&self) -> String {
@@ -157,20 +200,51 @@ pub struct Credit<'a> {
 }
 
 impl Credit<'_> {
-    /// The utility of every candidate of every example, each as the only memory that is read.
+    /// The utility of every candidate of every example, read with the memories that were recalled before
+    /// it and no others; that of the empty memory is what those are worth.
     fn utilities(
         &self,
         examples: &[&Example],
         pools: &[CandidatePools],
         step: u64,
     ) -> Result<Utilities> {
-        let single = |pools: &CandidatePools| pools.ids.iter().map(|id| vec![id.index()]).collect();
-        let candidates: Vec<Vec<Vec<usize>>> = pools.iter().map(single).collect();
-        let presents: Vec<_> = examples.iter().map(|example| example.query.recorded()).collect();
         let elements = self.model.shape().elements();
-        let drawn = self.config.perturbations(examples.len(), elements, self.seed, step);
-        let (model, temperature) = (self.model, self.config.temperature);
-        let meter = UtilityMeter { model, temperature, weights: self.weights };
-        Ok(meter.measure(&presents, &candidates, &drawn)?)
+        let mut values = vec![Vec::new(); pools.len()];
+        let mut spread = vec![0.0; self.config.levels];
+        let most = pools.iter().map(|pools| pools.taken.len()).max().unwrap_or(0);
+        // Contexts of one length at a time: a shorter one would be padded to the longest.
+        for taken in 0..=most {
+            let own = |place: &usize| pools[*place].taken.len() == taken;
+            let group: Vec<usize> = (0..pools.len()).filter(own).collect();
+            if group.is_empty() {
+                continue;
+            }
+            let candidates: Vec<_> = group.iter().map(|place| contexts(&pools[*place])).collect();
+            let presents: Vec<_> =
+                group.iter().map(|place| examples[*place].query.recorded()).collect();
+            let weights = self.weights.map(|weights| {
+                let row = |place: &usize| &weights[place * elements..(place + 1) * elements];
+                group.iter().flat_map(row).copied().collect::<Vec<f32>>()
+            });
+            let draw = step << 8 | taken as u64;
+            let drawn = self.config.perturbations(group.len(), elements, self.seed, draw);
+            let (model, temperature) = (self.model, self.config.temperature);
+            let meter = UtilityMeter { model, temperature, weights: weights.as_deref() };
+            let measured = meter.measure(&presents, &candidates, &drawn)?;
+            let share = group.len() as f32 / pools.len() as f32;
+            spread.iter_mut().zip(measured.spread).for_each(|(sum, own)| *sum += share * own);
+            group.iter().zip(measured.values).for_each(|(place, own)| values[*place] = own);
+        }
+        Ok(Utilities { values, spread })
     }
+}
+
+/// What the world model reads for each candidate: the memories recalled before and the candidate, for the
+/// empty memory only those before.
+fn contexts(pools: &CandidatePools) -> Vec<Vec<usize>> {
+    let taken: Vec<usize> = pools.taken.iter().map(|id| id.index()).collect();
+    let with = |id: &MemoryId| taken.iter().copied().chain([id.index()]).collect();
+    let mut contexts: Vec<Vec<usize>> = pools.ids.iter().map(with).collect();
+    contexts.extend(pools.empty.then(|| taken.clone()));
+    contexts
 }
