@@ -21,7 +21,8 @@ pub fn common(
     let retrievers = training.joint().retrievers();
     let learned = retrievers.iter().map(LearnedRetriever::name);
     let besides = learned.filter(|name| !contest::arms().any(|id| id == *name));
-    for id in contest::arms().chain(besides) {
+    let ids: Vec<&str> = contest::arms().map(|id| id as &str).collect();
+    for id in ids.into_iter().chain(besides) {
         let arm = Arm::policy(id, policy(prepared, training, id)?);
         arms.push(if id == prepared.config().arm.id { arm.leading() } else { arm });
     }

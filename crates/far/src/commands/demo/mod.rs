@@ -19,8 +19,8 @@ use anyhow::Context;
 use clap::Args;
 use far_eval::{Results, summary};
 use far_train::{
-    Arm, ArmConfig, ArmTraining, Contender, Ending, Existing, FolderLock, PreparedData, RunCheck, RunFolder,
-    Session, TrainConfig,
+    Arm, ArmConfig, ArmTraining, Contender, Ending, Existing, FolderLock, PreparedData, RunCheck,
+    RunFolder, Session, TrainConfig,
 };
 use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
