@@ -127,7 +127,8 @@ fn recall(
                 (Vec::new(), score)
             };
             let utility = Some(0.04 * meta);
-            recalled.push(RecalledFrame { frame, score: Some(score), cues, utility });
+            let score = Some(score);
+            recalled.push(RecalledFrame { frame, score, cues, utility, repeats: None });
         }
     }
     recalled

@@ -128,6 +128,7 @@ fn reasons(recall: &Recall) -> Vec<RecalledFrame> {
             score: number(memory.score),
             cues: cues.map(|(raw, standardized)| [number(*raw), number(*standardized)]).collect(),
             utility: None,
+            repeats: memory.repeats.map(|id| (id.index(), memory.repeated)),
         }
     });
     frames.collect()
@@ -191,6 +192,7 @@ mod tests {
             score: Some(1.5),
             cues: vec![[Some(0.5), Some(2.0)], [None, Some(0.0)]],
             utility: None,
+            repeats: None,
         };
         assert_eq!(reasons(&recall), [expected]);
         assert_eq!(weights(&recall), [("meta".to_owned(), 0.75), ("vision".to_owned(), 0.25)]);

@@ -174,4 +174,7 @@ pub struct RecalledFrame {
     /// Its utility in nats above the mean of the pool, measured by the common world model from the
     /// true present.
     pub utility: Option<f32>,
+    /// The frame recalled before it that it repeats most, and what that cost it, where sets are recalled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<(usize, f32)>,
 }

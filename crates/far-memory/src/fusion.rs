@@ -1,6 +1,7 @@
 //! Fusion: `s_i = Σ_m λ_m·s̃_i^m`, with the selection of the best in the same pass.
 
 use crate::selection::ChunkTopK;
+use crate::set_term::SetBuffers;
 use crate::standardization::{MISSING, Statistics};
 use pulp::{Simd, WithSimd};
 
@@ -42,18 +43,18 @@ pub fn fuse_reference(statistics: &[Option<Statistics>], weights: &[f32], raw: &
     fused
 }
 
-/// Fuses the raw scores of all cues and passes possible winners to the selection.
-pub(crate) struct FuseAndSelect<'a> {
+/// The raw scores of all cues, fused as they are read.
+#[derive(Clone, Copy)]
+pub(crate) struct FusedScores<'a> {
     /// For each cue its term, if it has one.
     pub(crate) terms: &'a [Option<CueTerm>],
     /// Raw scores in pool order, cue after cue.
     pub(crate) raw: &'a [f32],
     /// Records searched.
     pub(crate) length: usize,
-    pub(crate) selection: &'a mut ChunkTopK,
 }
 
-impl FuseAndSelect<'_> {
+impl FusedScores<'_> {
     /// The fused scores of the vector of records that starts at `first`.
     #[inline(always)]
     fn fused<S: Simd>(&self, simd: S, first: usize) -> S::f32s {
@@ -76,22 +77,60 @@ impl FuseAndSelect<'_> {
     }
 }
 
+/// Passes possible winners to the selection.
+pub(crate) struct FuseAndSelect<'a> {
+    pub(crate) scores: FusedScores<'a>,
+    pub(crate) selection: &'a mut ChunkTopK,
+}
+
 impl WithSimd for FuseAndSelect<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        let Self { scores: all, selection } = self;
         let lanes = S::F32_LANES;
-        for first in (0..self.length).step_by(lanes) {
-            let fused = self.fused(simd, first);
-            let threshold = simd.splat_f32s(self.selection.threshold());
+        for first in (0..all.length).step_by(lanes) {
+            let fused = all.fused(simd, first);
+            let threshold = simd.splat_f32s(selection.threshold());
             // "Not below" rather than "at least": NaN must pass and be counted.
             let below = simd.less_than_f32s(fused, threshold);
             if simd.first_true_m32s(simd.not_m32s(below)) < lanes {
                 let scores = [fused];
                 let scores: &[f32] = bytemuck::cast_slice(&scores);
-                for (&score, position) in scores.iter().zip(first..self.length) {
-                    self.selection.push(score, position);
+                for (&score, position) in scores.iter().zip(first..all.length) {
+                    selection.push(score, position);
+                }
+            }
+        }
+    }
+}
+
+/// Shortlists every record whose score is at least `threshold`.
+pub(crate) struct FuseAndShortlist<'a> {
+    pub(crate) scores: FusedScores<'a>,
+    pub(crate) threshold: f32,
+    pub(crate) shortlist: &'a mut SetBuffers,
+}
+
+impl WithSimd for FuseAndShortlist<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { scores: all, threshold, shortlist } = self;
+        let lanes = S::F32_LANES;
+        let thresholds = simd.splat_f32s(threshold);
+        for first in (0..all.length).step_by(lanes) {
+            let fused = all.fused(simd, first);
+            let reaches = simd.greater_than_or_equal_f32s(fused, thresholds);
+            if simd.first_true_m32s(reaches) < lanes {
+                let scores = [fused];
+                let scores: &[f32] = bytemuck::cast_slice(&scores);
+                for (&score, position) in scores.iter().zip(first..all.length) {
+                    if score >= threshold {
+                        shortlist.push(score, position);
+                    }
                 }
             }
         }
@@ -128,8 +167,8 @@ mod tests {
             let raw = [first, second].concat();
             let mut selection = ChunkTopK::default();
             selection.begin(slots, chunk_size);
-            let selection_of = &mut selection;
-            Arch::new().dispatch(FuseAndSelect { terms: &terms, raw: &raw, length, selection: selection_of });
+            let scores = FusedScores { terms: &terms, raw: &raw, length };
+            Arch::new().dispatch(FuseAndSelect { scores, selection: &mut selection });
             let plain = chunk_top_k_reference(&expected, chunk_size, slots);
             let fast = selection.finish();
             prop_assert_eq!(fast.len(), plain.len());

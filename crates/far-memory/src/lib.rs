@@ -35,7 +35,7 @@
 //! | results with their scores | [`Recall`] |
 //!
 //! The equations of Future-Aware Recall are one file each: `metadata_scorer.rs`, `cosine.rs`,
-//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`; `retriever.rs` combines them, and
+//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`, `overlap.rs`, `set_term.rs`; `retriever.rs` combines them, and
 //! `feature.rs` defines the input of the metadata scorer. Each has a plain reference beside the
 //! fast path.
 //!
@@ -63,6 +63,7 @@ mod key;
 mod memory;
 mod metadata_scorer;
 mod observation;
+mod overlap;
 mod payload;
 pub mod policy;
 mod pool;
@@ -76,6 +77,7 @@ mod retriever_config;
 mod retriever_file;
 mod scratch;
 pub mod selection;
+mod set_term;
 mod snapshot;
 mod standardization;
 pub mod store;
@@ -93,6 +95,7 @@ pub use key::{KeyColumn, KeyValues, Keys, normalize};
 pub use memory::{Memory, MemoryReader};
 pub use metadata_scorer::{Layer, MetadataScorer};
 pub use observation::{MemoryId, Observation, Payload};
+pub use overlap::{OVERLAP_FEATURES, Sighting, overlap_features};
 pub use payload::PayloadSource;
 pub use policy::RecallPolicy;
 pub use pool::{Pool, PoolView};
@@ -102,6 +105,7 @@ pub use recall::{Recall, Recalled};
 pub use retriever::Retriever;
 pub use retriever_config::{
     Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, RetrieverConfig, ScorerConfig,
+    SetConfig,
 };
 pub use retriever_file::RETRIEVER_VERSION;
 pub use scratch::Scratch;

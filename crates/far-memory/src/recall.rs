@@ -10,8 +10,13 @@ pub struct Recalled<'a> {
     pub id: MemoryId,
     /// Position in the result, from 0.
     pub rank: usize,
-    /// The score it was chosen by; larger is better.
+    /// The score it was chosen by; larger is better. Where the rule recalls sets, what it repeats is
+    /// already subtracted: this is what it adds to those before it.
     pub score: f32,
+    /// What was subtracted because it repeats a memory recalled before it; 0 where nothing was.
+    pub repeated: f32,
+    /// The memory recalled before it that it repeats most, where the rule recalls sets.
+    pub repeats: Option<MemoryId>,
     /// The chunk it represents, counted over pool order; `None` where the rule has no chunks.
     pub chunk: Option<u32>,
     /// Score of each cue before standardization, in the order of [`Recall::cues`]; NaN where the
@@ -26,6 +31,14 @@ struct Entry {
     id: MemoryId,
     score: f32,
     chunk: Option<u32>,
+    repeated: f32,
+    repeats: Option<MemoryId>,
+}
+
+impl Entry {
+    fn new(id: MemoryId, score: f32, chunk: Option<u32>) -> Self {
+        Self { id, score, chunk, repeated: 0.0, repeats: None }
+    }
 }
 
 /// The memories that a policy selected, with their scores, best first unless the policy documents
@@ -38,6 +51,7 @@ pub struct Recall {
     raw: Vec<f32>,
     standardized: Vec<f32>,
     not_a_number: usize,
+    empty: Option<f32>,
 }
 
 impl Recall {
@@ -58,6 +72,7 @@ impl Recall {
         self.raw.clear();
         self.standardized.clear();
         self.not_a_number = 0;
+        self.empty = None;
     }
 
     /// Sets the weight λ of a cue.
@@ -87,7 +102,7 @@ impl Recall {
     ) {
         let cues = self.weights.len();
         assert!(raw.len() == cues && standardized.len() == cues, "one score for each cue");
-        self.entries.push(Entry { id, score, chunk });
+        self.entries.push(Entry::new(id, score, chunk));
         self.raw.extend_from_slice(raw);
         self.standardized.extend_from_slice(standardized);
     }
@@ -101,10 +116,25 @@ impl Recall {
     ) -> impl Iterator<Item = (&mut f32, &mut f32)> {
         let first = self.raw.len();
         let cues = self.weights.len();
-        self.entries.push(Entry { id, score, chunk });
+        self.entries.push(Entry::new(id, score, chunk));
         self.raw.resize(first + cues, 0.0);
         self.standardized.resize(first + cues, 0.0);
         self.raw[first..].iter_mut().zip(&mut self.standardized[first..])
+    }
+
+    /// Says what the memory added last repeats of those before it.
+    ///
+    /// # Panics
+    /// If none was added, or there is no such rank.
+    pub(crate) fn set_repeated(&mut self, rank: usize, repeated: f32) {
+        let repeats = Some(self.entries[rank].id);
+        let last = self.entries.last_mut().expect("a memory was added");
+        (last.repeated, last.repeats) = (repeated, repeats);
+    }
+
+    /// Sets the score by which the empty memory was compared last.
+    pub(crate) fn set_empty(&mut self, score: Option<f32>) {
+        self.empty = score;
     }
 
     /// Puts the memories into chronological order; ranks follow the new order.
@@ -149,6 +179,12 @@ impl Recall {
         self.not_a_number
     }
 
+    /// The score of the empty memory for the slot after the last one recalled, where it was a candidate:
+    /// slots stay empty because no memory scored more.
+    pub fn empty(&self) -> Option<f32> {
+        self.empty
+    }
+
     /// The memory at a rank.
     pub fn get(&self, rank: usize) -> Option<Recalled<'_>> {
         let entry = self.entries.get(rank)?;
@@ -157,6 +193,8 @@ impl Recall {
             id: entry.id,
             rank,
             score: entry.score,
+            repeated: entry.repeated,
+            repeats: entry.repeats,
             chunk: entry.chunk,
             raw: &self.raw[cues.clone()],
             standardized: &self.standardized[cues],

@@ -7,6 +7,7 @@ use crate::metadata_scorer::{FoldedScorer, MetadataTile, StoredMetadata, TILE};
 use crate::prefetch::Prefetch;
 use crate::retriever::CueScorer;
 use crate::selection::ChunkTopK;
+use crate::set_term::SetBuffers;
 use crate::standardization::{MISSING, PartStatistics, Statistics};
 use crate::worker::{SharedSlice, Workers};
 use crate::{BLOCK_RECORDS, BlockView, PoolView, Snapshot};
@@ -39,6 +40,7 @@ pub(crate) struct Buffers {
     pub(crate) weights: Vec<f32>,
     pub(crate) terms: Vec<Option<CueTerm>>,
     pub(crate) selection: ChunkTopK,
+    pub(crate) set: SetBuffers,
     threads: Vec<ThreadBuffers>,
     workers: Option<Workers>,
 }

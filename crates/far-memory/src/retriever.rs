@@ -2,18 +2,22 @@
 //!
 //! One pass over the searched records scores every cue tile by tile and sums the statistics; then
 //! the gate weighs the cues, and a second pass over the scores alone fuses them and selects. Mean
-//! and deviation are needed before scores can be fused, so two passes are the minimum.
+//! and deviation are needed before scores can be fused, so two passes are the minimum. Recall by sets
+//! shortlists in a third, again over the scores alone.
 
 use crate::cosine::QueryAdapter;
-use crate::fusion::{CueTerm, FuseAndSelect, fuse_reference};
+use crate::fusion::{CueTerm, FuseAndSelect, FuseAndShortlist, FusedScores, fuse_reference};
 use crate::gate::Gate;
 use crate::metadata_scorer::{Layer, MetadataScorer};
 use crate::policy::{KeyCues, Requirements};
 use crate::recall_pass::{Buffers, PreparedCue, RecallPass};
-use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig};
+use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig, SetConfig};
 use crate::selection::{Ranked, chunk_top_k_reference};
+use crate::set_term::{Searched, SetTerm, Taken};
 use crate::standardization::{MISSING, Statistics, merge};
-use crate::{Error, MemoryId, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot};
+use crate::{
+    Error, FeatureScale, MemoryId, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot,
+};
 use pulp::Arch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +40,7 @@ pub struct Retriever {
     names: Arc<[String]>,
     scorers: Vec<CueScorer>,
     gate: Option<Gate>,
+    set: Option<SetTerm>,
     threads: usize,
     pool_cap: Option<usize>,
 }
@@ -74,8 +79,18 @@ impl Retriever {
         let cues = config.cues.len();
         let gate = (cues > 1)
             .then(|| Gate::new(take("gate.weight".to_owned()), cues, config.gate.stride_scale));
+        let set = config.set.as_ref().map(|set| {
+            let scale = FeatureScale { length: set.length_scale, time: set.time_scale };
+            let empty = set.abstains.then(|| take("set.empty".to_owned()));
+            SetTerm::new(
+                scale,
+                take("set.overlap".to_owned()),
+                take("set.strength".to_owned()),
+                empty,
+            )
+        });
         let names = config.cues.iter().map(|cue| cue.name.clone()).collect();
-        Self { config, names, scorers, gate, threads: 1, pool_cap: None }
+        Self { config, names, scorers, gate, set, threads: 1, pool_cap: None }
     }
 
     /// Sets the number of threads for large pools (0 counts as 1). The result does not depend on
@@ -88,6 +103,28 @@ impl Retriever {
     /// Limits the search to this many records of a pool, evenly spaced.
     pub fn with_pool_cap(mut self, cap: Option<usize>) -> Self {
         self.pool_cap = cap;
+        self
+    }
+
+    /// The same scores with a penalty made by hand instead of chunks, a control for learned sets: what is
+    /// within a meter and half a radian of a recalled memory loses up to `strength`,
+    /// `strength·exp(−(d/1 m)² − (angle/0.5)²)` for the nearest of them, the angle as a chord.
+    pub fn with_penalty_by_hand(mut self, strength: f32) -> Self {
+        let scale = FeatureScale { length: 1.0, time: 1.0 };
+        // Along and across alike, four times the square of the chord, and nothing of the rest.
+        let overlap = vec![0.0, 0.0, 4f32.ln(), -30.0, -30.0, -30.0];
+        self.set = Some(SetTerm::new(scale, overlap, vec![strength.ln()], None));
+        let (length_scale, time_scale) = (scale.length, scale.time);
+        self.config.set = Some(SetConfig { length_scale, time_scale, key: None, abstains: false });
+        self
+    }
+
+    /// The same without the empty memory among the candidates: every slot is filled.
+    pub fn without_abstaining(mut self) -> Self {
+        if let (Some(config), Some(set)) = (&mut self.config.set, &mut self.set) {
+            config.abstains = false;
+            set.fill_every_slot();
+        }
         self
     }
 
@@ -142,6 +179,8 @@ impl Retriever {
         if let Some(gate) = &self.gate {
             parameters.insert("gate.weight".to_owned(), gate.weight());
         }
+        let set = self.set.iter().flat_map(SetTerm::parameters);
+        parameters.extend(set.map(|(name, values)| (format!("set.{name}"), values)));
         parameters
     }
 
@@ -197,10 +236,57 @@ impl Retriever {
         for (cue, weight) in weights.iter().enumerate() {
             recall.set_weight(cue, *weight);
         }
-        for chosen in chunk_top_k_reference(&fused, self.config.chunk_size, slots) {
-            self.explain(&pool, &statistics, chosen, |cue| raw[cue][chosen.position], &mut recall);
+        let score = |position: usize, cue: usize| raw[cue][position];
+        if let Some(set) = &self.set {
+            let searched = self.searched(snapshot, query, pool)?;
+            let empty = set.empty_scores(&statistics);
+            let taken = set.select_reference(&searched, &fused, slots, empty);
+            self.explain_set(&pool, &statistics, &taken, empty, score, &mut recall);
+        } else {
+            for chosen in chunk_top_k_reference(&fused, self.config.chunk_size, slots) {
+                let raw = |cue: usize| score(chosen.position, cue);
+                self.explain(&pool, &statistics, chosen, raw, &mut recall);
+            }
         }
         Ok(recall)
+    }
+
+    /// What the set term reads.
+    fn searched<'a>(
+        &self,
+        snapshot: &'a Snapshot,
+        query: &'a RecallQuery,
+        pool: PoolView<'a>,
+    ) -> Result<Searched<'a>, Error> {
+        let name = self.config.set.as_ref().and_then(|set| set.key.as_ref());
+        let cue = name.and_then(|name| self.names.iter().position(|own| own == name));
+        let key = match cue.map(|cue| (cue, &self.config.cues[cue].scorer)) {
+            Some((cue, ScorerConfig::Cosine { dimension, .. })) => {
+                self.config.cue_index(cue, snapshot.schema())?.map(|index| (index, *dimension))
+            }
+            _ => None,
+        };
+        Ok(Searched { snapshot, pool, query, key })
+    }
+
+    /// Adds the memories of a set with their scores by cue and what each repeats.
+    fn explain_set(
+        &self,
+        pool: &PoolView<'_>,
+        statistics: &[Option<Statistics>],
+        taken: &[Taken],
+        empty: Option<[f32; 2]>,
+        raw: impl Fn(usize, usize) -> f32,
+        recall: &mut Recall,
+    ) {
+        for chosen in taken {
+            let position = chosen.ranked.position;
+            self.explain(pool, statistics, chosen.ranked, |cue| raw(position, cue), recall);
+            if let Some(rank) = chosen.repeats {
+                recall.set_repeated(rank, chosen.repeated);
+            }
+        }
+        recall.set_empty(empty.map(|scores| scores[usize::from(!taken.is_empty())]));
     }
 
     /// Adds a chosen record with its scores by cue.
@@ -213,7 +299,8 @@ impl Retriever {
         recall: &mut Recall,
     ) {
         let chunk = (chosen.position / self.config.chunk_size) as u32;
-        let slots = recall.push_empty(pool.id(chosen.position), chosen.score, Some(chunk));
+        let chunk = self.set.is_none().then_some(chunk);
+        let slots = recall.push_empty(pool.id(chosen.position), chosen.score, chunk);
         for (cue, (raw_slot, standardized)) in slots.enumerate() {
             let score = raw(cue);
             *raw_slot = if score == MISSING { f32::NAN } else { score };
@@ -257,6 +344,7 @@ impl RecallPolicy for Retriever {
                 ScorerConfig::Cosine { .. } => keys.push(cue.name.clone()),
             }
         }
+        requirements.poses |= self.set.is_some();
         if !keys.is_empty() {
             requirements.keys = KeyCues::Named(keys);
         }
@@ -296,23 +384,39 @@ impl RecallPolicy for Retriever {
         let cues = self.scorers.len();
         RecallPass { scorers: &self.scorers, snapshot, pool }.run(self.threads, buffers);
 
-        let Buffers { raw, parts, statistics, weights, terms, selection, .. } = buffers;
+        let Buffers { raw, parts, statistics, weights, terms, selection, set, .. } = buffers;
         statistics.clear();
         statistics.extend((0..cues).map(|cue| merge(parts.iter().skip(cue).step_by(cues))));
         weights.resize(cues, 0.0);
         self.weigh(statistics, query.stride, weights);
         terms.clear();
         terms.extend((0..cues).map(|cue| CueTerm::new(statistics[cue], weights[cue], pool.len())));
-        selection.begin(slots, self.config.chunk_size);
-        Arch::new().dispatch(FuseAndSelect { terms, raw, length: pool.len(), selection });
+        let chunk_size = if self.set.is_some() { 1 } else { self.config.chunk_size };
+        selection.begin(slots, chunk_size);
+        let scores = FusedScores { terms, raw, length: pool.len() };
+        Arch::new().dispatch(FuseAndSelect { scores, selection });
         recall.set_not_a_number(selection.not_a_number());
         for (cue, weight) in weights.iter().enumerate() {
             recall.set_weight(cue, *weight);
         }
-        for &chosen in selection.finish() {
-            let raw = |cue: usize| raw[cue * pool.len() + chosen.position];
-            self.explain(&pool, statistics, chosen, raw, recall);
+        let score = |position: usize, cue: usize| raw[cue * pool.len() + position];
+        let best = selection.finish();
+        let Some(term) = &self.set else {
+            for &chosen in best {
+                self.explain(&pool, statistics, chosen, |cue| score(chosen.position, cue), recall);
+            }
+            return Ok(());
+        };
+        let empty = term.empty_scores(statistics);
+        set.begin(pool.len());
+        if let Some(last) = best.last() {
+            // Rounding of the sum must not lose one; a shortlist may be longer than it need be.
+            let threshold = last.score - term.strength();
+            let threshold = threshold - 1e-5 * (1.0 + threshold.abs());
+            Arch::new().dispatch(FuseAndShortlist { scores, threshold, shortlist: set });
         }
+        term.select(&self.searched(snapshot, query, pool)?, slots, empty, set);
+        self.explain_set(&pool, statistics, &set.taken, empty, score, recall);
         Ok(())
     }
 }

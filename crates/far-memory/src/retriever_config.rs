@@ -2,6 +2,8 @@
 
 use crate::feature::{FEATURES, FeatureScale};
 use crate::gate::Gate;
+use crate::overlap::OVERLAP_FEATURES;
+use crate::set_term::SetTerm;
 use crate::{CueKind, Error, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +90,21 @@ pub struct GateConfig {
     pub stride_scale: f32,
 }
 
+/// How memories are recalled slot by slot, each given those before it: see `overlap.rs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetConfig {
+    /// Meters that count as 1.
+    pub length_scale: f32,
+    /// Seconds that count as 1.
+    pub time_scale: f32,
+    /// The cue of the retriever whose keys are compared with those of recalled memories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether the empty memory is a candidate, so that slots may stay empty.
+    pub abstains: bool,
+}
+
 /// A retriever's cues, sizes and features.
 ///
 /// ```
@@ -102,10 +119,13 @@ pub struct GateConfig {
 pub struct RetrieverConfig {
     /// The cues in the order of their weights.
     pub cues: Vec<CueConfig>,
-    /// Consecutive records of which at most one is recalled (n_c).
+    /// Consecutive records of which at most one is recalled (n_c). Recall by sets has no such rule.
     pub chunk_size: usize,
     /// The gate; without parameters and unused if there is one cue.
     pub gate: GateConfig,
+    /// Recall slot by slot, each memory given those before it; `None` for chunked Top-K.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<SetConfig>,
 }
 
 impl RetrieverConfig {
@@ -134,11 +154,12 @@ impl RetrieverConfig {
             ],
             chunk_size: 10,
             gate: GateConfig { stride_products: true, stride_scale: 6.4 },
+            set: None,
         }
     }
 
     /// Names and shapes of the parameters, all f32 and row-major: `cue.NAME.layer.I.weight|bias`,
-    /// `cue.NAME.adapter.I.weight|bias` and `gate.weight`.
+    /// `cue.NAME.adapter.I.weight|bias`, `gate.weight`, and `set.overlap|strength|empty`.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
         let mut layer = |prefix: String, outputs: usize, inputs: usize| {
@@ -165,6 +186,14 @@ impl RetrieverConfig {
             let count = Gate::weight_count(self.cues.len(), self.gate.stride_products);
             tensors.push(("gate.weight".to_owned(), vec![count]));
         }
+        if let Some(set) = &self.set {
+            tensors.push(("set.overlap".to_owned(), vec![OVERLAP_FEATURES]));
+            tensors.push(("set.strength".to_owned(), vec![1]));
+            if set.abstains {
+                let count = SetTerm::empty_weights(self.cues.len());
+                tensors.push(("set.empty".to_owned(), vec![count]));
+            }
+        }
         tensors
     }
 
@@ -185,6 +214,19 @@ impl RetrieverConfig {
         }
         if !(self.gate.stride_scale > 0.0 && self.gate.stride_scale.is_finite()) {
             return refuse(format!("its stride scale is {}", self.gate.stride_scale));
+        }
+        if let Some(SetConfig { length_scale, time_scale, key, .. }) = &self.set {
+            let scales = [length_scale, time_scale];
+            if !scales.iter().all(|scale| **scale > 0.0 && scale.is_finite()) {
+                return refuse(format!("its sets have scales {scales:?}; they must be positive"));
+            }
+            let compares = |name: &String| {
+                let keyed = |cue: &CueConfig| matches!(cue.scorer, ScorerConfig::Cosine { .. });
+                self.cues.iter().any(|cue| cue.name == *name && keyed(cue))
+            };
+            if let Some(name) = key.as_ref().filter(|name| !compares(name)) {
+                return refuse(format!("its sets compare keys of {name:?}, which is no key cue"));
+            }
         }
         for (place, CueConfig { name, scorer }) in self.cues.iter().enumerate() {
             if name.is_empty() || self.cues[..place].iter().any(|cue| cue.name == *name) {

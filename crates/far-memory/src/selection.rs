@@ -24,7 +24,7 @@ impl Ranked {
         self.score > other.score || (self.score == other.score && self.position > other.position)
     }
 
-    fn order(&self, other: &Self) -> Ordering {
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
         // Scores are never NaN here, and +0 equals −0 as in `beats`.
         let scores = other.score.partial_cmp(&self.score).unwrap_or(Ordering::Equal);
         scores.then(other.position.cmp(&self.position))

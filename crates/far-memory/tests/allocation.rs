@@ -3,7 +3,7 @@
 
 use far_memory::{
     Cue, Memory, Observation, Pool, Pose, Recall, RecallPolicy, RecallQuery, Retriever,
-    RetrieverConfig, Schema, Scratch,
+    RetrieverConfig, Schema, Scratch, SetConfig,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,14 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_second_recall_allocates_nothing() {
-    let config = RetrieverConfig::meta_and_vision(32);
+    let paper = RetrieverConfig::meta_and_vision(32);
+    let (length_scale, time_scale, key) = (4.0, 1.0, Some("vision".to_owned()));
+    let set = SetConfig { length_scale, time_scale, key, abstains: false };
+    let sets = RetrieverConfig { set: Some(set), ..paper.clone() };
+    [paper, sets].into_iter().for_each(second_recall);
+}
+
+fn second_recall(config: RetrieverConfig) {
     let zeros = config.tensors().into_iter().map(|(name, shape)| {
         let count = shape.iter().product();
         (name, (shape, vec![0.01f32; count]))

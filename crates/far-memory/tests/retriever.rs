@@ -2,7 +2,8 @@
 
 use far_memory::{
     AdapterKind, Cue, CueConfig, Error, Memory, MemoryId, Observation, Pool, Pose, Recall,
-    RecallPolicy, RecallQuery, Retriever, RetrieverConfig, Schema, ScorerConfig, Scratch, Snapshot,
+    RecallPolicy, RecallQuery, Retriever, RetrieverConfig, Schema, ScorerConfig, Scratch,
+    SetConfig, Snapshot,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -30,6 +31,13 @@ fn config(layers: usize, width: usize, chunk_size: usize) -> RetrieverConfig {
         ScorerConfig::Cosine { dimension: 6, adapter: AdapterKind::Identity, adapter_width: 0 };
     config.cues.push(CueConfig { name: "audio".to_owned(), scorer });
     config
+}
+
+/// The same recalling slot by slot, by vision's or audio's keys besides poses and times.
+fn with_sets(config: RetrieverConfig, key: Option<&str>, abstains: bool) -> RetrieverConfig {
+    let key = key.map(str::to_owned);
+    let set = SetConfig { length_scale: 3.0, time_scale: 2.0, key, abstains };
+    RetrieverConfig { set: Some(set), ..config }
 }
 
 fn retriever(config: RetrieverConfig, seed: u64) -> Retriever {
@@ -166,6 +174,35 @@ proptest! {
     }
 
     #[test]
+    fn sets_are_those_of_the_plain_loops(
+        records in 1usize..700,
+        slots in 0usize..12,
+        key in prop_oneof![Just(None), Just(Some("vision")), Just(Some("audio"))],
+        abstains in any::<bool>(),
+        kind in 0u8..3,
+        seed in any::<u64>(),
+    ) {
+        let retriever = retriever(with_sets(config(2, 9, 10), key, abstains), seed);
+        let snapshot = memory(records, seed).snapshot();
+        let mut query = query(records, seed);
+        match kind {
+            0 => {}
+            1 => query.pool = Pool::ids((0..records).step_by(3).map(MemoryId::from)),
+            _ => query.pool_cap = Some(records / 2),
+        }
+        if seed % 5 == 0 {
+            query.remove_key("vision");
+        }
+        let plain = retriever.recall_reference(&snapshot, &query, slots).expect("the query fits");
+        assert_same_set(&recall(&retriever, &snapshot, &query, slots), &plain, slots);
+        let filled = retriever.without_abstaining();
+        let plain = filled.recall_reference(&snapshot, &query, slots).expect("the query fits");
+        let fast = recall(&filled, &snapshot, &query, slots);
+        prop_assert_eq!(fast.len(), plain.len());
+        assert_same_set(&fast, &plain, slots);
+    }
+
+    #[test]
     fn any_bytes_are_refused_or_understood(
         place in any::<prop::sample::Index>(),
         value in any::<u8>(),
@@ -180,15 +217,106 @@ proptest! {
     }
 }
 
+/// Both sets must agree until rounding lets them choose differently, and then the two choices must have
+/// the same score: what comes after depends on the choice.
+fn assert_same_set(fast: &Recall, plain: &Recall, slots: usize) {
+    let near = |a: f32, b: f32| (a - b).abs() <= 2e-3 * (1.0 + a.abs());
+    assert_eq!(fast.empty().is_some(), plain.empty().is_some());
+    for (one, other) in fast.iter().zip(plain.iter()) {
+        assert!(near(one.score, other.score), "scores {one:?} {other:?}");
+        if one.id != other.id {
+            return;
+        }
+        assert!(near(one.repeated, other.repeated), "{one:?} {other:?}");
+        assert_eq!((one.chunk, one.repeats.is_some()), (None, one.rank > 0));
+        let earlier = fast.ids().take(one.rank).any(|id| Some(id) == one.repeats);
+        assert!(earlier || one.rank == 0, "it repeats one recalled before it");
+    }
+    if fast.len() != plain.len() {
+        let longer = if fast.len() > plain.len() { fast } else { plain };
+        let next = longer.get(fast.len().min(plain.len())).expect("one more");
+        let silence = longer.empty().expect("one abstained");
+        assert!(near(next.score, silence), "{next:?} against {silence}");
+    }
+    assert!(fast.len() <= slots);
+}
+
+#[test]
+fn a_repeated_view_gives_way_and_nothing_is_better_than_harm() {
+    // Two clusters: the better one of twins, the other alone.
+    let mut config = with_sets(config(2, 8, 10), None, true);
+    config.cues.truncate(1);
+    let count = config.tensors();
+    let tensors = |empty: f32, strength: f32| -> Retriever {
+        let values = count.iter().map(|(name, shape)| {
+            let mut values = vec![0.0f32; shape.iter().product()];
+            match name.as_str() {
+                // One hidden unit that grows with the distance to the goal, which counts against.
+                "cue.meta.layer.0.weight" => values[15] = 1.0,
+                "cue.meta.layer.1.weight" => values[0] = -1.0,
+                "set.strength" => values[0] = strength.ln(),
+                "set.empty" => values[0] = empty,
+                _ => {}
+            }
+            (name.clone(), (shape.clone(), values))
+        });
+        Retriever::from_tensors(config.clone(), values.collect()).expect("valid")
+    };
+    let mut memory = Memory::new(Schema::new(vec![Cue::metadata("meta")]).expect("valid"));
+    for x in [0.2, 0.1, 3.0, 40.0, 50.0, 60.0] {
+        let pose = Pose::from_yaw_pitch([x, 0.0, 0.0], 0.0, 0.0);
+        memory.append(&Observation::new(0.0, pose)).expect("valid");
+    }
+    let query = RecallQuery::new(1.0, Pose::identity(), Pose::identity());
+    let ids = |retriever: &Retriever| -> Vec<u64> {
+        recall(retriever, &memory.snapshot(), &query, 3).ids().map(|id| id.0).collect()
+    };
+    assert_eq!(ids(&tensors(-9.0, 1e-6)), [1, 0, 2], "by score alone the twins come first");
+    assert_eq!(ids(&tensors(-9.0, 3.0))[..2], [1, 2], "the twin repeats what is there");
+    assert!(ids(&tensors(9.0, 1.0)).is_empty(), "nothing is better than the empty memory");
+    assert_eq!(ids(&tensors(9.0, 1.0).without_abstaining()).len(), 3);
+    let by_hand = tensors(9.0, 1e-6).with_penalty_by_hand(3.0);
+    assert_eq!(ids(&by_hand)[..2], [1, 2]);
+    assert_eq!(ids(&by_hand).len(), 3);
+    let found = recall(&by_hand, &memory.snapshot(), &query, 3);
+    let last = found.iter().find(|memory| memory.id.0 == 0);
+    if let Some(twin) = last {
+        assert_eq!(twin.repeats, Some(MemoryId(1)));
+        assert!(twin.repeated > 2.5, "{twin:?}");
+    }
+}
+
+#[test]
+fn files_with_and_without_sets_are_told_apart() {
+    let plain = retriever(config(2, 8, 10), 5).to_bytes();
+    assert!(
+        !String::from_utf8_lossy(&plain).contains("set\\\""),
+        "the paper's file is what it was"
+    );
+    let set = retriever(with_sets(config(2, 8, 10), Some("vision"), true), 5);
+    let again = Retriever::from_bytes(&set.to_bytes()).expect("its own file");
+    assert_eq!(again, set);
+    assert_eq!(set.tensors().iter().filter(|(name, ..)| name.starts_with("set.")).count(), 3);
+    for (key, scale) in [(Some("meta"), 1.0), (Some("nobody"), 1.0), (None, 0.0), (None, f32::NAN)]
+    {
+        let mut wrong = with_sets(config(2, 8, 10), key, false);
+        wrong.set.as_mut().expect("sets").time_scale = scale;
+        assert!(matches!(wrong.check(), Err(Error::Retriever { .. })), "{key:?} {scale}");
+    }
+}
+
 #[test]
 fn threads_change_no_bit() {
     let records = 20_000;
     let snapshot = memory(records, 7).snapshot();
-    let one = retriever(config(2, 16, 10), 7);
-    let single = recall(&one, &snapshot, &query(records, 7), 11);
-    for threads in [2, 3, 4] {
-        let many = one.clone().with_threads(threads);
-        assert_eq!(recall(&many, &snapshot, &query(records, 7), 11), single);
+    let paper = config(2, 16, 10);
+    for config in [paper.clone(), with_sets(paper, Some("vision"), false)] {
+        let one = retriever(config, 7);
+        let single = recall(&one, &snapshot, &query(records, 7), 11);
+        for threads in [2, 3, 4] {
+            let many = one.clone().with_threads(threads);
+            assert_eq!(recall(&many, &snapshot, &query(records, 7), 11), single);
+        }
     }
 }
 

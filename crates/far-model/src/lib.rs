@@ -38,10 +38,11 @@ pub use metric::{DreamSim, DreamSimBranch, Lpips, LpipsNet, psnr, ssim};
 pub use query::{Future, Futures, Present, Query, embed_queries};
 pub use recall::recall_all;
 pub use retriever::batch::RetrieverBatch;
-pub use retriever::candidate::CandidatePools;
+pub use retriever::candidate::{CandidatePools, PoolDraw};
 pub use retriever::candidate_distillation::{CandidateBatch, candidate_distillation};
 pub use retriever::health::{PoolHealth, RetrieverHealth};
 pub use retriever::posterior::{DistillationTarget, posterior_divergence};
+pub use retriever::set_term::SetScores;
 pub use retriever::trainable::{
     AdapterLearning, CueWeighting, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };

@@ -18,6 +18,7 @@ fn pools(positions: &[usize], recalled: usize, local: &[usize]) -> CandidatePool
         positions: positions.to_vec(),
         global: (0..recalled).collect(),
         local: local.to_vec(),
+        ..CandidatePools::default()
     }
 }
 
@@ -61,12 +62,13 @@ fn distill(
     let candidates = CandidateBatch::new(mask, pools, utilities).expect("they fit");
     let mut tape = Tape::recording(&Device::cpu());
     let fused = tape.variable(fused);
-    let loss = candidate_distillation(&mut tape, &fused, &candidates, target).expect("it fits");
+    let weights = Tensor::from_slice(&vec![1.0; pools.len()], [pools.len(), 1]).expect("ones");
+    let (raw, standardized) = (Vec::new(), Vec::new());
+    let scores = RetrieverScores { fused: fused.clone(), weights, raw, standardized, set: None };
+    let loss = candidate_distillation(&mut tape, &scores, &candidates, target).expect("it fits");
     let value = loss.item().expect("a scalar");
     let gradients = tape.backward(&loss, 1.0, &mut []).expect("one loss");
     let gradient = gradients.of(&fused).map_or(vec![0.0; fused.values().len()], <[f32]>::to_vec);
-    let weights = Tensor::from_slice(&vec![1.0; pools.len()], [pools.len(), 1]).expect("ones");
-    let scores = RetrieverScores { fused, weights, raw: Vec::new(), standardized: Vec::new() };
     let health = RetrieverHealth::measure(&scores, &candidates, target).expect("it fits");
     Found { loss: value, gradient, health }
 }

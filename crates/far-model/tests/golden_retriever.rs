@@ -86,6 +86,7 @@ fn candidates(fixture: &Fixture, example: usize) -> (CandidatePools, Vec<f32>) {
         global: (0..RECALLED).collect(),
         local: local.iter().map(place).collect(),
         positions,
+        ..CandidatePools::default()
     };
     let utilities = fixture.tensor(&format!("candidate.{example}.utilities"));
     (pools, utilities.values().to_vec())
@@ -125,7 +126,7 @@ fn scores_loss_and_all_gradients_agree_with_pytorch() {
         (0..EXAMPLES).map(|example| candidates(&fixture, example)).unzip();
     let candidates = CandidateBatch::new(batch.mask(), &pools, &utilities).unwrap();
     let target = DistillationTarget::Posterior;
-    let loss = candidate_distillation(&mut tape, &scores.fused, &candidates, target).unwrap();
+    let loss = candidate_distillation(&mut tape, &scores, &candidates, target).unwrap();
     assert_near("loss", loss.values(), fixture.tensor("output.loss").values(), 2e-5);
 
     let mut arena = parameters.gradients();

@@ -6,7 +6,7 @@ use far_memory::{
     Schema, ScorerConfig, Scratch, Snapshot,
 };
 use far_model::{
-    CandidateBatch, CandidatePools, DistillationTarget, RetrieverBatch, RetrieverHealth,
+    CandidateBatch, CandidatePools, DistillationTarget, PoolDraw, RetrieverBatch, RetrieverHealth,
     RetrieverTrainingConfig, TrainableRetriever, candidate_distillation,
 };
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Trained};
@@ -114,7 +114,8 @@ fn recall_learns_from_credit_which_memories_and_which_cue_to_trust() {
                 .recall(&memory, query, RECALLED, &mut Scratch::new(), &mut recall)
                 .expect("the query fits");
             let pool = memory.pool(&query.pool, None).expect("everything");
-            let drawn = CandidatePools::draw(&recall, &pool, config.chunk_size, 0, &mut random);
+            let draw = PoolDraw { chunk_size: config.chunk_size, ..PoolDraw::default() };
+            let drawn = CandidatePools::draw(&recall, &pool, &draw, &mut random);
             let drawn = drawn.expect("recalled from this pool");
             let credit = |id: &MemoryId| utility(query, &memory, *id);
             utilities.push(drawn.ids.iter().map(credit).collect::<Vec<f32>>());
@@ -127,7 +128,7 @@ fn recall_learns_from_credit_which_memories_and_which_cue_to_trust() {
             .step(&Device::cpu(), 1, |tape, parameters, _| {
                 let scores = retriever.scores(tape, parameters, &batch)?;
                 health.push(RetrieverHealth::measure(&scores, &candidates, target)?);
-                candidate_distillation(tape, &scores.fused, &candidates, target)
+                candidate_distillation(tape, &scores, &candidates, target)
             })
             .expect("a finite step");
     }

@@ -1,6 +1,6 @@
 //! One arm with a world model of its own, from a configuration: the joint loop as a run drives it.
 
-use crate::config::{Arm, ArmConfig, FarArm, TrainingContext};
+use crate::config::{Arm, FarArm, TrainConfig, TrainingContext};
 use crate::run::{StepReport, TrainingLoop};
 use crate::{
     ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, PreparedData,
@@ -40,12 +40,15 @@ impl<'a> ArmTraining<'a> {
         Self::with_companions(prepared, &[])
     }
 
-    /// The same with the retrievers of other learned arms, which learn beside the arm's own from the
-    /// credit of the same world model.
+    /// The same with the retrievers of other learned arms, by name with the configuration of each, which
+    /// learn beside the arm's own from the credit of the same world model.
     ///
     /// # Errors
     /// As [`ArmTraining::new`]; also if a companion is no learned arm.
-    pub fn with_companions(prepared: &'a PreparedData, companions: &[&str]) -> Result<Self> {
+    pub fn with_companions(
+        prepared: &'a PreparedData,
+        companions: &[(String, TrainConfig)],
+    ) -> Result<Self> {
         let config = prepared.config();
         let (training, seed) = (&config.training, config.training.seed);
         let setting = prepared.model_setting();
@@ -55,7 +58,7 @@ impl<'a> ArmTraining<'a> {
         let recall = match prepared.arm() {
             Arm::Rule(rule) => Recall::Rule(prepared.rule(rule.rule.id())?),
             Arm::Far(arm) => {
-                let retriever = fresh_retriever(prepared, &config.arm.id, arm)?;
+                let retriever = fresh_retriever(prepared, config, &config.arm.id, arm)?;
                 if arm.learns() {
                     retrievers.push(retriever);
                     Recall::Learned
@@ -64,12 +67,11 @@ impl<'a> ArmTraining<'a> {
                 }
             }
         };
-        for id in companions {
-            let named = ArmConfig { id: (*id).to_owned(), ..config.arm.clone() };
-            match named.arm()? {
-                Arm::Far(arm) => retrievers.push(fresh_retriever(prepared, id, &arm)?),
+        for (name, config) in companions {
+            match config.arm.arm()? {
+                Arm::Far(arm) => retrievers.push(fresh_retriever(prepared, config, name, &arm)?),
                 Arm::Rule(_) => {
-                    return Err(Error::setting("arm.id", format!("`{id}` does not learn")));
+                    return Err(Error::setting("arm.id", format!("`{name}` does not learn")));
                 }
             }
         }
@@ -152,16 +154,16 @@ pub(crate) fn none_or_policy(
     }
 }
 
-/// A fresh retriever of a learned arm.
+/// A fresh retriever of a learned arm, under a name.
 pub(crate) fn fresh_retriever(
     prepared: &PreparedData,
-    id: &str,
+    config: &TrainConfig,
+    name: &str,
     arm: &FarArm,
 ) -> Result<LearnedRetriever> {
-    let config = prepared.config();
     let dimension = |cue: &str| prepared.key_dimension(cue);
     LearnedRetriever::new(
-        id,
+        name,
         config.retriever.config(arm, dimension, prepared.scale().time),
         RetrieverTrainingConfig {
             weighting: arm.weights,
@@ -169,6 +171,7 @@ pub(crate) fn fresh_retriever(
             ..RetrieverTrainingConfig::default()
         },
         config.training.retriever_optimizer(&config.retriever),
+        &config.retriever,
         config.training.seed,
     )
 }

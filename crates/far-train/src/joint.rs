@@ -240,9 +240,8 @@ impl<'a> Joint<'a> {
         let weights = self.utility_weights(&examples)?;
         let mut retrievers = std::mem::take(&mut self.retrievers);
         let credit = self.credit(weights.as_deref());
-        let settings = &self.config.retriever;
         let reports = retrievers.iter_mut().filter_map(|learner| {
-            let report = learner.step(&examples, &credit, settings, self.step, times);
+            let report = learner.step(&examples, &credit, self.step, times);
             report.map(|report| Some((learner.name().to_owned(), report?))).transpose()
         });
         let reports = reports.collect();

@@ -2,11 +2,12 @@
 
 use crate::example::Example;
 use crate::step_times::{StepTimes, timed};
-use crate::{Result, RetrieverSettings};
-use far_memory::{Recall, Retriever, RetrieverConfig};
+use crate::{CreditRule, Result, RetrieverSettings};
+use far_memory::{MemoryId, Recall, Retriever, RetrieverConfig};
 use far_model::{
-    CandidateBatch, CandidatePools, RetrieverBatch, RetrieverHealth, RetrieverTrainingConfig,
-    TrainableRetriever, Utilities, UtilityConfig, UtilityMeter, WorldModel, candidate_distillation,
+    CandidateBatch, CandidatePools, DistillationTarget, PoolDraw, RetrieverBatch, RetrieverHealth,
+    RetrieverTrainingConfig, TrainableRetriever, Utilities, UtilityConfig, UtilityMeter,
+    WorldModel, candidate_distillation,
 };
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Random, Step, Tape,
@@ -19,6 +20,7 @@ pub struct LearnedRetriever {
     name: String,
     retriever: TrainableRetriever,
     trained: Trained,
+    settings: RetrieverSettings,
     /// What the parameters amount to now; recall never waits for the engine.
     policy: Arc<Retriever>,
 }
@@ -35,7 +37,7 @@ pub struct RetrieverReport {
 }
 
 impl LearnedRetriever {
-    /// A fresh retriever under the arm's name.
+    /// A fresh retriever under the arm's name, which learns as the settings say.
     ///
     /// # Errors
     /// If the configuration is not one of a retriever.
@@ -44,13 +46,19 @@ impl LearnedRetriever {
         config: RetrieverConfig,
         training: RetrieverTrainingConfig,
         optimizer: AdamWConfig,
+        settings: &RetrieverSettings,
         seed: u64,
     ) -> Result<Self> {
         let mut builder = ArenaBuilder::new(name);
         let retriever = TrainableRetriever::new(&mut builder, config, training)?;
         let trained = Trained::new(builder.build(seed), optimizer);
-        let policy = Arc::new(retriever.export(&trained.parameters)?);
-        Ok(Self { name: name.to_owned(), retriever, trained, policy })
+        let policy = Arc::new(settings.with_selection(retriever.export(&trained.parameters)?));
+        Ok(Self { name: name.to_owned(), retriever, trained, settings: settings.clone(), policy })
+    }
+
+    /// The retriever as its parameters stand.
+    fn export(&self) -> Result<Retriever> {
+        Ok(self.settings.with_selection(self.retriever.export(&self.trained.parameters)?))
     }
 
     /// The arm's name.
@@ -73,29 +81,6 @@ impl LearnedRetriever {
         self.trained.optimizer.updates()
     }
 
-    /// The memories of each example that get credit in a step: what is recalled now, what lies beside
-    /// it, and some more.
-    ///
-    /// # Errors
-    /// If recall fails.
-    pub fn candidates(
-        &self,
-        examples: &[&Example],
-        settings: &RetrieverSettings,
-        credit: &Credit<'_>,
-        step: u64,
-    ) -> Result<Vec<CandidatePools>> {
-        let recalls = Example::recall_all(self.policy(), examples, credit.slots)?;
-        let mut random = Random::stream(credit.seed, &format!("candidates of {}", self.name), step);
-        let (chunk_size, extra) = (self.retriever.config().chunk_size, settings.extra_candidates);
-        let draw = |(recall, example): (&Recall, &&Example)| {
-            let query = &example.recall;
-            let pool = example.query.episode().memory().pool(&query.pool, query.pool_cap)?;
-            Ok(CandidatePools::draw(recall, &pool, chunk_size, extra, &mut random)?)
-        };
-        recalls.iter().zip(examples).map(draw).collect()
-    }
-
     /// One update: recall, credit, posterior, distillation, whose times are added to `times`. `None`
     /// where no query has two candidates to choose between.
     ///
@@ -105,11 +90,10 @@ impl LearnedRetriever {
         &mut self,
         examples: &[&Example],
         credit: &Credit<'_>,
-        settings: &RetrieverSettings,
         step: u64,
         times: &mut StepTimes,
     ) -> Result<Option<RetrieverReport>> {
-        let pools = timed(&mut times.recall, || self.candidates(examples, settings, credit, step))?;
+        let pools = timed(&mut times.recall, || self.candidates(examples, credit, step))?;
         let utilities = timed(&mut times.credit, || credit.utilities(examples, &pools, step))?;
         timed(&mut times.retriever, || self.learn(examples, &pools, utilities, credit))
     }
@@ -132,16 +116,63 @@ impl LearnedRetriever {
         if candidates.is_empty() {
             return Ok(None);
         }
-        let (retriever, target) = (&self.retriever, credit.config.target);
+        let (retriever, target) = (&self.retriever, DistillationTarget::Posterior);
         let mut health = None;
         let step = self.trained.step(credit.device, 1, |tape: &mut Tape, parameters, _| {
             let scores = retriever.scores(tape, parameters, &batch)?;
-            let loss = candidate_distillation(tape, &scores.fused, &candidates, target)?;
+            let loss = candidate_distillation(tape, &scores, &candidates, target)?;
             health = Some(RetrieverHealth::measure(&scores, &candidates, target)?);
             Ok(loss)
         })?;
-        self.policy = Arc::new(self.retriever.export(&self.trained.parameters)?);
+        self.policy = Arc::new(self.export()?);
         Ok(health.map(|health| RetrieverReport { step, health, spread }))
+    }
+
+    /// The candidates of every example: for the paper's credit the memories recalled, each by itself; for
+    /// that of sets those that compete for a slot, given the memories recalled before it.
+    ///
+    /// # Errors
+    /// If recall fails.
+    pub fn candidates(
+        &self,
+        examples: &[&Example],
+        credit: &Credit<'_>,
+        step: u64,
+    ) -> Result<Vec<CandidatePools>> {
+        let random =
+            &mut Random::stream(credit.seed, &format!("candidates of {}", self.name), step);
+        let (settings, slots) = (&self.settings, credit.slots);
+        let config = self.retriever.config();
+        let empty = config.set.as_ref().is_some_and(|set| set.abstains);
+        let marginal = settings.credit == CreditRule::Marginal;
+        // Even where a slot would stay empty, memories compete for it.
+        let filling = self.policy().clone().without_abstaining();
+        let asked = if marginal { 2 * slots - 1 } else { slots };
+        let recalls = Example::recall_all(&filling, examples, asked)?;
+        let mut pools = Vec::with_capacity(examples.len());
+        let kept: Vec<usize> = if empty {
+            let recalls = Example::recall_all(self.policy(), examples, slots)?;
+            recalls.iter().map(Recall::len).collect()
+        } else {
+            vec![slots; examples.len()]
+        };
+        for ((recall, example), kept) in recalls.iter().zip(examples).zip(kept) {
+            let (query, memory) = (&example.recall, example.query.episode().memory());
+            let pool = memory.pool(&query.pool, query.pool_cap)?;
+            // The slot after the last that was filled competes too: that is where recall stopped.
+            let open = (kept + 1).min(slots).min(recall.len()).max(1);
+            let draw = PoolDraw {
+                chunk_size: settings.chunk_size,
+                extra: settings.extra_candidates,
+                taken: if marginal { random.below(open) } else { 0 },
+                competing: slots,
+                empty,
+            };
+            let mut drawn = CandidatePools::draw(recall, &pool, &draw, random)?;
+            drawn.compare(config, query, memory)?;
+            pools.push(drawn);
+        }
+        Ok(pools)
     }
 
     /// Adds everything needed to resume training to a checkpoint.
@@ -155,7 +186,7 @@ impl LearnedRetriever {
     /// If it holds another retriever.
     pub fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         self.trained.load(&self.prefix(), checkpoint)?;
-        self.policy = Arc::new(self.retriever.export(&self.trained.parameters)?);
+        self.policy = Arc::new(self.export()?);
         Ok(())
     }
 
@@ -166,7 +197,7 @@ impl LearnedRetriever {
     pub fn load_policy(mut self, checkpoint: &mut Checkpoint) -> Result<Retriever> {
         let prefix = self.prefix();
         checkpoint.load_parameters(&prefix, &mut self.trained.parameters, Matching::Strict)?;
-        Ok(self.retriever.export(&self.trained.parameters)?)
+        self.export()
     }
 
     fn prefix(&self) -> String {
@@ -191,7 +222,8 @@ pub struct Credit<'a> {
 }
 
 impl Credit<'_> {
-    /// The utility of every candidate of every example, each as the only memory that is read.
+    /// The utility of every candidate of every example, read with the memories that were recalled before
+    /// it and no others; that of the empty memory is what those are worth.
     ///
     /// # Errors
     /// If the world model refuses a context.
@@ -201,13 +233,44 @@ impl Credit<'_> {
         pools: &[CandidatePools],
         step: u64,
     ) -> Result<Utilities> {
-        let single = |pools: &CandidatePools| pools.ids.iter().map(|id| vec![id.index()]).collect();
-        let candidates: Vec<Vec<Vec<usize>>> = pools.iter().map(single).collect();
-        let presents: Vec<_> = examples.iter().map(|example| example.query.recorded()).collect();
         let elements = self.model.shape().elements();
-        let drawn = self.config.perturbations(examples.len(), elements, self.seed, step);
-        let (model, temperature) = (self.model, self.config.temperature);
-        let meter = UtilityMeter { model, temperature, weights: self.weights };
-        Ok(meter.measure(&presents, &candidates, &drawn)?)
+        let mut values = vec![Vec::new(); pools.len()];
+        let mut spread = vec![0.0; self.config.levels];
+        let most = pools.iter().map(|pools| pools.taken.len()).max().unwrap_or(0);
+        // Contexts of one length at a time: a shorter one would be padded to the longest.
+        for taken in 0..=most {
+            let own = |place: &usize| pools[*place].taken.len() == taken;
+            let group: Vec<usize> = (0..pools.len()).filter(own).collect();
+            if group.is_empty() {
+                continue;
+            }
+            let candidates: Vec<_> = group.iter().map(|place| contexts(&pools[*place])).collect();
+            let presents: Vec<_> =
+                group.iter().map(|place| examples[*place].query.recorded()).collect();
+            let weights = self.weights.map(|weights| {
+                let row = |place: &usize| &weights[place * elements..(place + 1) * elements];
+                group.iter().flat_map(row).copied().collect::<Vec<f32>>()
+            });
+            // Each length of context draws noise of its own; the first, that of single credit, by the step.
+            let draw = step | (taken as u64) << 48;
+            let drawn = self.config.perturbations(group.len(), elements, self.seed, draw);
+            let (model, temperature) = (self.model, self.config.temperature);
+            let meter = UtilityMeter { model, temperature, weights: weights.as_deref() };
+            let measured = meter.measure(&presents, &candidates, &drawn)?;
+            let share = group.len() as f32 / pools.len() as f32;
+            spread.iter_mut().zip(measured.spread).for_each(|(sum, own)| *sum += share * own);
+            group.iter().zip(measured.values).for_each(|(place, own)| values[*place] = own);
+        }
+        Ok(Utilities { values, spread })
     }
+}
+
+/// What the world model reads for each candidate: the memories recalled before and the candidate, for the
+/// empty memory only those before.
+fn contexts(pools: &CandidatePools) -> Vec<Vec<usize>> {
+    let taken: Vec<usize> = pools.taken.iter().map(|id| id.index()).collect();
+    let with = |id: &MemoryId| taken.iter().copied().chain([id.index()]).collect();
+    let mut contexts: Vec<Vec<usize>> = pools.ids.iter().map(with).collect();
+    contexts.extend(pools.empty.then(|| taken.clone()));
+    contexts
 }

@@ -32,10 +32,10 @@ mod trained_arm;
 pub use arm_training::ArmTraining;
 pub use artifact::Stage;
 pub use config::{
-    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig, CueColumn,
-    DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS, FarArm, PRESETS,
-    PretrainingSettings, RetrieverSettings, TokenizerConfig, TokenizerKind, TrainConfig,
-    TrainingContext, TrainingSettings, check_rule, documented,
+    Arm, ArmConfig, ChangeMaskConfig, ChangeMaskSource, ComparisonConfig, ComputeConfig,
+    CreditRule, CueColumn, DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS,
+    FarArm, PRESETS, PretrainingSettings, RetrieverSettings, SelectionRule, TokenizerConfig,
+    TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, check_rule, documented,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, perturb_contexts};

@@ -30,7 +30,8 @@ impl TrainedArm {
         let policy: Box<dyn RecallPolicy> = match prepared.arm() {
             Arm::Rule(rule) => prepared.rule(rule.rule.id())?.build()?,
             Arm::Far(arm) => {
-                let retriever = fresh_retriever(prepared, &prepared.config().arm.id, arm)?;
+                let config = prepared.config();
+                let retriever = fresh_retriever(prepared, config, &config.arm.id, arm)?;
                 Box::new(if arm.learns() {
                     retriever.load_policy(&mut checkpoint)?
                 } else {

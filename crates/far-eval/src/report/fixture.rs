@@ -102,6 +102,7 @@ pub fn replay() -> Replay {
         score: Some(1.5),
         cues: vec![[Some(0.9), Some(1.8)], [None, Some(-0.4)]],
         utility: Some(0.12),
+        repeats: (frame > 1).then_some((1, 0.3)),
     };
     let weights = |index: u8| {
         let audio = 0.25 + 0.1 * f32::from(index);
@@ -110,7 +111,8 @@ pub fn replay() -> Replay {
     let learned = (0..3)
         .map(|index| step(10 + index, vec![recalled(1), recalled(2)], weights(index)))
         .collect();
-    let bare = RecalledFrame { frame: 3, score: None, cues: Vec::new(), utility: None };
+    let bare =
+        RecalledFrame { frame: 3, score: None, cues: Vec::new(), utility: None, repeats: None };
     let rule = (0..3).map(|index| step(30 + index, vec![bare.clone()], Vec::new())).collect();
     Replay {
         episode: 7,

@@ -58,6 +58,7 @@ function reasonCard(replay, step, recalled, rank, goal, reach, marked) {
     element("div", {},
       element("h4", {}, element("span", {}, `${rank + 1}. Frame ${recalled.frame}`), element("span", { class: "muted" }, facts.filter(Boolean).join(" · "))),
       element("p", {}, relationText(relation(replay, recalled.frame, goal))),
+      recalled.repeats ? element("p", { class: "muted" }, `Repeats frame ${recalled.repeats[0]}: −${brief(recalled.repeats[1])} in its score.`) : null,
       ...cues));
 }
 
@@ -77,7 +78,15 @@ function drawReasons(replay, name, stepIndex, marked) {
   const pairs = step.recalled.flatMap((recalled) => recalled.cues);
   const kind = pairs.every(([raw, standardized]) => raw === standardized) ? "score" : "standardized score (σ from the mean of the pool)";
   const note = pairs.length > 0 ? element("p", { class: "note" }, `Bars: ${kind} × the weight λ of its cue; together they make the score.`) : null;
-  byId("recalled").replaceChildren(...[present, ...cards, note].filter(Boolean));
+  byId("recalled").replaceChildren(...[present, ...cards, ...emptySlots(replay, step, stepIndex), note].filter(Boolean));
+}
+
+/** A card for every slot that other arms fill at this step and this one leaves empty. */
+function emptySlots(replay, step, stepIndex) {
+  const slots = Math.max(...Object.values(replay.arms).map((steps) => steps[stepIndex]?.recalled.length ?? 0));
+  return Array.from({ length: Math.max(0, slots - step.recalled.length) }, (_, place) =>
+    element("div", { class: "card empty" }, element("h4", {}, element("span", {}, `${step.recalled.length + place + 1}. Empty`)),
+      element("p", { class: "muted" }, "No memory that was left scored more than none.")));
 }
 
 /** Colors of cues; not those of arms, which they are not. */

@@ -34,6 +34,8 @@ struct RecalledView {
     score: Option<f64>,
     cues: Vec<[Option<f64>; 2]>,
     utility: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats: Option<(usize, Option<f64>)>,
 }
 
 impl<'a> ReplayView<'a> {
@@ -90,6 +92,7 @@ impl RecalledView {
                 .map(|pair| pair.map(|value| value.and_then(number)))
                 .collect(),
             utility: recalled.utility.and_then(number),
+            repeats: recalled.repeats.map(|(frame, cost)| (frame, number(cost))),
         }
     }
 }

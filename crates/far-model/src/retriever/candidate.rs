@@ -2,13 +2,34 @@
 //! of one of them (the local pool).
 //!
 //! The representative of the drawn chunk is in both pools; its utility is computed once.
+//!
+//! Credit for sets has candidates for one slot: those that would be recalled next, given the memories
+//! recalled before it, and perhaps the empty memory.
 
 use crate::Result;
-use far_memory::{Error as MemoryError, MemoryId, PoolView, Recall};
+use far_memory::{
+    Error as MemoryError, FeatureScale, MemoryId, OVERLAP_FEATURES, PoolView, Recall, RecallQuery,
+    RetrieverConfig, Sighting, Snapshot, overlap_features,
+};
 use far_tensor::Random;
 
+/// How candidates are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolDraw {
+    /// Memories of a chunk, the local pool.
+    pub chunk_size: usize,
+    /// Random memories that join the global pool.
+    pub extra: usize,
+    /// The first so many recalled memories are taken: the candidates are for the slot after them.
+    pub taken: usize,
+    /// So many of the memories after them compete; all when 0.
+    pub competing: usize,
+    /// Whether the empty memory is a candidate too.
+    pub empty: bool,
+}
+
 /// The candidates of one example.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CandidatePools {
     /// Every candidate once: the recalled by rank, random extras, then the rest of the chunk in pool
     /// order.
@@ -19,51 +40,107 @@ pub struct CandidatePools {
     pub global: Vec<usize>,
     /// RowIndex in `ids` of the local pool, in pool order.
     pub local: Vec<usize>,
+    /// The memories recalled before, which every candidate is credited together with.
+    pub taken: Vec<MemoryId>,
+    /// Whether the empty memory is a candidate of both pools; its utility comes after those of `ids`.
+    pub empty: bool,
+    /// How far each candidate is from each taken memory, candidate by candidate, where scores know it.
+    pub overlaps: Vec<[f32; OVERLAP_FEATURES]>,
 }
 
 impl CandidatePools {
-    /// The candidates after a recall from `pool`: a recalled memory is drawn, all alike, and its chunk
-    /// of `chunk_size` becomes the local pool; `extra` memories drawn at random join the global pool,
-    /// fewer if there are no more. Nothing recalled gives empty pools.
+    /// The candidates after a recall from `pool`: those not taken are the global pool; one of them is
+    /// drawn, all alike, and its chunk becomes the local pool; `extra` memories drawn at random join the
+    /// global pool, fewer if there are no more. Nothing left of the recall gives empty pools.
     ///
     /// # Errors
     /// If a recalled memory is not in the pool.
     pub fn draw(
         recall: &Recall,
         pool: &PoolView<'_>,
-        chunk_size: usize,
-        extra: usize,
+        draw: &PoolDraw,
         random: &mut Random,
     ) -> Result<Self> {
-        let mut pools = Self::default();
-        for id in recall.ids() {
+        let mut pools = Self { empty: draw.empty, ..Self::default() };
+        let mut taken = Vec::new();
+        let competing = if draw.competing == 0 { usize::MAX } else { draw.competing };
+        for (rank, id) in recall.ids().enumerate().take(draw.taken.saturating_add(competing)) {
             let position = position(pool, id).ok_or_else(|| MemoryError::Query {
                 reason: format!("memory {} was recalled from another pool", id.0),
             })?;
-            let place = pools.place(id, position);
-            pools.global.push(place);
+            if rank < draw.taken {
+                taken.push(position);
+                pools.taken.push(id);
+            } else {
+                let place = pools.place(id, position);
+                pools.global.push(place);
+            }
         }
         if pools.ids.is_empty() {
             return Ok(pools);
         }
-        let chunk_size = chunk_size.max(1);
+        let chunk_size = draw.chunk_size.max(1);
         let drawn = pools.positions[random.below(pools.positions.len())];
-        let spare = pool.len() - pools.ids.len();
-        for _ in 0..extra.min(spare) {
+        for _ in 0..draw.extra.min(pool.len() - pools.ids.len() - taken.len()) {
             // The n-th position that is no candidate yet.
-            let mut position = random.below(pool.len() - pools.ids.len());
-            let mut taken = pools.positions.clone();
-            taken.sort_unstable();
-            taken.iter().for_each(|taken| position += usize::from(*taken <= position));
+            let mut known: Vec<usize> = pools.positions.iter().chain(&taken).copied().collect();
+            known.sort_unstable();
+            let mut position = random.below(pool.len() - known.len());
+            known.iter().for_each(|known| position += usize::from(*known <= position));
             let place = pools.place(pool.id(position), position);
             pools.global.push(place);
         }
         let first = drawn / chunk_size * chunk_size;
-        for position in first..(first + chunk_size).min(pool.len()) {
+        let chunk = first..(first + chunk_size).min(pool.len());
+        for position in chunk.filter(|position| !taken.contains(position)) {
             let place = pools.place(pool.id(position), position);
             pools.local.push(place);
         }
         Ok(pools)
+    }
+
+    /// Compares the candidates with the taken memories, where the retriever's scores know the set.
+    ///
+    /// # Errors
+    /// If the memory lacks the cue whose keys are compared.
+    pub fn compare(
+        &mut self,
+        config: &RetrieverConfig,
+        query: &RecallQuery,
+        memory: &Snapshot,
+    ) -> Result<()> {
+        let Some(set) = &config.set else { return Ok(()) };
+        let named = |name: &String| config.cues.iter().position(|cue| cue.name == *name);
+        let cue = set.key.as_ref().and_then(named);
+        let cue = cue.map(|cue| config.cue_index(cue, memory.schema())).transpose()?.flatten();
+        let scale = FeatureScale { length: set.length_scale, time: set.time_scale };
+        let sight = query.goal().forward();
+        let seen = |id: &MemoryId| {
+            let index = id.index();
+            let key = cue.and_then(|cue| memory.key(cue, index)).map(|key| {
+                let mut numbers = vec![0.0; key.len()];
+                key.copy_to(&mut numbers);
+                numbers
+            });
+            (Sighting::new(memory.time(index), &memory.pose(index)), key)
+        };
+        let taken: Vec<_> = self.taken.iter().map(seen).collect();
+        self.overlaps.clear();
+        for id in &self.ids {
+            let (own, key) = seen(id);
+            for (other, others) in &taken {
+                let cosine = key.as_ref().zip(others.as_ref());
+                let cosine = cosine.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum());
+                self.overlaps.push(overlap_features(sight, &own, other, cosine, scale));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a candidate was compared with.
+    pub(crate) fn overlaps_of(&self, place: usize) -> &[[f32; OVERLAP_FEATURES]] {
+        let taken = self.taken.len();
+        self.overlaps.get(place * taken..(place + 1) * taken).unwrap_or(&[])
     }
 
     /// The place of a candidate, added if it is new.
@@ -106,7 +183,8 @@ mod tests {
     fn draw(recall: &Recall, pool: &Pool, extra: usize, step: u64) -> CandidatePools {
         let pool = PoolView::new(pool, None, 1000).unwrap();
         let mut random = Random::stream(3, "candidates", step);
-        CandidatePools::draw(recall, &pool, 4, extra, &mut random).unwrap()
+        let draw = PoolDraw { chunk_size: 4, extra, ..PoolDraw::default() };
+        CandidatePools::draw(recall, &pool, &draw, &mut random).unwrap()
     }
 
     #[test]
@@ -158,7 +236,29 @@ mod tests {
         assert_eq!(draw(&recall(&[]), &pool, 2, 0), CandidatePools::default());
         let view = PoolView::new(&pool, None, 10).unwrap();
         let mut random = Random::stream(3, "candidates", 0);
-        let error = CandidatePools::draw(&recall(&[12]), &view, 4, 0, &mut random).unwrap_err();
+        let draw = PoolDraw { chunk_size: 4, ..PoolDraw::default() };
+        let error = CandidatePools::draw(&recall(&[12]), &view, &draw, &mut random).unwrap_err();
         assert!(error.to_string().contains("memory 12"), "{error}");
+    }
+
+    #[test]
+    fn what_is_taken_is_no_candidate_and_no_more_compete_than_asked() {
+        let ids = Pool::Range(0..12);
+        let pool = PoolView::new(&ids, None, 12).unwrap();
+        for step in 0..20 {
+            let mut random = Random::stream(3, "candidates", step);
+            let draw = PoolDraw { chunk_size: 4, extra: 3, taken: 2, competing: 2, empty: true };
+            let recalled = recall(&[9, 1, 6, 8, 3]);
+            let pools = CandidatePools::draw(&recalled, &pool, &draw, &mut random).unwrap();
+            assert_eq!(pools.taken, [9, 1].map(MemoryId));
+            assert_eq!(pools.ids[..2], [6, 8].map(MemoryId));
+            assert_eq!(pools.global, [0, 1, 2, 3, 4]);
+            let candidates: BTreeSet<_> = pools.ids.iter().collect();
+            assert_eq!(candidates.len(), pools.ids.len());
+            assert!(!pools.ids.iter().any(|id| pools.taken.contains(id)));
+            let local: Vec<u64> = pools.local.iter().map(|place| pools.ids[*place].0).collect();
+            assert!(local == [4, 5, 6, 7] || local == [8, 10, 11], "{local:?}");
+            assert!(pools.empty);
+        }
     }
 }

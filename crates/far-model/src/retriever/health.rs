@@ -46,10 +46,10 @@ impl RetrieverHealth {
         target: DistillationTarget,
     ) -> far_tensor::Result<Self> {
         let mut tape = Tape::inference(&Device::cpu());
-        let fused = scores.fused.detach();
+        let detached = scores.detached();
         let mut of = |pools: &Option<PoolBatch>| -> far_tensor::Result<Option<PoolHealth>> {
             let Some(pools) = pools else { return Ok(None) };
-            let scores = pools.scores(&mut tape, &fused)?;
+            let scores = pools.scores(&mut tape, &detached)?;
             let mask = Some(&pools.mask);
             let target = target.distribution(&mut tape, &scores, &pools.utilities, mask)?;
             let divergences = tape.row_divergence(&target, &scores, mask)?;

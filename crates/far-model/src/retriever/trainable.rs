@@ -7,6 +7,7 @@ use crate::retriever::batch::{CueInputs, RetrieverBatch};
 use crate::retriever::gate::TrainableGate;
 use crate::retriever::metadata_scorer::TrainableMetadataScorer;
 use crate::retriever::query_adapter::TrainableQueryAdapter;
+use crate::retriever::set_term::{SetScores, TrainableSetTerm};
 use crate::{Error, Result};
 use far_memory::{Retriever, RetrieverConfig, ScorerConfig};
 use far_tensor::{ArenaBuilder, Error as TensorError, Parameters, Tape, Tensor};
@@ -49,8 +50,8 @@ pub struct RetrieverTrainingConfig {
     pub weighting: CueWeighting,
     /// Whether the query adapters learn. Default: learned.
     pub adapter: AdapterLearning,
-    /// The gate's learning rate as a multiple of the retriever's. Default: 20, because at the
-    /// retriever's own rate the gate hardly moves within a few hundred updates.
+    /// The learning rate of the gate and of the set term as a multiple of the retriever's. Default: 20,
+    /// because at the retriever's own rate they hardly move within a few hundred updates.
     pub gate_rate: f32,
 }
 
@@ -103,6 +104,7 @@ pub struct TrainableRetriever {
     training: RetrieverTrainingConfig,
     cues: Vec<TrainableCue>,
     gate: Option<TrainableGate>,
+    set: Option<TrainableSetTerm>,
 }
 
 /// The scores of a batch: B examples, N slots, M cues. Slots without a memory have score 0; see
@@ -116,6 +118,22 @@ pub struct RetrieverScores {
     pub raw: Vec<Tensor>,
     /// Standardized scores s̃ of each cue, [B, N].
     pub standardized: Vec<Tensor>,
+    /// What makes them scores that know the set, where the retriever recalls sets.
+    pub set: Option<SetScores>,
+}
+
+impl RetrieverScores {
+    /// The same numbers without a way back to what they came from, for looking at them.
+    pub(crate) fn detached(&self) -> Self {
+        let all = |tensors: &[Tensor]| tensors.iter().map(Tensor::detach).collect();
+        Self {
+            fused: self.fused.detach(),
+            weights: self.weights.detach(),
+            raw: all(&self.raw),
+            standardized: all(&self.standardized),
+            set: self.set.as_ref().map(SetScores::detached),
+        }
+    }
 }
 
 impl TrainableRetriever {
@@ -151,7 +169,10 @@ impl TrainableRetriever {
         let cues = cues.collect();
         let gate_rate = if weighting == CueWeighting::Equal { 0.0 } else { gate_rate };
         let gate = (config.cues.len() > 1).then(|| TrainableGate::new(builder, &config, gate_rate));
-        Ok(Self { config, training, cues, gate })
+        let set = config.set.as_ref();
+        let set_rate = training.gate_rate;
+        let set = set.map(|set| TrainableSetTerm::new(builder, set, config.cues.len(), set_rate));
+        Ok(Self { config, training, cues, gate, set })
     }
 
     /// Cues, sizes and features.
@@ -198,7 +219,8 @@ impl TrainableRetriever {
         }
         let weights = self.weights(tape, parameters, &raw, batch)?;
         let fused = fuse(tape, &weights, &standardized)?;
-        Ok(RetrieverScores { fused, weights, raw, standardized })
+        let set = self.set.as_ref().map(|set| set.scores(tape, parameters, &raw, batch));
+        Ok(RetrieverScores { fused, weights, set: set.transpose()?, raw, standardized })
     }
 
     /// λ of each cue.

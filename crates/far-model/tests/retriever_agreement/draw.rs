@@ -2,7 +2,7 @@
 
 use far_memory::{
     AdapterKind, Cue, CueConfig, GateConfig, Memory, MemoryId, Observation, Pool, Pose,
-    RecallQuery, RetrieverConfig, Schema, ScorerConfig, Snapshot,
+    RecallQuery, RetrieverConfig, Schema, ScorerConfig, SetConfig, Snapshot,
 };
 use far_model::{RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever};
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Tape};
@@ -47,6 +47,8 @@ pub struct Case {
     pub stride_products: bool,
     pub chunk_size: usize,
     pub seed: u64,
+    /// Whether it recalls sets, and then whether it abstains.
+    pub sets: Option<bool>,
 }
 
 pub fn cases() -> impl Strategy<Value = Case> {
@@ -79,6 +81,7 @@ pub fn cases() -> impl Strategy<Value = Case> {
                     stride_products,
                     chunk_size,
                     seed,
+                    sets: None,
                 }
             },
         )
@@ -116,6 +119,12 @@ pub fn config(case: &Case) -> RetrieverConfig {
         cues: case.cues.iter().map(cue).collect(),
         chunk_size: case.chunk_size,
         gate: GateConfig { stride_products: case.stride_products, stride_scale: 1.7 },
+        set: case.sets.map(|abstains| SetConfig {
+            length_scale: 2.0,
+            time_scale: 3.0,
+            key: case.cues.iter().find(|cue| **cue > 0).map(|cue| NAMES[*cue].to_owned()),
+            abstains,
+        }),
     }
 }
 
@@ -189,6 +198,7 @@ pub fn three_cues() -> Case {
         stride_products: true,
         chunk_size: 4,
         seed: 5,
+        sets: None,
     }
 }
 

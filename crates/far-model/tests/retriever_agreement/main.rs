@@ -10,8 +10,11 @@ use far_memory::{
     Cue, Memory, Observation, Pool, Pose, Recall, RecallPolicy, RecallQuery, Schema, Scratch,
     Snapshot,
 };
-use far_model::{CueWeighting, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig};
-use far_tensor::{Device, Tape};
+use far_model::{
+    CandidatePools, CueWeighting, PoolDraw, RetrieverBatch, RetrieverScores,
+    RetrieverTrainingConfig,
+};
+use far_tensor::{Device, Random, Tape};
 use proptest::prelude::*;
 
 /// What 1e-5 in raw scores may become in the fused ones: each cue is divided by its deviation.
@@ -97,9 +100,58 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// What training says of the candidates for a slot is what recall fills the slot by.
+    #[test]
+    fn training_and_recall_agree_on_sets(
+        case in cases(),
+        records in 6usize..150,
+        taken in 0usize..3,
+        abstains in any::<bool>(),
+    ) {
+        let case = Case { sets: Some(abstains), ..case };
+        let (retriever, parameters) = trainable(&case, RetrieverTrainingConfig::default());
+        let exported = retriever.export(&parameters).expect("finite parameters");
+        let snapshot = memory(records, case.seed);
+        let query = query(records, 1, case.seed);
+        let filled = exported.clone().without_abstaining();
+        let mut recall = Recall::new();
+        filled.recall(&snapshot, &query, taken + 3, &mut Scratch::new(), &mut recall).expect("fits");
+        prop_assume!(recall.len() > taken + 1);
+        let pool = snapshot.pool(&query.pool, query.pool_cap).expect("it fits");
+        let draw = PoolDraw { chunk_size: 4, extra: 2, taken, competing: 3, empty: abstains };
+        let mut random = Random::stream(case.seed, "candidates", 0);
+        let mut pools = CandidatePools::draw(&recall, &pool, &draw, &mut random).expect("it fits");
+        pools.compare(retriever.config(), &query, &snapshot).expect("it fits");
+        prop_assert_eq!(pools.taken.len(), taken);
+        prop_assert!(pools.ids.iter().all(|id| !pools.taken.contains(id)));
+        let examples = [(&query, &snapshot)];
+        let batch = RetrieverBatch::new(retriever.config(), &examples).expect("it fits");
+        let found = scores(&retriever, &parameters, &batch);
+        let slot = found.slot_scores(&pools, 0);
+        let bound = 4.0 * amplified(&found, &batch, 0) + 1e-4;
+        // The memory that recall put into the slot has the score that training gives it.
+        let next = recall.get(taken).expect("one more");
+        prop_assert!((slot[0] - next.score).abs() <= bound, "{} {next:?}", slot[0]);
+        let mut kept = Recall::new();
+        exported.recall(&snapshot, &query, taken + 1, &mut Scratch::new(), &mut kept).expect("fits");
+        if let (true, Some(silence)) = (kept.len() == taken, kept.empty()) {
+            let own = slot.last().expect("the empty memory");
+            prop_assert!((own - silence).abs() <= bound, "{own} {silence}");
+            prop_assert!(own + bound >= slot[0], "it abstained");
+        }
+    }
+}
+
 #[test]
 fn names_and_shapes_are_those_of_the_file() {
-    let (retriever, parameters) = trainable(&three_cues(), RetrieverTrainingConfig::default());
+    let with_sets = Case { sets: Some(true), ..three_cues() };
+    [three_cues(), with_sets].iter().for_each(same_names);
+}
+
+fn same_names(case: &Case) {
+    let (retriever, parameters) = trainable(case, RetrieverTrainingConfig::default());
     let mut stored: Vec<_> = parameters
         .stored()
         .map(|(name, shape, _)| (name.to_owned(), shape.extents().to_vec()))

@@ -1,6 +1,8 @@
 //! The method's theory as tests, by exact enumeration of all sets of K memories.
 
 mod bound;
+mod greedy;
+mod marginal;
 mod toy;
 
 use far_memory::MemoryId;
@@ -38,6 +40,7 @@ fn candidates(toy: &Toy, utilities: [f32; 5]) -> CandidateBatch {
         positions,
         global: vec![0, 1, 2],
         local: vec![1, 3, 4],
+        ..CandidatePools::default()
     };
     CandidateBatch::new(toy.batch.mask(), &[pools], &[utilities.to_vec()]).expect("they fit")
 }
@@ -87,7 +90,7 @@ fn distilling_candidates_follows_the_likelihood_of_their_pool() {
     let utilities = [0.4, -1.0, 1.5, 0.2, -0.3];
     let found = toy.gradient(|tape, scores| {
         let pools = candidates(&toy, utilities);
-        candidate_distillation(tape, &scores.fused, &pools, DistillationTarget::Posterior)
+        candidate_distillation(tape, scores, &pools, DistillationTarget::Posterior)
     });
     // −log Σ r·exp û over each pool.
     let expected = toy.gradient(|tape, scores| {
@@ -131,7 +134,7 @@ fn equal_utilities_of_candidates_leave_the_scores_as_they_are() {
     let gradient = |utilities, target| {
         largest(&toy.gradient(|tape, scores| {
             let pools = candidates(&toy, utilities);
-            candidate_distillation(tape, &scores.fused, &pools, target)
+            candidate_distillation(tape, scores, &pools, target)
         }))
     };
     let equal = [-412.0; 5];

@@ -1,10 +1,12 @@
 //! A memory so small that every set of K memories can be enumerated, and a retriever over it.
 
 use far_memory::{
-    AdapterKind, Cue, CueConfig, Memory, Observation, Pose, RecallQuery, RetrieverConfig, Schema,
-    ScorerConfig,
+    AdapterKind, Cue, CueConfig, Memory, MemoryId, Observation, Pose, RecallQuery, RetrieverConfig,
+    Schema, ScorerConfig, SetConfig, Snapshot,
 };
-use far_model::{RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever};
+use far_model::{
+    CandidatePools, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
+};
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Result, Tape, Tensor};
 
 /// Memories in the toy.
@@ -17,6 +19,8 @@ pub struct Toy {
     pub retriever: TrainableRetriever,
     pub parameters: Parameters,
     pub batch: RetrieverBatch,
+    pub query: RecallQuery,
+    pub memory: Snapshot,
 }
 
 /// Numbers in ±1 of a seeded stream.
@@ -48,6 +52,18 @@ fn config(cues: usize) -> RetrieverConfig {
 impl Toy {
     /// A retriever with this many cues: time and pose, then vision, then audio.
     pub fn new(cues: usize, training: RetrieverTrainingConfig, seed: u64) -> Self {
+        Self::of(config(cues), training, seed)
+    }
+
+    /// A retriever of time, pose and vision that recalls sets and may abstain.
+    pub fn with_sets(seed: u64) -> Self {
+        let key = Some("vision".to_owned());
+        let set = SetConfig { length_scale: 4.0, time_scale: 2.0, key, abstains: true };
+        let config = RetrieverConfig { set: Some(set), ..config(2) };
+        Self::of(config, RetrieverTrainingConfig::default(), seed)
+    }
+
+    fn of(config: RetrieverConfig, training: RetrieverTrainingConfig, seed: u64) -> Self {
         let all = vec![Cue::metadata("meta"), Cue::key("vision", 3), Cue::key("audio", 2)];
         let mut memory = Memory::new(Schema::new(all).expect("a valid schema"));
         for number in 0..RECORDS {
@@ -63,14 +79,28 @@ impl Toy {
             .with_key("vision", &numbers[8..11])
             .with_key("audio", &numbers[11..]);
         let mut builder = ArenaBuilder::new("retriever");
-        let retriever =
-            TrainableRetriever::new(&mut builder, config(cues), training).expect("valid");
+        let retriever = TrainableRetriever::new(&mut builder, config, training).expect("valid");
         let mut parameters = builder.build(seed);
         let values = parameters.values_mut().expect("no tensor is held");
         Random::stream(seed, "parameters", 0).fill_uniform(values, -0.6, 0.6);
         let batch = RetrieverBatch::new(retriever.config(), &[(&query, &memory.snapshot())])
             .expect("the query fits");
-        Self { retriever, parameters, batch }
+        Self { retriever, parameters, batch, query, memory: memory.snapshot() }
+    }
+
+    /// All memories but the taken ones as the candidates for the slot after them, and the empty memory.
+    pub fn candidates(&self, taken: &[usize]) -> CandidatePools {
+        let positions: Vec<usize> = (0..RECORDS).filter(|place| !taken.contains(place)).collect();
+        let mut pools = CandidatePools {
+            ids: positions.iter().map(|place| MemoryId::from(*place)).collect(),
+            global: (0..positions.len()).collect(),
+            positions,
+            taken: taken.iter().map(|place| MemoryId::from(*place)).collect(),
+            empty: true,
+            ..CandidatePools::default()
+        };
+        pools.compare(self.retriever.config(), &self.query, &self.memory).expect("it fits");
+        pools
     }
 
     /// Scores without gradients.

@@ -30,7 +30,7 @@ pub use documentation::{Documented, documented};
 pub use encoder::{EncoderConfig, PretrainingSettings};
 pub use evaluation::EvaluationSection;
 pub use preset::PRESETS;
-pub use retriever::RetrieverSettings;
+pub use retriever::{CreditRule, RetrieverSettings, SelectionRule};
 pub use tokenizer::{TokenizerConfig, TokenizerKind};
 pub use training::{ChangeMaskConfig, ChangeMaskSource, TrainingContext, TrainingSettings};
 

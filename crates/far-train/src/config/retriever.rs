@@ -3,7 +3,8 @@
 use crate::config::{Arm, FarArm};
 use crate::{Error, Result};
 use far_memory::{
-    Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, RetrieverConfig, ScorerConfig,
+    Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, Retriever, RetrieverConfig,
+    ScorerConfig, SetConfig,
 };
 use far_model::METADATA_CUE;
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,41 @@ use serde::{Deserialize, Serialize};
 /// Hidden units of the metadata scorer's layers and of query adapters; the paper gives none.
 const WIDTH: usize = 128;
 
+/// What a candidate memory is credited with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CreditRule {
+    /// How much it helps alone: the paper's.
+    Single,
+    /// How much it adds to the memories recalled before it, for a slot drawn per query.
+    Marginal,
+}
+
+/// How the slots of a recall are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SelectionRule {
+    /// The best of each chunk: the paper's.
+    Chunks,
+    /// Slot by slot, less a penalty made by hand for what is near a recalled memory: a control.
+    ByHand,
+    /// Slot by slot, less a learned term for what repeats a recalled memory.
+    Learned,
+    /// The same, and slots stay empty where nothing helps.
+    Abstaining,
+}
+
+/// The penalty of [`SelectionRule::ByHand`], in deviations of the scores.
+const PENALTY_BY_HAND: f32 = 1.0;
+
 /// The settings of the retriever's steps and of its size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetrieverSettings {
+    /// What a candidate memory is credited with. Paper: alone.
+    pub credit: CreditRule,
+    /// How slots are filled. Paper: one memory per chunk.
+    pub selection: SelectionRule,
     /// World-model steps per retriever step, N_lazy. Paper: 20; dyn 7.
     pub interval: u64,
     /// Steps from `start` on after each of which the retriever learns: until recall is good, the world
@@ -101,7 +133,22 @@ impl RetrieverSettings {
         }
         // Without the stride by cue, a stride could not change the weights.
         let gate = GateConfig { stride_products: true, stride_scale };
-        RetrieverConfig { cues, chunk_size: self.chunk_size, gate }
+        let learned = matches!(self.selection, SelectionRule::Learned | SelectionRule::Abstaining);
+        let set = learned.then(|| SetConfig {
+            length_scale: self.length_scale,
+            time_scale: self.time_scale,
+            key: arm.keys.first().cloned(),
+            abstains: self.selection == SelectionRule::Abstaining,
+        });
+        RetrieverConfig { cues, chunk_size: self.chunk_size, gate, set }
+    }
+
+    /// A trained retriever with the selection that nothing has to be learned for.
+    pub fn with_selection(&self, retriever: Retriever) -> Retriever {
+        match self.selection {
+            SelectionRule::ByHand => retriever.with_penalty_by_hand(PENALTY_BY_HAND),
+            _ => retriever,
+        }
     }
 
     /// The probability of exploration at a step.

@@ -84,6 +84,8 @@ class FutureAware:
     def recall(self, memories: Memory | Snapshot | Sequence[Memory | Snapshot], queries: Queries) -> Recalled:
         """The best ``k`` memories for each query, at most one of a chunk; from one memory, or from one for each query."""
         plain = self.plain
+        if plain.recalls_sets:
+            raise InputError("this retriever recalls sets, which are learned by `far train`", "recall by its policy(), or train one without a set")
         device = next((parameter.device for parameter in plain.parameters()), torch.device("cpu"))
         self._batch = RetrieverBatch.read(plain.config, memories, queries).to(device)
         with torch.no_grad():

@@ -127,9 +127,17 @@ class Retriever(nn.Module):
         self.scorers = nn.ModuleList(_scorer(cue["scorer"]) for cue in config["cues"])
         features = dict(shapes).get("gate.weight", [0])[0]
         self.gate = nn.Parameter(torch.zeros(features)) if len(config["cues"]) > 1 else None
+        # What makes recall one of sets is kept and written; Rust trains it (`far train`).
+        self.set = nn.ParameterDict({name.removeprefix("set."): torch.zeros(shape) for name, shape in shapes if name.startswith("set.")})
+        self.set.requires_grad_(False)
         found = {name: list(tensor.shape) for name, tensor in self._tensors().items()}
         if found != {name: list(shape) for name, shape in shapes}:
             raise RetrieverError(f"this module has the tensors {found}, the file {shapes}", "use far and far_memory of one version")
+
+    @property
+    def recalls_sets(self) -> bool:
+        """Whether memories are recalled slot by slot, each given those before it; trained by ``far train``."""
+        return "set" in self.config
 
     @property
     def chunk(self) -> int:
@@ -180,7 +188,8 @@ class Retriever(nn.Module):
             for place, layer in enumerate(layers):  # type: ignore[arg-type]
                 for part in ("weight", "bias"):
                     tensors[f"cue.{cue['name']}.{kind}.{place}.{part}"] = getattr(layer, part)
-        return tensors if self.gate is None else tensors | {"gate.weight": self.gate}
+        tensors |= {} if self.gate is None else {"gate.weight": self.gate}
+        return tensors | {f"set.{name}": values for name, values in self.set.items()}
 
     def to_bytes(self) -> bytes:
         """The bytes of the retriever's file."""

@@ -7,7 +7,7 @@ use super::timing::Timings;
 use crate::hint::Hint;
 use anyhow::Context;
 use far_memory::policy::PolicyConfig;
-use far_memory::{Recall, RecallPolicy, RetrieverConfig, ScorerConfig, Scratch};
+use far_memory::{Recall, RecallPolicy, RetrieverConfig, ScorerConfig, Scratch, SetConfig};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Consecutive records of which at most one is recalled.
     #[arg(long, default_value_t = 10)]
     chunk: usize,
+    /// Recall slot by slot, each memory given those before it, instead of one per chunk.
+    #[arg(long)]
+    sets: bool,
     /// Threads for `far`, the yardsticks and the peer.
     #[arg(long, default_value_t = NonZeroUsize::MIN)]
     threads: NonZeroUsize,
@@ -79,6 +82,12 @@ impl Arguments {
         let mut config = RetrieverConfig::meta_and_vision(self.dimension);
         config.cues.retain(|cue| self.has_cue(&cue.name));
         config.chunk_size = self.chunk;
+        config.set = self.sets.then(|| SetConfig {
+            length_scale: 4.0,
+            time_scale: 1.0,
+            key: self.has_cue("vision").then(|| "vision".to_owned()),
+            abstains: true,
+        });
         for cue in &mut config.cues {
             if let ScorerConfig::Metadata { layers, width, .. } = &mut cue.scorer {
                 (*layers, *width) = (self.layers, self.width);

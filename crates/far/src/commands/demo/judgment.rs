@@ -5,7 +5,7 @@ use crate::command_line;
 use crate::stage::Stage;
 use far_eval::{Arm, Control, Evaluation, Perceptual, Probes, Results};
 use far_memory::RecallPolicy;
-use far_train::{ArmTraining, Error, PreparedData, Result};
+use far_train::{ArmTraining, Error, LearnedRetriever, PreparedData, Result};
 use std::path::Path;
 
 /// Evaluates every arm with the averaged world model of a training, and writes results and replays
@@ -18,7 +18,11 @@ pub fn common(
 ) -> Result<Results> {
     let judge = training.joint().model().average()?;
     let mut arms = Vec::new();
-    for id in contest::arms() {
+    let retrievers = training.joint().retrievers();
+    let learned = retrievers.iter().map(LearnedRetriever::name);
+    let besides = learned.filter(|name| !contest::arms().any(|id| id == *name));
+    let ids: Vec<&str> = contest::arms().map(|id| id as &str).collect();
+    for id in ids.into_iter().chain(besides) {
         let arm = Arm::policy(id, policy(prepared, training, id)?);
         arms.push(if id == prepared.config().arm.id { arm.leading() } else { arm });
     }

@@ -19,8 +19,8 @@ use anyhow::Context;
 use clap::Args;
 use far_eval::{Results, summary};
 use far_train::{
-    Arm, ArmConfig, ArmTraining, Ending, Existing, FolderLock, PreparedData, RunCheck, RunFolder,
-    Session, TrainConfig,
+    Arm, ArmConfig, ArmTraining, Contender, Ending, Existing, FolderLock, PreparedData, RunCheck,
+    RunFolder, Session, TrainConfig,
 };
 use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
@@ -63,6 +63,10 @@ pub struct Arguments {
     /// Number of walks, a fifth of them held out (default: 120, or 20 with --quick).
     #[arg(long)]
     episodes: Option<u32>,
+    /// A further learned arm beside far-multi and far-meta, with other settings of its retriever:
+    /// --beside paper:retriever.credit=single,retriever.selection=chunks; repeatable.
+    #[arg(long, value_name = "NAME:KEY=VALUE,...")]
+    beside: Vec<String>,
     /// Override a setting of configs/demo.toml: --set training.steps=2000; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -106,9 +110,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
     let session = Session::now(device.to_string(), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
+    let companions = companions(arguments, &sets).map_err(explain)?;
     let prepared = PreparedData::open_for(&config, &arms, &run, &device, &mut preparation());
     let prepared = prepared.map_err(explain)?;
-    let mut training = ArmTraining::with_companions(&prepared, &["far-meta"]).map_err(explain)?;
+    let mut training = ArmTraining::with_companions(&prepared, &companions).map_err(explain)?;
     stage::next("training the world model and its retrievers");
     let mut view = View::new(config.training.steps);
     let ending = interrupt::while_watched(|stop| {
@@ -212,6 +217,22 @@ fn overlays(arguments: &Arguments, data: &Path) -> Vec<String> {
 fn configuration(sets: &[String]) -> far_train::Result<TrainConfig> {
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     TrainConfig::resolve("demo", &sets)
+}
+
+/// The retrievers that learn beside the leading one, each by its name with its configuration.
+fn companions(
+    arguments: &Arguments,
+    sets: &[String],
+) -> far_train::Result<Vec<(String, TrainConfig)>> {
+    let mut contenders = vec![Contender::parse("far-meta")?];
+    for text in &arguments.beside {
+        contenders.push(Contender::parse(text)?);
+    }
+    let with_config = |contender: Contender| {
+        let config = contender.config("demo", sets)?;
+        Ok((contender.name, config))
+    };
+    contenders.into_iter().map(with_config).collect()
 }
 
 /// The compared arms, with the configuration's settings.
