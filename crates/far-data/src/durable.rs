@@ -32,7 +32,7 @@ fn publish_from(temporary: &Path, path: &Path) -> Result<()> {
 
 /// Writes a whole small file. Several processes or threads may write the same file at once, as those
 /// that fill a cache together do: each has a partial file of its own, and the last one stays.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let mut name = path.file_name().unwrap_or_default().to_os_string();

@@ -74,7 +74,7 @@ pub use description::{
     DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,
 };
 pub use divergence::Divergence;
-pub use durable::hash_bytes;
+pub use durable::{hash_bytes, write as write_durably};
 pub use episode::Episode;
 pub use episode_map::EpisodeMap;
 pub use episode_writer::EpisodeWriter;

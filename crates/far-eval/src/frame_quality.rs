@@ -60,7 +60,7 @@ impl<'a> FrameQuality<'a> {
 
     /// Pictures of latents, in order; `None` if the tokenizer cannot decode.
     pub fn pictures(&self, latents: &[&[f32]]) -> Option<Vec<Picture>> {
-        latents.par_iter().map(|latent| self.tokenizer.decode(latent)).collect()
+        self.tokenizer.decode_all(latents)
     }
 
     /// The truth of frames of a clip; `None` if the tokenizer cannot decode.

@@ -126,10 +126,10 @@ impl Tokenizer for ColorTokenizer {
         "color".to_owned()
     }
 
-    fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
+    fn encode(&self, episode: &Episode, frames: &[usize]) -> Result<Vec<f32>> {
         let mut latents = Vec::new();
-        for frame in 0..episode.len() {
-            let pixel = episode.picture(frame)?.pixel(0, 0);
+        for frame in frames {
+            let pixel = episode.picture(*frame)?.pixel(0, 0);
             latents.extend(pixel.map(|value| 4.0 * f32::from(value) / 255.0 - 2.0));
         }
         Ok(latents)

@@ -151,17 +151,21 @@ impl EncodedDataset {
         let shape = tokenizer.shape();
         let episode = self.dataset.episode(id)?;
         let frames = episode.len();
-        let make = || tokenizer.encode(&episode);
+        let make = || tokenizer.encode(&episode, &(0..frames).collect::<Vec<_>>());
         let sizes = vec![frames, shape.tokens(), shape.token_width()];
-        let latents =
-            self.cached("latents", &tokenizer.recipe(), id, sizes, Precision::Half, make)?;
+        let recipe = self.stored_as(tokenizer.recipe());
+        let latents = self.cached("latents", &recipe, id, sizes, Precision::Half, make)?;
         Error::check_finite(format!("the latents of episode {id}"), &latents)?;
 
         let elements = shape.elements();
         let inputs = self.inputs(&episode)?;
         let mut keys = Vec::new();
         for encoder in &self.encoders {
-            let recipe = format!("{}\n{}", self.input_recipe(encoder.cue()), encoder.recipe());
+            let input = match self.feature(encoder.cue()) {
+                Some(feature) => feature.recipe(),
+                None => self.stored_as(tokenizer.recipe()),
+            };
+            let recipe = format!("{input}\n{}", encoder.recipe());
             let own = inputs.iter().find(|input| input.cue == encoder.cue());
             let (rows, width) = own.map_or((&latents, elements), |own| (&own.rows, own.width));
             let explored = &rows[..episode.boundary() * width];
@@ -202,6 +206,12 @@ impl EncodedDataset {
             inputs,
             signals: EpisodeSignals::of(self.conditioning, &episode),
         })
+    }
+
+    /// A recipe with how the tokenizer's device rounds: what names a cache of latents.
+    fn stored_as(&self, recipe: String) -> String {
+        let rounding = self.tokenizer.rounding();
+        if rounding.is_empty() { recipe } else { format!("{recipe} in {rounding}") }
     }
 
     /// The rows of all features, from the cache or made now.

@@ -34,7 +34,7 @@ pub use encoder::longlive_encoder::{LONGLIVE_CUE, LongLiveEncoder};
 pub use encoder::query_vit::{QueryVit, QueryVitConfig};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
-pub use metric::{DreamSim, DreamSimBranch, Lpips, LpipsNet, psnr, ssim};
+pub use metric::{DreamSim, DreamSimBranch, Lpips, LpipsNet, PerceptualLoss, psnr, ssim};
 pub use query::{Future, Futures, Present, Query, embed_queries};
 pub use recall::recall_all;
 pub use retriever::batch::RetrieverBatch;
@@ -50,8 +50,9 @@ pub use retriever::utility::UtilityEstimator;
 pub use retriever::utility_config::UtilityConfig;
 pub use retriever::utility_meter::{Utilities, UtilityMeter};
 pub use tokenizer::{
-    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Taesd, TaesdConfig, TaesdStructure,
-    Tokenizer, area_resize,
+    Autoencoder, AutoencoderConfig, AutoencoderStructure, KlStructure, PatchPca, PatchPcaConfig,
+    Precomputed, PrecomputedConfig, TaesdLosses, TaesdStructure, TaesdTraining, Tokenizer,
+    VitVaeStructure, area_resize,
 };
 pub use world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
 pub use world_model::condition_scale::{ConditionScale, POSE_FEATURES};

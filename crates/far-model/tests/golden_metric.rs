@@ -139,7 +139,7 @@ fn files_of_other_things_are_refused() {
         error
     };
     let error = refused("unknown.safetensors", "squeeze", "");
-    assert!(error.ends_with("its note `net` is `squeeze`, not `alex` or `vgg`"), "{error}");
+    assert!(error.ends_with("it has no note `net` that says `alex` or `vgg`"), "{error}");
     let error = refused("without.safetensors", "alex", "lin3.model.1.weight");
     assert!(error.contains("`lin3.model.1.weight` is missing"), "{error}");
     let error = refused("another.safetensors", "vgg", "");

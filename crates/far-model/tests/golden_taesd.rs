@@ -4,7 +4,7 @@
 mod fixture;
 
 use far_data::Picture;
-use far_model::{Taesd, TaesdConfig, TaesdStructure, Tokenizer};
+use far_model::{Autoencoder, AutoencoderConfig, AutoencoderStructure, TaesdStructure, Tokenizer};
 use far_tensor::{Device, Tape};
 use fixture::{Fixture, assert_near, devices};
 use safetensors::SafeTensors;
@@ -15,8 +15,8 @@ use std::path::Path;
 const TOLERANCE: f64 = 2e-5;
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/taesd.safetensors");
 
-fn config() -> TaesdConfig {
-    TaesdConfig { resolution: [32, 16], ..TaesdConfig::default() }
+fn config() -> AutoencoderConfig {
+    AutoencoderConfig { weights: "taef2".to_owned(), resolution: [32, 16] }
 }
 
 /// The file of weights of a made-up tokenizer, without those whose name contains `without`.
@@ -31,11 +31,11 @@ fn file(name: &str, without: Option<&str>) -> Vec<u8> {
     safetensors::serialize(own, None).unwrap()
 }
 
-fn made_up(name: &str, device: &Device) -> Taesd {
-    Taesd::from_bytes(config(), Path::new(name), file(name, None), device).unwrap()
+fn made_up(name: &str, device: &Device) -> Autoencoder {
+    Autoencoder::from_bytes(config(), Path::new(name), file(name, None), device).unwrap()
 }
 
-fn check(name: &str, tokenizer: &Taesd, device: &Device, tolerance: f64) {
+fn check(name: &str, tokenizer: &Autoencoder, device: &Device, tolerance: f64) {
     let fixture = Fixture::load("taesd");
     let of = |part: &str| fixture.tensor(&format!("{name}.{part}"));
     let mut tape = Tape::inference(device);
@@ -50,13 +50,13 @@ fn check(name: &str, tokenizer: &Taesd, device: &Device, tolerance: f64) {
 #[test]
 fn made_up_tokenizers_match() {
     let expected = [
-        ("looking", TaesdStructure { channels: 5, width: 5, looks_at_all: true }),
-        ("plain", TaesdStructure { channels: 4, width: 4, looks_at_all: false }),
+        ("looking", TaesdStructure { channels: 5, width: 5, blocks: [3; 2], looks_at_all: true }),
+        ("plain", TaesdStructure { channels: 4, width: 4, blocks: [3; 2], looks_at_all: false }),
     ];
     for (name, structure) in expected {
         for (device, factor) in devices() {
             let tokenizer = made_up(name, device);
-            assert_eq!(tokenizer.structure(), structure);
+            assert_eq!(*tokenizer.structure(), AutoencoderStructure::Taesd(structure));
             check(name, &tokenizer, device, TOLERANCE * f64::from(*factor));
         }
     }
@@ -73,9 +73,9 @@ fn taef2_matches_where_its_weights_are() {
         return;
     }
     for (device, factor) in devices() {
-        let tokenizer = Taesd::load(config(), device).unwrap();
-        let expected = TaesdStructure { channels: 32, width: 64, looks_at_all: true };
-        assert_eq!(tokenizer.structure(), expected);
+        let tokenizer = Autoencoder::load(config(), device).unwrap();
+        let taef2 = AutoencoderStructure::Taesd(TaesdStructure::TAEF2);
+        assert_eq!(*tokenizer.structure(), taef2);
         check("taef2", &tokenizer, device, TOLERANCE * f64::from(*factor));
     }
 }
@@ -105,20 +105,21 @@ fn pictures_and_tokens_are_the_tensors_in_other_clothes() {
 
 #[test]
 fn what_does_not_fit_is_named() {
-    let load = |config: TaesdConfig, bytes: Vec<u8>| {
-        let loaded = Taesd::from_bytes(config, Path::new("a.safetensors"), bytes, &Device::cpu());
+    let load = |config: AutoencoderConfig, bytes: Vec<u8>| {
+        let loaded =
+            Autoencoder::from_bytes(config, Path::new("a.safetensors"), bytes, &Device::cpu());
         loaded.err().expect("it does not fit").to_string()
     };
     let whole = file("plain", None);
-    let text = load(TaesdConfig { resolution: [24, 16], ..config() }, whole.clone());
+    let text = load(AutoencoderConfig { resolution: [24, 16], ..config() }, whole.clone());
     assert!(text.contains("not a multiple of 16"), "{text}");
-    let text = load(TaesdConfig { resolution: [0, 16], ..config() }, whole);
+    let text = load(AutoencoderConfig { resolution: [0, 16], ..config() }, whole);
     assert!(text.contains("a side is zero"), "{text}");
     let text = load(config(), file("plain", Some("encoder.14.weight")));
     assert!(text.contains("`encoder.14.weight` is None"), "{text}");
     let text = load(config(), file("plain", Some("decoder.8.conv.2.bias")));
     assert!(text.contains("`decoder.8.conv.2.bias` is missing"), "{text}");
-    let missing = TaesdConfig { weights: "no/such.safetensors".to_owned(), ..config() };
-    let text = Taesd::load(missing, &Device::cpu()).err().unwrap().to_string();
+    let missing = AutoencoderConfig { weights: "no/such.safetensors".to_owned(), ..config() };
+    let text = Autoencoder::load(missing, &Device::cpu()).err().unwrap().to_string();
     assert!(text.contains("no/such.safetensors") && text.contains("make_taesd_weights"), "{text}");
 }

@@ -4,13 +4,15 @@
 //! notes. Weights of linear layers are stored as [outputs, inputs], as in PyTorch. A file is
 //! written to a temporary name, synced and renamed, so that a crash leaves the old one; values that
 //! are not finite are rejected on writing and reading. A checksum among the notes tells a damaged file
-//! from a whole one.
+//! from a whole one. Files hold f32; weights that are only used, and files of other programs, may hold f16
+//! or bf16.
 
 use crate::arena::{Entry, FileLayout};
 use crate::checkpoint_checksum::{CHECKSUM, Checksum};
 use crate::optimizer::AdamW;
 use crate::product::transpose;
 use crate::{Error, Parameters, Result};
+use half::{bf16, f16};
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
 use std::borrow::Cow;
@@ -38,6 +40,7 @@ pub enum Matching {
 pub struct CheckpointWriter<'a> {
     tensors: Vec<(String, Stored<'a>)>,
     notes: BTreeMap<String, String>,
+    half: bool,
 }
 
 /// One parameter's range in a flat buffer.
@@ -48,29 +51,37 @@ struct Stored<'a> {
     turned: Option<usize>,
 }
 
-impl View for &Stored<'_> {
+/// One parameter and whether the file holds it in 16 bits.
+struct Written<'a>(&'a Stored<'a>, bool);
+
+impl View for Written<'_> {
     fn dtype(&self) -> Dtype {
-        Dtype::F32
+        if self.1 { Dtype::F16 } else { Dtype::F32 }
     }
 
     fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.0.shape
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        match self.turned {
+        let bytes = |values: &[f32]| -> Vec<u8> {
+            match self.1 {
+                true => values.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+                false => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            }
+        };
+        match self.0.turned {
             Some(columns) => {
-                let mut turned = vec![0.0; self.values.len()];
-                transpose(&mut turned, self.values, columns);
+                let mut turned = vec![0.0; self.0.values.len()];
+                transpose(&mut turned, self.0.values, columns);
                 Cow::Owned(bytes(&turned))
             }
-            None => Cow::Owned(bytes(self.values)),
+            None => Cow::Owned(bytes(self.0.values)),
         }
     }
 
     fn data_len(&self) -> usize {
-        size_of_val(self.values)
+        self.0.values.len() * if self.1 { 2 } else { 4 }
     }
 }
 
@@ -106,6 +117,12 @@ impl<'a> CheckpointWriter<'a> {
         self
     }
 
+    /// Stores every number in 16 bits: for weights that are used and never trained on.
+    pub fn half(mut self) -> Self {
+        self.half = true;
+        self
+    }
+
     fn add(&mut self, prefix: &str, parameters: &'a Parameters, values: &'a [f32]) {
         for entry in parameters.entries() {
             let columns = entry.shape.last();
@@ -123,8 +140,11 @@ impl<'a> CheckpointWriter<'a> {
     /// # Errors
     /// If a value is not finite or writing fails; the old file is then untouched.
     pub fn save(&self, path: &Path) -> Result<()> {
+        let largest = if self.half { f16::MAX.to_f32() } else { f32::MAX };
         for (name, stored) in &self.tensors {
-            if let Some(index) = stored.values.iter().position(|value| !value.is_finite()) {
+            // What is not a number is not in bounds either.
+            let fits = |value: &f32| value.abs() <= largest;
+            if let Some(index) = stored.values.iter().position(|value| !fits(value)) {
                 let value = stored.values[index];
                 let problem = format!("not written: `{name}` holds {value} at element {index}");
                 return Err(Error::Checkpoint { path: path.into(), problem });
@@ -152,8 +172,9 @@ impl<'a> CheckpointWriter<'a> {
             self.tensors.iter().map(|(name, stored)| (name.as_str(), stored)).collect();
         let mut checksum = Checksum::new(&self.notes);
         for (name, stored) in tensors {
-            let kind = format!("{:?}", stored.dtype());
-            checksum.tensor(name, &kind, &stored.shape, &stored.data());
+            let written = Written(stored, self.half);
+            let kind = format!("{:?}", written.dtype());
+            checksum.tensor(name, &kind, &stored.shape, &written.data());
         }
         checksum.finish()
     }
@@ -164,7 +185,7 @@ impl<'a> CheckpointWriter<'a> {
         notes.insert(CHECKSUM.to_owned(), self.checksum());
         let notes = serde_json::to_string(&notes).expect("strings become JSON");
         let metadata = HashMap::from([(NOTES.to_owned(), notes)]);
-        let tensors = self.tensors.iter().map(|(name, stored)| (name, stored));
+        let tensors = self.tensors.iter().map(|(name, stored)| (name, Written(stored, self.half)));
         serialize_to_file(tensors, Some(metadata), path).map_err(|error| Error::File {
             action,
             path: path.into(),
@@ -338,7 +359,7 @@ impl Checkpoint {
         let names: Vec<String> = found.iter().map(|(name, ..)| name.clone()).collect();
         for (_, entry, view) in found {
             let target = &mut values[entry.range.clone()];
-            let source: Vec<f32> = floats(view.data()).collect();
+            let source: Vec<f32> = floats(&view).collect();
             match entry.layout {
                 FileLayout::Transposed => transpose(target, &source, entry.shape.extents()[0]),
                 FileLayout::Same => target.copy_from_slice(&source),
@@ -352,13 +373,14 @@ impl Checkpoint {
 
     fn examine(&self, name: &str, entry: &Entry, view: &TensorView<'_>) -> Result<()> {
         let expected = entry.file_shape();
-        if view.dtype() != Dtype::F32 || view.shape() != expected.extents() {
+        let known = [Dtype::F32, Dtype::F16, Dtype::BF16].contains(&view.dtype());
+        if !known || view.shape() != expected.extents() {
             let (dtype, shape) = (view.dtype(), view.shape());
             return Err(self.problem(format!(
                 "`{name}` is {dtype:?} {shape:?}, but F32 {expected} was expected"
             )));
         }
-        match floats(view.data()).position(|value| !value.is_finite()) {
+        match floats(view).position(|value| !value.is_finite()) {
             Some(index) => Err(self.problem(format!("`{name}` is not finite at element {index}"))),
             None => Ok(()),
         }
@@ -375,7 +397,16 @@ fn checksum(tensors: &SafeTensors<'_>, notes: &BTreeMap<String, String>) -> Stri
     checksum.finish()
 }
 
-fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
-    let (words, _) = bytes.as_chunks::<4>();
-    words.iter().map(|word| f32::from_le_bytes(*word))
+/// The numbers of a tensor of 32 or 16 bits.
+fn floats<'a>(view: &TensorView<'a>) -> Box<dyn Iterator<Item = f32> + 'a> {
+    let bytes = view.data();
+    let (pairs, _) = bytes.as_chunks::<2>();
+    match view.dtype() {
+        Dtype::F16 => Box::new(pairs.iter().map(|pair| f16::from_le_bytes(*pair).to_f32())),
+        Dtype::BF16 => Box::new(pairs.iter().map(|pair| bf16::from_le_bytes(*pair).to_f32())),
+        _ => {
+            let (words, _) = bytes.as_chunks::<4>();
+            Box::new(words.iter().map(|word| f32::from_le_bytes(*word)))
+        }
+    }
 }

@@ -114,14 +114,17 @@ impl ArtifactBuilder<'_> {
     pub fn tokenizer(&self) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
         let path = self.folder.join(TOKENIZER);
-        if settings.is_fitted()
-            && let Some(Some(fitted)) = self.kept(TOKENIZER, |path| settings.load(path))?
+        let load = |path: &Path| settings.load(path, self.dataset, self.device);
+        // Runs keep a copy of a small network too; one without goes by the name alone.
+        if (settings.is_fitted() || path.exists())
+            && let Some(Some(fitted)) = self.kept(TOKENIZER, load)?
         {
             return Ok(fitted);
         }
         let fitted = settings.build(self.dataset, self.learned, self.device)?;
         fitted.save(&path)?;
-        Ok(settings.load(&path)?.unwrap_or(fitted))
+        // Networks too large to be kept, and latents that came with the data, leave no file.
+        Ok(if path.exists() { load(&path)?.unwrap_or(fitted) } else { fitted })
     }
 
     pub fn encoders(

@@ -37,26 +37,27 @@ pub fn check_dataset_with(
         })
     };
     let has_cue = |name: &str| description.cues.iter().any(|cue| cue == name);
-    match config.tokenizer.kind {
-        kind if description.images == ImageEncoding::Video
-            && kind != TokenizerKind::Precomputed =>
-        {
-            return Err(Error::FramesInVideos { folder: dataset.folder().to_path_buf() });
-        }
-        TokenizerKind::Precomputed if !dataset.folder().join(LATENTS).is_dir() => {
+    match &config.tokenizer.kind {
+        TokenizerKind::Precomputed(_) if !dataset.folder().join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
-        TokenizerKind::Precomputed => {}
+        TokenizerKind::Precomputed(_) => {}
+        _ if description.images == ImageEncoding::Video => {
+            return Err(Error::FramesInVideos { folder: dataset.folder().to_path_buf() });
+        }
         _ if description.images == ImageEncoding::None => {
             return lacking("pictures", "a tokenizer other than \"precomputed\"");
         }
-        kind => {
-            let fits = description.resolution.iter().all(|side| side.is_multiple_of(16));
-            if let (Some(name), false) = (kind.published(), fits) {
-                let needed_by = format!("tokenizer.kind = \"{name}\"");
-                return lacking("frames whose sides are multiples of 16 pixels", &needed_by);
+        TokenizerKind::Network(name) => {
+            // The ViT-VAE divides by 20, the others by 8; the world model by two.
+            let multiple = if name == "oasis" { 40 } else { 16 };
+            let fits = description.resolution.iter().all(|side| side.is_multiple_of(multiple));
+            if !fits && !name.ends_with(".safetensors") {
+                let missing = format!("frames whose sides are multiples of {multiple} pixels");
+                return lacking(&missing, &format!("tokenizer.kind = \"{name}\""));
             }
         }
+        _ => {}
     }
     let arm = config.arm.arm()?;
     let needed_by = format!("arm `{}`", config.arm.id);

@@ -26,11 +26,11 @@ impl Tokenizer for Waves {
         "waves".into()
     }
 
-    fn encode(&self, episode: &Episode) -> far_model::Result<Vec<f32>> {
+    fn encode(&self, episode: &Episode, frames: &[usize]) -> far_model::Result<Vec<f32>> {
         let wave =
             |x: f32, number: usize| (0.3 * x * (1 + number % 6) as f32 + number as f32).sin();
-        let poses = episode.poses().iter();
-        Ok(poses.flat_map(|pose| (0..24).map(|n| wave(pose.position[0], n))).collect())
+        let poses = frames.iter().map(|frame| episode.poses()[*frame]);
+        Ok(poses.flat_map(|pose| (0..24).map(move |n| wave(pose.position[0], n))).collect())
     }
 
     fn decode(&self, _: &[f32]) -> Option<Picture> {

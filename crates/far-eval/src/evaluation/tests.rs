@@ -127,8 +127,8 @@ impl Tokenizer for Opaque {
         ColorTokenizer.recipe()
     }
 
-    fn encode(&self, episode: &Episode) -> far_model::Result<Vec<f32>> {
-        ColorTokenizer.encode(episode)
+    fn encode(&self, episode: &Episode, frames: &[usize]) -> far_model::Result<Vec<f32>> {
+        ColorTokenizer.encode(episode, frames)
     }
 
     fn decode(&self, _: &[f32]) -> Option<Picture> {

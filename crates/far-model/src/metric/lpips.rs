@@ -12,9 +12,9 @@ use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, T
 use std::path::{Path, PathBuf};
 
 /// What is subtracted from colors in [−1, 1].
-const SHIFT: [f32; 3] = [-0.030, -0.088, -0.188];
+pub(super) const SHIFT: [f32; 3] = [-0.030, -0.088, -0.188];
 /// What they are divided by then.
-const SCALE: [f32; 3] = [0.458, 0.448, 0.450];
+pub(super) const SCALE: [f32; 3] = [0.458, 0.448, 0.450];
 /// What is added to the length of a feature vector.
 const EPSILON: f64 = 1e-10;
 /// The note in a file that names the trunk.
@@ -41,10 +41,9 @@ impl Lpips {
     /// shape or with a value that is not finite.
     pub fn load(path: &Path) -> Result<Self> {
         let mut checkpoint = Checkpoint::open(path)?;
-        let name = checkpoint.notes().get(NET).map_or("", String::as_str);
-        let net = LpipsNet::from_name(name).ok_or_else(|| Error::File {
+        let net = Self::net_of(&checkpoint).ok_or_else(|| Error::File {
             path: path.into(),
-            reason: format!("its note `{NET}` is `{name}`, not `alex` or `vgg`"),
+            reason: format!("it has no note `{NET}` that says `alex` or `vgg`"),
         })?;
         let mut builder = ArenaBuilder::new("lpips");
         let trunk = Trunk::new(&mut builder, net);
@@ -52,6 +51,11 @@ impl Lpips {
         checkpoint.load_parameters("", &mut parameters, Matching::Strict)?;
         parameters.freeze();
         Ok(Self { net, trunk, parameters, device: Device::cpu() })
+    }
+
+    /// The network that a file names.
+    pub(super) fn net_of(checkpoint: &Checkpoint) -> Option<LpipsNet> {
+        LpipsNet::from_name(checkpoint.notes().get(NET)?)
     }
 
     /// The weights of an explicit file, or else of AlexNet's place in the cache; `None` where no
@@ -108,14 +112,15 @@ impl Lpips {
         for picture in [a, b] {
             Error::check_length("a picture", picture.len(), 3 * pixels)?;
             Error::check_finite("a picture", picture)?;
-            for (color, plane) in picture.chunks_exact(pixels).enumerate() {
-                let scaled = |value: &f32| (2.0 * value - 1.0 - SHIFT[color]) / SCALE[color];
-                images.extend(plane.iter().map(scaled));
-            }
+            let value = |place: usize| picture[place % 3 * pixels + place / 3];
+            images.extend((0..3 * pixels).map(|place| {
+                let color = place % 3;
+                (2.0 * value(place) - 1.0 - SHIFT[color]) / SCALE[color]
+            }));
         }
-        let images = Tensor::from_slice(&images, [2, 3, height, width])?;
+        let images = Tensor::from_slice(&images, [2, height, width, 3])?;
         let mut tape = Tape::inference(&self.device);
-        let features = self.trunk.features(&mut tape, &self.parameters, &images)?;
+        let features = self.trunk.features(&mut tape, &self.parameters, &images, STAGES)?;
         let mut shares = [0.0; STAGES];
         for (stage, (share, features)) in shares.iter_mut().zip(&features).enumerate() {
             let head = self.trunk.head(&self.parameters, stage);
@@ -126,29 +131,27 @@ impl Lpips {
 }
 
 /// The mean over places of the weighted squared difference of unit features; `features` are two
-/// [C, places], one after the other, `head` has C weights.
+/// [places, C], one after the other, `head` has C weights.
 fn layer_distance(features: &[f32], head: &[f32]) -> f64 {
     let (a, b) = features.split_at(features.len() / 2);
-    let places = a.len() / head.len();
-    let [of_a, of_b] = [a, b].map(|features| {
-        let mut squares = vec![0.0; places];
-        for channel in features.chunks_exact(places) {
-            let values = channel.iter().map(|value| f64::from(*value));
-            squares.iter_mut().zip(values).for_each(|(square, value)| *square += value * value);
-        }
-        squares.iter().map(|square| 1.0 / (square.sqrt() + EPSILON)).collect::<Vec<f64>>()
-    });
-    let channels = a.chunks_exact(places).zip(b.chunks_exact(places)).zip(head);
-    let total: f64 = channels
-        .map(|((a, b), weight)| {
-            let squares = (0..places).map(|place| {
-                let unit = |value: f32, factor: f64| f64::from(value) * factor;
-                (unit(a[place], of_a[place]) - unit(b[place], of_b[place])).powi(2)
+    let unit = |features: &[f32]| {
+        let squares = features.iter().map(|value| f64::from(*value).powi(2));
+        1.0 / (squares.sum::<f64>().sqrt() + EPSILON)
+    };
+    let places = a.chunks_exact(head.len()).zip(b.chunks_exact(head.len()));
+    let count = places.len() as f64;
+    let total: f64 = places
+        .map(|(a, b)| {
+            let [of_a, of_b] = [a, b].map(unit);
+            let channels = a.iter().zip(b).zip(head);
+            let shares = channels.map(|((a, b), weight)| {
+                let difference = f64::from(*a) * of_a - f64::from(*b) * of_b;
+                f64::from(*weight) * difference * difference
             });
-            f64::from(*weight) * squares.sum::<f64>()
+            shares.sum::<f64>()
         })
         .sum();
-    total / places as f64
+    total / count
 }
 
 #[cfg(test)]
@@ -157,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_layer_is_the_weighted_difference_of_directions() {
-        // Two channels, two places: (3, 4) against (4, 3), and (1, 0) against (2, 0).
-        let features = [3.0, 1.0, 4.0, 0.0, 4.0, 2.0, 3.0, 0.0];
+        // Two places of two channels: (3, 4) against (4, 3), and (1, 0) against (2, 0).
+        let features = [3.0, 4.0, 1.0, 0.0, 4.0, 3.0, 2.0, 0.0];
         let expected = (0.5 * 0.04 + 2.0 * 0.04) / 2.0;
         assert!((layer_distance(&features, &[0.5, 2.0]) - expected).abs() < 1e-9);
     }

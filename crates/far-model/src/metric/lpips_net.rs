@@ -5,8 +5,8 @@
 //! `net.slice{stage}.{index}`, where the index counts the modules of the original classifier.
 
 use far_tensor::{
-    Activation, ArenaBuilder, Initialization, Padding, ParameterId, Parameters, Result, Tape,
-    Tensor, Window,
+    ArenaBuilder, Filter, Initialization, Padding, ParameterId, Parameters, Result, Tape, Tensor,
+    Window,
 };
 
 /// Stages of a trunk, and so layers of the distance.
@@ -127,24 +127,32 @@ impl Trunk {
         Self { net, convolutions, heads }
     }
 
-    /// Features of scaled images [B, 3, H, W] after each stage, [B, C, H′, W′].
+    /// Features of scaled images [B, H, W, 3] after each of the first `stages`, [B, H′, W′, C].
     pub(super) fn features(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
         images: &Tensor,
+        stages: usize,
     ) -> Result<Vec<Tensor>> {
         let mut x = images.clone();
         let mut features = Vec::new();
-        for (stage, ids) in self.net.stages().iter().zip(&self.convolutions) {
+        for (stage, ids) in self.net.stages().iter().zip(&self.convolutions).take(stages) {
             if stage.pool > 0 {
+                x = tape.permute(&x, &[0, 3, 1, 2])?;
                 x = tape.maximum_pool(&x, Window::square(stage.pool, 2, 0))?;
+                x = tape.permute(&x, &[0, 2, 3, 1])?;
             }
             for (layer, ids) in stage.layers.iter().zip(ids) {
                 let [weight, bias] = ids.map(|id| parameters.tensor(id));
-                let padding = Padding::even(layer.padding);
-                x = tape.convolution(&x, &weight, Some(&bias), [layer.stride; 2], padding)?;
-                x = tape.activate(&x, Activation::Relu)?;
+                let filter = Filter {
+                    bias: Some(&bias),
+                    stride: [layer.stride; 2],
+                    padding: Padding::even(layer.padding),
+                    relu: true,
+                    ..Filter::same(&weight)
+                };
+                x = tape.convolution_channels_last(&x, &filter)?;
             }
             features.push(x.clone());
         }
@@ -170,10 +178,11 @@ mod tests {
             let parameters = builder.build(0);
             let features = |side: usize| {
                 let mut tape = Tape::inference(&Device::cpu());
-                trunk.features(&mut tape, &parameters, &Tensor::zeros([1, 3, side, side]))
+                let images = Tensor::zeros([1, side, side, 3]);
+                trunk.features(&mut tape, &parameters, &images, STAGES)
             };
             let least = net.least_side() as usize;
-            assert_eq!(features(least).unwrap()[4].shape().extents()[2..], [1, 1], "{net:?}");
+            assert_eq!(features(least).unwrap()[4].shape().extents()[1..3], [1, 1], "{net:?}");
             assert!(features(least - 1).is_err(), "{net:?}");
             assert_eq!(LpipsNet::from_name(net.name()), Some(net));
         }

@@ -13,12 +13,14 @@
 mod dreamsim;
 mod lpips;
 mod lpips_net;
+mod perceptual_loss;
 mod psnr;
 mod ssim;
 
 pub use dreamsim::{DreamSim, DreamSimBranch};
 pub use lpips::Lpips;
 pub use lpips_net::LpipsNet;
+pub use perceptual_loss::PerceptualLoss;
 pub use psnr::psnr;
 pub use ssim::ssim;
 

@@ -260,11 +260,11 @@ impl Tokenizer for PatchPca {
         )
     }
 
-    fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
-        let mut latents = Vec::with_capacity(episode.len() * self.shape().elements());
+    fn encode(&self, episode: &Episode, frames: &[usize]) -> Result<Vec<f32>> {
+        let mut latents = Vec::with_capacity(frames.len() * self.shape().elements());
         let turned_basis = self.turned_basis();
-        for frame in 0..episode.len() {
-            self.encode_picture(&turned_basis, &episode.picture(frame)?, &mut latents);
+        for frame in frames {
+            self.encode_picture(&turned_basis, &episode.picture(*frame)?, &mut latents);
         }
         Ok(latents)
     }

@@ -2,9 +2,10 @@
 //! per episode with a tensor `latents` of [frames, C, H, W], as encoders such as the SDXL VAE give
 //! them.
 
-use super::{PATCH, Tokenizer};
+use super::{Autoencoder, PATCH, Tokenizer};
 use crate::{Error, LatentShape, Result};
 use far_data::{CachedTensors, Dataset, Episode, Picture};
+use far_tensor::Device;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ pub struct Precomputed {
     config: PrecomputedConfig,
     shape: LatentShape,
     folder: PathBuf,
+    /// What turns them back into pictures, where it is known.
+    decoder: Option<Autoencoder>,
 }
 
 impl Precomputed {
@@ -52,7 +55,26 @@ impl Precomputed {
             let reason = format!("{PATCH} does not divide {channels} × {height} × {width}");
             return Err(Error::File { path, reason });
         }
-        Ok(Self { config, shape, folder })
+        Ok(Self { config, shape, folder, decoder: None })
+    }
+
+    /// The same, with the autoencoder that made the latents to show them: its name or the path of its
+    /// file. Scaled, the latents are what it gives.
+    ///
+    /// # Errors
+    /// If there is no such autoencoder, or its latents have other channels.
+    pub fn with_decoder(self, weights: &str, device: &Device) -> Result<Self> {
+        let LatentShape { channels, height, width, .. } = self.shape;
+        let weights = weights.to_owned();
+        let decoder = Autoencoder::for_latents(weights.clone(), [width, height], device)?;
+        if decoder.shape() != self.shape {
+            let reason = format!(
+                "latents have {channels} channels, those of `{weights}` have {}",
+                decoder.shape().channels
+            );
+            return Err(Error::Setting { setting: "tokenizer.kind", reason });
+        }
+        Ok(Self { decoder: Some(decoder), ..self })
     }
 }
 
@@ -70,7 +92,7 @@ impl Tokenizer for Precomputed {
         format!("precomputed {:?} {:?}", self.shape, self.config)
     }
 
-    fn encode(&self, episode: &Episode) -> Result<Vec<f32>> {
+    fn encode(&self, episode: &Episode, frames: &[usize]) -> Result<Vec<f32>> {
         let LatentShape { channels, height, width, .. } = self.shape;
         let path = file(&self.folder, episode.id());
         let stored = CachedTensors::open(&path)?.tensor("latents")?;
@@ -79,21 +101,25 @@ impl Tokenizer for Precomputed {
             let reason = format!("latents have shape {:?} instead of {expected:?}", stored.shape);
             return Err(Error::File { path, reason });
         }
-        let frames = stored.values.chunks_exact(self.shape.elements());
-        for (frame, values) in frames.clone().enumerate() {
+        let elements = self.shape.elements();
+        let mut latents = Vec::with_capacity(frames.len() * elements);
+        for frame in frames {
+            let values = &stored.values[frame * elements..][..elements];
             Error::check_finite(
                 format!("{}: the latent of frame {frame}", path.display()),
                 values,
             )?;
+            let tokens = self.shape.to_tokens(values);
+            latents.extend(tokens.into_iter().map(|value| self.config.scale * value));
         }
-        let scale = self.config.scale;
-        Ok(frames
-            .flat_map(|frame| self.shape.to_tokens(frame))
-            .map(|value| scale * value)
-            .collect())
+        Ok(latents)
     }
 
-    fn decode(&self, _: &[f32]) -> Option<Picture> {
-        None
+    fn decode(&self, latent: &[f32]) -> Option<Picture> {
+        self.decoder.as_ref()?.decode(latent)
+    }
+
+    fn decode_all(&self, latents: &[&[f32]]) -> Option<Vec<Picture>> {
+        self.decoder.as_ref()?.decode_all(latents)
     }
 }

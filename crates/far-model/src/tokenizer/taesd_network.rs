@@ -1,28 +1,37 @@
 //! The layers of the TAESD family: an encoder and a decoder of 3×3 convolutions and ReLU.
 //!
 //! Encoder: a convolution from 3 channels, a block; three times a convolution that halves the picture and
-//! three blocks; a convolution to the latent. Decoder: 3·tanh(x/3), a convolution with ReLU; three times
-//! three blocks, pixels repeated twice and a convolution; a block, a convolution to 3 channels. A block is
-//! relu(x + three convolutions with ReLU between them). In some members of the family the blocks of the
+//! some blocks; a convolution to the latent. Decoder: 3·tanh(x/3), a convolution with ReLU; three times
+//! some blocks, pixels repeated twice and a convolution; a block, a convolution to 3 channels. A block is
+//! relu(x + three convolutions with ReLU between them); published members have three in a stage. In some members of the family the blocks of the
 //! latent's resolution look at the whole picture first: x + W₂·relu(GroupNorm₄(W₁·x)) with four times the
 //! channels inside. Parameters are named by their place in the published sequences of modules; images
 //! are [N, H, W, C].
 
+use super::autoencoder_network::{AutoencoderNetwork, Convolution};
+use crate::Error;
 use far_tensor::{
-    Activation, ArenaBuilder, Filter, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
+    Activation, ArenaBuilder, Checkpoint, Initialization, ParameterId, Parameters, Result, Tape,
+    Tensor,
 };
+use std::path::Path;
 
 /// Side of most windows.
 const KERNEL: usize = 3;
 /// Halvings of a picture, and so stages.
 const STAGES: usize = 3;
-/// Blocks of a stage.
-const BLOCKS: usize = 3;
 /// Groups of the norm over the whole picture, and channels inside for each outside.
 const GROUPS: usize = 4;
 const WIDENED: usize = 4;
 /// Latents are bent to (−3, 3) before they are decoded.
 const BOUND: f32 = 3.0;
+
+/// The widest and deepest network that a file may ask for.
+const MOST_CHANNELS: usize = 1 << 10;
+const MOST_BLOCKS: usize = 16;
+/// How much smaller the last convolution of a block begins: blocks begin about as the identity, and
+/// numbers do not grow from block to block.
+const QUIET: f32 = 0.1;
 
 /// What tells the members of the family apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +40,8 @@ pub struct TaesdStructure {
     pub channels: usize,
     /// Channels inside; 64 in everything published.
     pub width: usize,
+    /// Blocks in a stage of the encoder and of the decoder; three in everything published.
+    pub blocks: [usize; 2],
     /// Whether the blocks of the latent's resolution look at the whole picture.
     pub looks_at_all: bool,
 }
@@ -38,54 +49,42 @@ pub struct TaesdStructure {
 impl TaesdStructure {
     /// How many times smaller a latent is than its picture, each way.
     pub const REDUCTION: usize = 1 << STAGES;
-}
 
-/// A convolution: its window is 3×3 or 1×1.
-struct Convolution {
-    weight: ParameterId,
-    bias: Option<ParameterId>,
-    stride: usize,
-    repeat: usize,
-    relu: bool,
-}
+    /// taef2: FLUX.2's.
+    pub const TAEF2: Self = Self { channels: 32, width: 64, blocks: [3; 2], looks_at_all: true };
 
-impl Convolution {
-    fn new(builder: &mut ArenaBuilder, name: &str, [inputs, outputs]: [usize; 2]) -> Self {
-        let bias = builder.parameter(format!("{name}.bias"), [outputs], Initialization::Zero);
-        Self { bias: Some(bias), ..Self::unbiased(builder, name, [inputs, outputs], KERNEL) }
-    }
+    /// What `far tokenizer train` makes: half the size of a published one. The decoder, which has to
+    /// invent, is larger than the encoder.
+    pub const OWN: Self = Self { channels: 16, width: 64, blocks: [1, 2], looks_at_all: false };
 
-    fn unbiased(
-        builder: &mut ArenaBuilder,
-        name: &str,
-        [inputs, outputs]: [usize; 2],
-        kernel: usize,
-    ) -> Self {
-        let deviation = (2.0 / (inputs * kernel * kernel) as f32).sqrt();
-        let shape = [outputs, inputs, kernel, kernel];
-        let begin = Initialization::Normal(deviation);
-        let weight = builder.parameter(format!("{name}.weight"), shape, begin);
-        Self { weight, bias: None, stride: 1, repeat: 1, relu: false }
-    }
-
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-        residual: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        let weight = parameters.tensor(self.weight);
-        let bias = self.bias.map(|bias| parameters.tensor(bias));
-        let filter = Filter {
-            bias: bias.as_ref(),
-            stride: [self.stride; 2],
-            repeat: self.repeat,
-            residual,
-            relu: self.relu,
-            ..Filter::same(&weight)
+    /// What a file holds, by the names and shapes of its tensors; `None` if it is of another family.
+    pub(super) fn of(checkpoint: &Checkpoint, path: &Path) -> crate::Result<Option<Self>> {
+        if checkpoint.shape("encoder.0.weight").is_none() {
+            return Ok(None);
+        }
+        let wrong = |reason: String| Error::File { path: path.to_owned(), reason };
+        let convolution = |name: &str| match checkpoint.shape(name).as_deref() {
+            Some(&[outputs, inputs, 3, 3]) => Ok([outputs, inputs]),
+            found => Err(wrong(format!("`{name}` is {found:?}, not a 3 × 3 convolution"))),
         };
-        tape.convolution_channels_last(x, &filter)
+        let [width, colors] = convolution("encoder.0.weight")?;
+        // The blocks of the first stage, in both sequences, begin at the fourth place.
+        let blocks = ["encoder", "decoder"].map(|part| {
+            let is_block = |number: &usize| {
+                checkpoint.shape(&format!("{part}.{}.conv.0.weight", 3 + number)).is_some()
+            };
+            (0..MOST_BLOCKS).take_while(is_block).count()
+        });
+        let last = 2 + STAGES * (1 + blocks[0]);
+        let [channels, _] = convolution(&format!("encoder.{last}.weight"))?;
+        let sound = |channels: &usize| (1..=MOST_CHANNELS).contains(channels);
+        if colors != 3 || ![width, channels].iter().all(sound) {
+            let reason =
+                format!("{colors} colors, {width} and {channels} channels are not of this family");
+            return Err(wrong(reason));
+        }
+        let looks_at_all = checkpoint.shape("decoder.3.pool.0.weight").is_some();
+        Ok(Some(Self { channels, width, blocks, looks_at_all }))
     }
 }
 
@@ -100,12 +99,14 @@ struct Look {
 impl Look {
     fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
         let inside = WIDENED * width;
-        let widen = Convolution::unbiased(builder, &format!("{name}.pool.0"), [width, inside], 1);
+        let widen =
+            Convolution::unbiased(builder, &format!("{name}.pool.0"), [width, inside], 1, 1.0);
         let mut norm =
             |part: &str, begin| builder.parameter(format!("{name}.pool.1.{part}"), [inside], begin);
         let scale = norm("weight", Initialization::One);
         let shift = norm("bias", Initialization::Zero);
-        let narrow = Convolution::unbiased(builder, &format!("{name}.pool.3"), [inside, width], 1);
+        let narrow =
+            Convolution::unbiased(builder, &format!("{name}.pool.3"), [inside, width], 1, 1.0);
         Self { widen, scale, shift, narrow }
     }
 
@@ -126,9 +127,11 @@ struct Block {
 impl Block {
     fn new(builder: &mut ArenaBuilder, name: &str, width: usize, looks: bool) -> Self {
         // Counted with the activations between them.
-        let convolutions = [0, 2, 4].map(|place| {
+        let convolutions = [(0, 1.0), (2, 1.0), (4, QUIET)].map(|(place, factor)| {
             let name = format!("{name}.conv.{place}");
-            Convolution { relu: true, ..Convolution::new(builder, &name, [width, width]) }
+            let bias = builder.parameter(format!("{name}.bias"), [width], Initialization::Zero);
+            let plain = Convolution::unbiased(builder, &name, [width; 2], KERNEL, factor);
+            Convolution { relu: true, bias: Some(bias), ..plain }
         });
         Self { look: looks.then(|| Look::new(builder, name, width)), convolutions }
     }
@@ -170,17 +173,28 @@ impl Sequence {
 
 /// Encoder and decoder; their numbers are in the arena they were built into.
 pub(super) struct TaesdNetwork {
+    channels: usize,
     encoder: Sequence,
     decoder: Sequence,
 }
 
 impl TaesdNetwork {
     pub(super) fn new(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Self {
-        Self { encoder: encoder(structure, builder), decoder: decoder(structure, builder) }
+        let (encoder, decoder) = (encoder(structure, builder), decoder(structure, builder));
+        Self { channels: structure.channels, encoder, decoder }
+    }
+}
+
+impl AutoencoderNetwork for TaesdNetwork {
+    fn channels(&self) -> usize {
+        self.channels
     }
 
-    /// Pictures [N, H, W, 3] in [0, 1] to latents [N, H/8, W/8, C].
-    pub(super) fn encode(
+    fn reduction(&self) -> usize {
+        TaesdStructure::REDUCTION
+    }
+
+    fn encode(
         &self,
         tape: &mut Tape,
         parameters: &Parameters,
@@ -189,13 +203,7 @@ impl TaesdNetwork {
         self.encoder.forward(tape, parameters, pictures.clone())
     }
 
-    /// Latents [N, h, w, C] to pictures [N, 8h, 8w, 3] about [0, 1].
-    pub(super) fn decode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        latents: &Tensor,
-    ) -> Result<Tensor> {
+    fn decode(&self, tape: &mut Tape, parameters: &Parameters, latents: &Tensor) -> Result<Tensor> {
         let bent = tape.affine(latents, 1.0 / BOUND, 0.0)?;
         let bent = tape.activate(&bent, Activation::Tanh)?;
         let bent = tape.affine(&bent, BOUND, 0.0)?;
@@ -204,44 +212,44 @@ impl TaesdNetwork {
 }
 
 fn encoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Sequence {
-    let TaesdStructure { channels, width, looks_at_all } = structure;
+    let TaesdStructure { channels, width, blocks: [blocks, _], looks_at_all } = structure;
     let name = |place: usize| format!("encoder.{place}");
     let mut layers = vec![
-        Layer::Convolution(Convolution::new(builder, &name(0), [3, width])),
+        Layer::Convolution(Convolution::new(builder, &name(0), [3, width], KERNEL)),
         Layer::block(Block::new(builder, &name(1), width, false)),
     ];
     for stage in 0..STAGES {
-        let halving = Convolution::unbiased(builder, &name(layers.len()), [width; 2], KERNEL);
+        let halving = Convolution::unbiased(builder, &name(layers.len()), [width; 2], KERNEL, 1.0);
         layers.push(Layer::Convolution(Convolution { stride: 2, ..halving }));
         let looks = looks_at_all && stage + 1 == STAGES;
-        for _ in 0..BLOCKS {
+        for _ in 0..blocks {
             layers.push(Layer::block(Block::new(builder, &name(layers.len()), width, looks)));
         }
     }
-    let last = Convolution::new(builder, &name(layers.len()), [width, channels]);
+    let last = Convolution::new(builder, &name(layers.len()), [width, channels], KERNEL);
     layers.push(Layer::Convolution(last));
     Sequence(layers)
 }
 
 fn decoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Sequence {
-    let TaesdStructure { channels, width, looks_at_all } = structure;
+    let TaesdStructure { channels, width, blocks: [_, blocks], looks_at_all } = structure;
     let name = |place: usize| format!("decoder.{place}");
     // The bend is at place 0, an activation at 2, and repeating pixels has a place of its own.
-    let first = Convolution::new(builder, &name(1), [channels, width]);
+    let first = Convolution::new(builder, &name(1), [channels, width], KERNEL);
     let mut layers = vec![Layer::Convolution(Convolution { relu: true, ..first })];
     let mut place = 3;
     for stage in 0..STAGES {
-        for _ in 0..BLOCKS {
+        for _ in 0..blocks {
             let looks = looks_at_all && stage == 0;
             layers.push(Layer::block(Block::new(builder, &name(place), width, looks)));
             place += 1;
         }
-        let doubling = Convolution::unbiased(builder, &name(place + 1), [width; 2], KERNEL);
+        let doubling = Convolution::unbiased(builder, &name(place + 1), [width; 2], KERNEL, 1.0);
         layers.push(Layer::Convolution(Convolution { repeat: 2, ..doubling }));
         place += 2;
     }
     layers.push(Layer::block(Block::new(builder, &name(place), width, false)));
-    let last = Convolution::new(builder, &name(place + 1), [width, 3]);
+    let last = Convolution::new(builder, &name(place + 1), [width, 3], KERNEL);
     layers.push(Layer::Convolution(last));
     Sequence(layers)
 }

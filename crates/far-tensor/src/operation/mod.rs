@@ -32,6 +32,7 @@ mod softmax;
 mod squared_errors;
 mod upsample;
 mod warp;
+mod wide_attention;
 mod window;
 
 pub use activation::Activation;

@@ -35,20 +35,32 @@ impl RotaryTable {
         let parts = positions.first().map_or(1, Vec::len);
         assert!(parts > 0 && channels.is_multiple_of(2 * parts), "channels come in pairs per part");
         let width = channels / parts;
-        let mut turns = Vec::with_capacity(positions.len() * channels);
+        let mut angles = Vec::with_capacity(positions.len() * channels / 2);
         for position in positions {
             assert_eq!(position.len(), parts, "every token has one coordinate per part");
             for coordinate in position {
-                for pair in 0..width / 2 {
+                angles.extend((0..width / 2).map(|pair| {
                     let rate = f64::from(base).powf(-2.0 * pair as f64 / width as f64);
-                    let (sin, cos) = (f64::from(*coordinate) * rate).sin_cos();
-                    turns.extend([cos as f32, sin as f32]);
-                }
+                    f64::from(*coordinate) * rate
+                }));
             }
         }
-        let tokens = positions.len();
+        Self { parts, ..Self::from_angles(channels, &angles) }
+    }
+
+    /// A table of one part: `angles` [tokens, channels/2] turns channel j and j + channels/2 of each
+    /// head of a token by its j-th angle.
+    ///
+    /// # Panics
+    /// If `channels` is odd or zero, or the angles do not fill the tokens: bugs in the caller's code.
+    pub fn from_angles(channels: usize, angles: &[f64]) -> Self {
+        assert!(channels > 0 && channels.is_multiple_of(2), "channels come in pairs");
+        assert!(angles.len().is_multiple_of(channels / 2), "every token has an angle per pair");
+        let tokens = angles.len() / (channels / 2);
+        let turns: Vec<f32> =
+            angles.iter().flat_map(|angle| [angle.cos() as f32, angle.sin() as f32]).collect();
         let turns = Tensor::from_slice(&turns, [tokens, channels / 2, 2]);
-        Self { tokens, channels, parts, turns: turns.expect("one angle for each pair") }
+        Self { tokens, channels, parts: 1, turns: turns.expect("one angle for each pair") }
     }
 
     /// Rotates one head of token `token` in place, forward for `sign` 1 and back for −1.

@@ -19,8 +19,11 @@ const RETIRED: &[(&str, &str)] = &[
     ("world_model.goal_relative", "poses are relative to the goal and to the present"),
     ("world_model.query_key_norm", "queries and keys are always normalized"),
     ("world_model.state_predictor", "its sizes are fixed, its weights the paper's"),
-    ("tokenizer.convolutional", "the tokenizer is gone: use kind = \"taef2\" or \"precomputed\""),
-    ("tokenizer.convolutional_training", "the tokenizer is gone"),
+    (
+        "tokenizer.convolutional",
+        "train one with `far tokenizer train` and name its file as tokenizer.kind",
+    ),
+    ("tokenizer.convolutional_training", "now options of `far tokenizer train`"),
     ("tokenizer.precomputed.channels", "that of the files"),
     ("tokenizer.precomputed.height", "that of the files"),
     ("tokenizer.precomputed.width", "that of the files"),

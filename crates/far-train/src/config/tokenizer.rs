@@ -3,7 +3,8 @@
 use crate::{Error, Result};
 use far_data::Dataset;
 use far_model::{
-    PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig, Taesd, TaesdConfig, Tokenizer,
+    Autoencoder, AutoencoderConfig, PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig,
+    Tokenizer,
 };
 use far_tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -22,36 +23,56 @@ pub struct TokenizerConfig {
     pub precomputed: PrecomputedConfig,
 }
 
+/// Published networks, whose weights are looked for in the cache.
+const NETWORKS: [&str; 8] =
+    ["taesd", "taesdxl", "taesd3", "taef1", "taef2", "sd-vae", "sdxl-vae", "oasis"];
+/// How precomputed latents are named, and what comes between that and their decoder's name.
+const PRECOMPUTED: &str = "precomputed";
+const DECODED_BY: char = ':';
+
 /// The tokenizers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum TokenizerKind {
     /// Principal components of patches, fitted to the dataset in seconds.
     PatchPca,
-    /// The published autoencoder of Stable Diffusion's latents, 4 channels.
-    Taesd,
-    /// That of SDXL's, 4 channels.
-    Taesdxl,
-    /// That of Stable Diffusion 3's, 16 channels.
-    Taesd3,
-    /// That of FLUX.1's, 16 channels.
-    Taef1,
-    /// That of FLUX.2's, 32 channels.
-    Taef2,
-    /// Latents that came with the data.
-    Precomputed,
+    /// Latents that came with the data, and the autoencoder that shows them, as in `Network`.
+    Precomputed(Option<String>),
+    /// An autoencoder: its name in the cache, or the path of its file.
+    Network(String),
 }
 
-impl TokenizerKind {
-    /// The name of the published weights in the cache; `None` for tokenizers without any.
-    pub fn published(self) -> Option<&'static str> {
-        match self {
-            Self::PatchPca | Self::Precomputed => None,
-            Self::Taesd => Some("taesd"),
-            Self::Taesdxl => Some("taesdxl"),
-            Self::Taesd3 => Some("taesd3"),
-            Self::Taef1 => Some("taef1"),
-            Self::Taef2 => Some("taef2"),
+impl TryFrom<String> for TokenizerKind {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let network = |name: &str| match name.ends_with(".safetensors") || NETWORKS.contains(&name)
+        {
+            true => Ok(name.to_owned()),
+            false => Err(format!(
+                "there is no tokenizer `{name}`: it is patch-pca, {}, a .safetensors file, or {PRECOMPUTED} with \
+                 or without {DECODED_BY} and one of these that shows the latents",
+                NETWORKS.join(", ")
+            )),
+        };
+        match name.split_once(DECODED_BY) {
+            Some((PRECOMPUTED, decoder)) => Ok(Self::Precomputed(Some(network(decoder)?))),
+            _ if name == PRECOMPUTED => Ok(Self::Precomputed(None)),
+            _ if name == "patch-pca" => Ok(Self::PatchPca),
+            _ => Ok(Self::Network(network(&name)?)),
+        }
+    }
+}
+
+impl From<TokenizerKind> for String {
+    fn from(kind: TokenizerKind) -> Self {
+        match kind {
+            TokenizerKind::PatchPca => "patch-pca".to_owned(),
+            TokenizerKind::Precomputed(None) => PRECOMPUTED.to_owned(),
+            TokenizerKind::Precomputed(Some(decoder)) => {
+                format!("{PRECOMPUTED}{DECODED_BY}{decoder}")
+            }
+            TokenizerKind::Network(name) => name,
         }
     }
 }
@@ -68,14 +89,18 @@ impl TokenizerConfig {
         episodes: &[u32],
         device: &Device,
     ) -> Result<Arc<dyn Tokenizer>> {
-        if let Some(weights) = self.kind.published() {
-            let resolution = dataset.description().resolution.map(|side| side as usize);
-            let config = TaesdConfig { weights: weights.to_owned(), resolution };
-            return Ok(Arc::new(Taesd::load(config, device)?));
-        }
-        Ok(match self.kind {
-            TokenizerKind::Precomputed => Arc::new(Precomputed::new(dataset, self.precomputed)?),
-            _ => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
+        Ok(match &self.kind {
+            TokenizerKind::Network(weights) => {
+                Arc::new(Autoencoder::load(autoencoder(dataset, weights.clone()), device)?)
+            }
+            TokenizerKind::Precomputed(decoder) => {
+                let latents = Precomputed::new(dataset, self.precomputed)?;
+                Arc::new(match decoder {
+                    Some(decoder) => latents.with_decoder(decoder, device)?,
+                    None => latents,
+                })
+            }
+            TokenizerKind::PatchPca => Arc::new(PatchPca::fit(dataset, episodes, self.patch_pca)?),
         })
     }
 
@@ -84,24 +109,33 @@ impl TokenizerConfig {
         self.kind == TokenizerKind::PatchPca
     }
 
-    /// The tokenizer that was fitted before and saved; `None` for one that is never saved.
+    /// The tokenizer that a run keeps in this file; `None` for latents that came with the data.
     ///
     /// # Errors
     /// If the file holds something else.
-    pub fn load(&self, path: &Path) -> Result<Option<Arc<dyn Tokenizer>>> {
+    pub fn load(
+        &self,
+        path: &Path,
+        dataset: &Dataset,
+        device: &Device,
+    ) -> Result<Option<Arc<dyn Tokenizer>>> {
         Ok(match self.kind {
             TokenizerKind::PatchPca => Some(Arc::new(PatchPca::load(path)?)),
-            _ => None,
+            TokenizerKind::Network(_) => {
+                let own = autoencoder(dataset, path.display().to_string());
+                Some(Arc::new(Autoencoder::load(own, device)?))
+            }
+            TokenizerKind::Precomputed(_) => None,
         })
     }
 
     pub(super) fn check(&self) -> Result<()> {
         match self.kind {
             TokenizerKind::PatchPca => self.check_patch_pca(),
-            TokenizerKind::Precomputed => {
+            TokenizerKind::Precomputed(_) => {
                 super::positive_number("tokenizer.precomputed.scale", self.precomputed.scale)
             }
-            _ => Ok(()),
+            TokenizerKind::Network(_) => Ok(()),
         }
     }
 
@@ -129,5 +163,35 @@ impl TokenizerConfig {
             return Err(Error::setting("tokenizer.patch_pca.channels", reason));
         }
         Ok(())
+    }
+}
+
+/// An autoencoder of the dataset's frames at their own size.
+fn autoencoder(dataset: &Dataset, weights: String) -> AutoencoderConfig {
+    let resolution = dataset.description().resolution.map(|side| side as usize);
+    AutoencoderConfig { weights, resolution }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_as_they_are_written() {
+        let kinds = [
+            ("patch-pca", TokenizerKind::PatchPca),
+            ("precomputed", TokenizerKind::Precomputed(None)),
+            ("precomputed:oasis", TokenizerKind::Precomputed(Some("oasis".to_owned()))),
+            ("taef2", TokenizerKind::Network("taef2".to_owned())),
+            ("a:b/c.safetensors", TokenizerKind::Network("a:b/c.safetensors".to_owned())),
+        ];
+        for (name, kind) in kinds {
+            assert_eq!(TokenizerKind::try_from(name.to_owned()), Ok(kind.clone()));
+            assert_eq!(String::from(kind), name);
+        }
+        for name in ["pca", "precomputed:pca", "precomputed:", "own.pth"] {
+            let refused = TokenizerKind::try_from(name.to_owned()).unwrap_err();
+            assert!(refused.contains("there is no tokenizer"), "{refused}");
+        }
     }
 }

@@ -11,7 +11,9 @@ mod export;
 mod memory;
 mod pretrain;
 mod report;
+mod tokenizer;
 mod train;
+mod unfinished;
 mod world;
 
 use clap::Subcommand;
@@ -43,6 +45,9 @@ pub enum Command {
     /// Import, show and check datasets.
     #[command(subcommand)]
     Data(data::Command),
+    /// Train a tokenizer on your own frames, and compare tokenizers.
+    #[command(subcommand)]
+    Tokenizer(tokenizer::Command),
     /// Record and show the built-in worlds.
     #[command(subcommand)]
     World(world::Command),
@@ -61,6 +66,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(command) => bench::run(command),
         Command::Memory(command) => memory::run(command),
         Command::Data(command) => data::run(command),
+        Command::Tokenizer(command) => tokenizer::run(command),
         Command::World(command) => world::run(command),
     }
 }

@@ -49,7 +49,7 @@ impl JointData {
             return Ok(());
         }
         let folder = self.folder();
-        if config.tokenizer.kind == TokenizerKind::Precomputed {
+        if config.tokenizer.kind == TokenizerKind::Precomputed(None) {
             let latents = synthetic::latents_of(&self.config);
             return synthetic::write(config, latents, &folder, FRAMES).map_err(explain);
         }

@@ -7,7 +7,7 @@ use super::yardstick::{Work, Yardstick, normal};
 use crate::hint::Hint;
 use crate::progress;
 use clap::Args;
-use far_model::{Taesd, TaesdConfig, TaesdStructure};
+use far_model::{Autoencoder, AutoencoderConfig, AutoencoderStructure, TaesdStructure};
 use far_tensor::{Tape, Tensor};
 use serde_json::{Value, json};
 
@@ -49,17 +49,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let peers = arguments.peer.as_deref().map(json_peer::run).transpose()?;
     let engine = arguments.engine.open()?;
-    let config = TaesdConfig { resolution: [width, height], ..TaesdConfig::default() };
+    let config = AutoencoderConfig { resolution: [width, height], ..AutoencoderConfig::default() };
     let tokenizer = match &arguments.weights {
         Some(weights) => {
-            Taesd::load(TaesdConfig { weights: weights.clone(), ..config }, &engine.device)?
+            let config = AutoencoderConfig { weights: weights.clone(), ..config };
+            Autoencoder::load(config, &engine.device)?
         }
         None => {
-            let taef2 = TaesdStructure { channels: 32, width: 64, looks_at_all: true };
-            Taesd::untrained(taef2, config, 0, &engine.device)?
+            let taef2 = AutoencoderStructure::Taesd(TaesdStructure::TAEF2);
+            Autoencoder::untrained(taef2, config, 0, &engine.device)?
         }
     };
-    let structure = tokenizer.structure();
+    let AutoencoderStructure::Taesd(structure) = *tokenizer.structure() else {
+        return Err(Hint::error(
+            "only autoencoders of the TAESD family have a known floor",
+            "give the weights of one, such as taef2",
+        ));
+    };
     let bar = progress::bar(2 * arguments.batch.len() as u64, "cases");
     bar.set_message("measuring the device");
     bar.tick();
@@ -105,8 +111,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// What one batch cannot do without: every convolution multiplies, reads its input and writes its
 /// output. `x` is what goes in, pictures or latents.
 fn work(structure: TaesdStructure, x: &Tensor, number_bytes: f64) -> Work {
-    let TaesdStructure { channels, width, looks_at_all } = structure;
+    let TaesdStructure { channels, width, blocks, looks_at_all } = structure;
     let encodes = x.shape().last() == 3;
+    let blocks = blocks[usize::from(!encodes)];
     let places = x.shape().rows() as f64;
     let (largest, smallest) =
         if encodes { (places, places / 64.0) } else { (places * 64.0, places) };
@@ -120,12 +127,12 @@ fn work(structure: TaesdStructure, x: &Tensor, number_bytes: f64) -> Work {
     add(largest, 9, [3, width], 1);
     add(largest, 9, [width, width], 3);
     add(smallest, 9, [width, channels], 1);
-    add(smallest, 1, [width, 4 * width], if looks_at_all { 6 } else { 0 });
-    // Three stages of three blocks and a convolution that halves or doubles; what it writes is twice
+    add(smallest, 1, [width, 4 * width], if looks_at_all { 2 * blocks } else { 0 });
+    // Three stages of some blocks and a convolution that halves or doubles; what it writes is twice
     // as large each way when decoding.
     for stage in 0..3 {
         let pixels = smallest * f64::from(1 << (2 * stage));
-        add(pixels, 9, [width, width], 9);
+        add(pixels, 9, [width, width], 3 * blocks);
         add(if encodes { pixels } else { 4.0 * pixels }, 9, [width, width], 1);
     }
     work
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_picture_of_128_pixels_takes_about_eight_billion_operations() {
-        let structure = TaesdStructure { channels: 32, width: 64, looks_at_all: true };
+        let structure = TaesdStructure::TAEF2;
         let encoded = work(structure, &Tensor::zeros([1, 128, 128, 3]), 2.0);
         assert!((7.4e9..7.9e9).contains(&encoded.operations), "{encoded:?}");
         // Decoding, the three convolutions between stages have four times the pixels.
