@@ -95,7 +95,7 @@ pub use key::{KeyColumn, KeyValues, Keys, normalize};
 pub use memory::{Memory, MemoryReader};
 pub use metadata_scorer::{Layer, MetadataScorer};
 pub use observation::{MemoryId, Observation, Payload};
-pub use overlap::{OVERLAP_FEATURES, Sighting, overlap_features};
+pub use overlap::{OVERLAP_FEATURES, Sighting, line_of_sight, overlap_features};
 pub use payload::PayloadSource;
 pub use policy::RecallPolicy;
 pub use pool::{Pool, PoolView};

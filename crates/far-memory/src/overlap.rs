@@ -12,8 +12,10 @@
 //! | 3 | square of the way, across the goal's line of sight, between what they look at `length` ahead |
 //! | 4 | `ln(1 + time between them)` |
 //! | 5 | 1 − cosine of their keys; 0 where one has no key |
+//!
+//! Features 0 to 3 are 0 where one of the two has no pose.
 
-use crate::{FeatureScale, Pose};
+use crate::{FeatureScale, Pose, RecallQuery};
 
 /// Numbers that tell two memories apart.
 pub const OVERLAP_FEATURES: usize = 6;
@@ -26,21 +28,24 @@ const LARGEST_EXPONENT: f32 = 30.0;
 pub struct Sighting {
     /// When it was seen, in seconds.
     pub time: f64,
-    /// Where the camera was.
-    pub position: [f32; 3],
-    /// Where it looked, a unit vector.
-    pub forward: [f32; 3],
+    /// Where the camera was and where it looked, a unit vector; `None` without a pose.
+    pub view: Option<[[f32; 3]; 2]>,
 }
 
 impl Sighting {
     /// From a time and a pose.
-    pub fn new(time: f64, pose: &Pose) -> Self {
-        Self { time, position: pose.position, forward: pose.forward() }
+    pub fn new(time: f64, pose: Option<&Pose>) -> Self {
+        Self { time, view: pose.map(|pose| [pose.position, pose.forward()]) }
     }
 }
 
-/// The features of a pair of memories for a goal that is seen along `sight`, a unit vector; `cosine` is
-/// that of their keys.
+/// The direction in which the goal of a query is seen; zero if its pose is unknown.
+pub fn line_of_sight(query: &RecallQuery) -> [f32; 3] {
+    query.goal().map_or([0.0; 3], Pose::forward)
+}
+
+/// The features of a pair of memories for a goal that is seen along `sight`, a unit vector, or zero if its
+/// pose is unknown; `cosine` is that of their keys.
 pub fn overlap_features(
     sight: [f32; 3],
     first: &Sighting,
@@ -48,10 +53,14 @@ pub fn overlap_features(
     cosine: Option<f32>,
     scale: FeatureScale,
 ) -> [f32; OVERLAP_FEATURES] {
-    let way: [f32; 3] = std::array::from_fn(|axis| {
-        (first.position[axis] - second.position[axis]) * (1.0 / scale.length)
-    });
-    let turn: [f32; 3] = std::array::from_fn(|axis| first.forward[axis] - second.forward[axis]);
+    // Without two poses nothing tells the two views apart.
+    let views = first.view.zip(second.view);
+    let between = |part: usize, unit: f32| {
+        views.map_or([0.0; 3], |(first, second)| {
+            std::array::from_fn(|axis| (first[part][axis] - second[part][axis]) * unit)
+        })
+    };
+    let (way, turn): ([f32; 3], [f32; 3]) = (between(0, 1.0 / scale.length), between(1, 1.0));
     let gaze: [f32; 3] = std::array::from_fn(|axis| way[axis] + turn[axis]);
     let along = dot(way, sight).powi(2);
     let gap = (first.time - second.time).abs() as f32 * (1.0 / scale.time);
@@ -82,7 +91,7 @@ mod tests {
     const EAST: [f32; 3] = [1.0, 0.0, 0.0];
 
     fn sighting(x: f32, y: f32, yaw: f32) -> Sighting {
-        Sighting::new(5.0, &Pose::from_yaw_pitch([x, y, 0.0], yaw, 0.0))
+        Sighting::new(5.0, Some(&Pose::from_yaw_pitch([x, y, 0.0], yaw, 0.0)))
     }
 
     fn assert_near(found: [f32; OVERLAP_FEATURES], expected: [f32; OVERLAP_FEATURES]) {
@@ -125,5 +134,7 @@ mod tests {
         );
         let broken = overlap_features(EAST, &north, &south, Some(f32::NAN), scale);
         assert_eq!(broken[5], 0.0);
+        let unplaced = Sighting::new(5.0, None);
+        assert_near(overlap_features(EAST, &north, &unplaced, None, scale), [0.0; 6]);
     }
 }

@@ -9,7 +9,7 @@
 //! in [`SetTerm::select_reference`].
 
 use crate::cosine::cosines;
-use crate::overlap::{OVERLAP_FEATURES, Sighting, overlap_features, positive};
+use crate::overlap::{OVERLAP_FEATURES, Sighting, line_of_sight, overlap_features, positive};
 use crate::selection::Ranked;
 use crate::standardization::Statistics;
 use crate::{FeatureScale, Keys, PoolView, RecallQuery, Snapshot};
@@ -98,12 +98,7 @@ pub(crate) struct Searched<'a> {
 impl<'a> Searched<'a> {
     fn sighting(&self, position: usize) -> Sighting {
         let index = self.pool.id(position).index();
-        let [sin_yaw, cos_yaw, sin_pitch, cos_pitch] = self.snapshot.angles(index);
-        Sighting {
-            time: self.snapshot.time(index),
-            position: self.snapshot.position(index),
-            forward: [cos_pitch * cos_yaw, cos_pitch * sin_yaw, sin_pitch],
-        }
+        Sighting::new(self.snapshot.time(index), self.snapshot.pose(index).as_ref())
     }
 
     fn key(&self, position: usize) -> Option<Keys<'a>> {
@@ -170,7 +165,7 @@ impl SetTerm {
         empty: Option<[f32; 2]>,
         buffers: &mut SetBuffers,
     ) {
-        let (strength, sight) = (self.strength(), searched.query.goal().forward());
+        let (strength, sight) = (self.strength(), line_of_sight(searched.query));
         let mut candidates = std::mem::take(&mut buffers.candidates);
         candidates.sort_unstable_by(|a, b| a.ranked.order(&b.ranked));
         buffers.taken.clear();
@@ -259,10 +254,10 @@ impl SetTerm {
         slots: usize,
         empty: Option<[f32; 2]>,
     ) -> Vec<Taken> {
-        let sight = searched.query.goal().forward();
+        let sight = line_of_sight(searched.query);
         let sighting = |position: usize| {
             let index = searched.pool.id(position).index();
-            Sighting::new(searched.snapshot.time(index), &searched.snapshot.pose(index))
+            Sighting::new(searched.snapshot.time(index), searched.snapshot.pose(index).as_ref())
         };
         let mut taken: Vec<Taken> = Vec::new();
         while taken.len() < slots {

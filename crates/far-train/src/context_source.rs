@@ -83,14 +83,14 @@ pub fn perturb_contexts(
     for (context, example) in contexts.iter_mut().zip(examples) {
         let episode = example.query.episode();
         let pool = episode.memory().pool(&example.recall.pool, None)?;
-        let newest = if exploration > 0.0 && settings.exploration_agent > 0.0 {
+        let newest = if exploration > 0.0 {
             newest(&pool, settings.chunk_size, |frame| episode.is_informative(frame))
         } else {
             Vec::new()
         };
         for id in context.iter_mut() {
             if random.uniform() < exploration {
-                *id = explored(&pool, &newest, settings.exploration_agent, &mut random);
+                *id = explored(&pool, &newest, &mut random);
             }
         }
         if random.uniform() < settings.random_length {
@@ -106,17 +106,12 @@ fn newest(pool: &PoolView<'_>, count: usize, tells: impl Fn(usize) -> bool) -> V
     telling[telling.len().saturating_sub(count)..].to_vec()
 }
 
-/// A memory at random, with probability `share` one of `preferred` if there are any.
-fn explored(
-    pool: &PoolView<'_>,
-    preferred: &[MemoryId],
-    share: f32,
-    random: &mut Random,
-) -> MemoryId {
-    if !preferred.is_empty() && random.uniform() < share {
-        preferred[random.below(preferred.len())]
-    } else {
+/// A memory at random, one of `preferred` if there are any.
+fn explored(pool: &PoolView<'_>, preferred: &[MemoryId], random: &mut Random) -> MemoryId {
+    if preferred.is_empty() {
         pool.id(random.below(pool.len()))
+    } else {
+        preferred[random.below(preferred.len())]
     }
 }
 
@@ -134,17 +129,14 @@ mod tests {
         assert_eq!(preferred, [163, 173, 183, 193].map(MemoryId));
         assert_eq!(newest(&pool, 40, tells).len(), 10);
         let mut random = Random::stream(1, "test", 0);
-        let mut hits = |preferred: &[MemoryId], share: f32| {
-            let drawn = (0..1000).map(|_| explored(&pool, preferred, share, &mut random));
+        let mut hits = |preferred: &[MemoryId]| {
+            let drawn = (0..1000).map(|_| explored(&pool, preferred, &mut random));
             let drawn: Vec<MemoryId> = drawn.collect();
             assert!(drawn.iter().all(|id| (100..200).contains(&id.0)));
             drawn.iter().filter(|id| [163, 173, 183, 193].contains(&id.0)).count()
         };
-        assert_eq!(hits(&preferred, 1.0), 1000);
-        // Half of them, and 4 of 100 of the other half.
-        let half = hits(&preferred, 0.5);
-        assert!((450..=590).contains(&half), "{half}");
+        assert_eq!(hits(&preferred), 1000);
         // Where no memory has a state, all are alike.
-        assert!(hits(&[], 1.0) < 90);
+        assert!(hits(&[]) < 90);
     }
 }

@@ -5,7 +5,7 @@ use crate::step_times::{StepTimes, timed};
 use crate::{CreditRule, Result, RetrieverSettings};
 use far_memory::{MemoryId, Recall, Retriever, RetrieverConfig};
 use far_model::{
-    CandidateBatch, CandidatePools, DistillationTarget, PoolDraw, RetrieverBatch, RetrieverHealth,
+    CandidateBatch, CandidatePools, PoolDraw, RetrieverBatch, RetrieverHealth,
     RetrieverTrainingConfig, TrainableRetriever, Utilities, UtilityConfig, UtilityMeter,
     WorldModel, candidate_distillation,
 };
@@ -116,7 +116,7 @@ impl LearnedRetriever {
         if candidates.is_empty() {
             return Ok(None);
         }
-        let (retriever, target) = (&self.retriever, DistillationTarget::Posterior);
+        let (retriever, target) = (&self.retriever, credit.config.target);
         let mut health = None;
         let step = self.trained.step(credit.device, 1, |tape: &mut Tape, parameters, _| {
             let scores = retriever.scores(tape, parameters, &batch)?;

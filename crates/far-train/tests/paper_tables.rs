@@ -18,7 +18,7 @@ const PRINTED: [&str; CORPORA] = [
 ];
 
 /// What all corpora share: setting, value.
-const SHARED: [(&str, &str); 27] = [
+const SHARED: [(&str, &str); 29] = [
     ("world_model.depth", "12"),
     ("world_model.width", "768"),
     ("world_model.heads", "12"),
@@ -32,11 +32,13 @@ const SHARED: [(&str, &str); 27] = [
     ("retriever.learning_rate", "1e-4"),
     ("training.warm_up", "5000"),
     ("training.average_decay", "0.9999"),
-    ("retriever.credit", "\"single\""),
+    ("training.average_warm_up", "false"),
     ("training.evaluate_every", "2500"),
     ("utility.levels", "4"),
     ("utility.range", "[0, 1000]"),
     ("utility.temperature", "1.0"),
+    ("utility.target", "\"posterior\""),
+    ("retriever.credit", "\"single\""),
     ("retriever.selection", "\"chunks\""),
     ("retriever.extra_candidates", "0"),
     ("retriever.eager", "0"),

@@ -9,7 +9,7 @@
 use crate::Result;
 use far_memory::{
     Error as MemoryError, FeatureScale, MemoryId, OVERLAP_FEATURES, PoolView, Recall, RecallQuery,
-    RetrieverConfig, Sighting, Snapshot, overlap_features,
+    RetrieverConfig, Sighting, Snapshot, line_of_sight, overlap_features,
 };
 use far_tensor::Random;
 
@@ -114,7 +114,7 @@ impl CandidatePools {
         let cue = set.key.as_ref().and_then(named);
         let cue = cue.map(|cue| config.cue_index(cue, memory.schema())).transpose()?.flatten();
         let scale = FeatureScale { length: set.length_scale, time: set.time_scale };
-        let sight = query.goal().forward();
+        let sight = line_of_sight(query);
         let seen = |id: &MemoryId| {
             let index = id.index();
             let key = cue.and_then(|cue| memory.key(cue, index)).map(|key| {
@@ -122,7 +122,7 @@ impl CandidatePools {
                 key.copy_to(&mut numbers);
                 numbers
             });
-            (Sighting::new(memory.time(index), &memory.pose(index)), key)
+            (Sighting::new(memory.time(index), memory.pose(index).as_ref()), key)
         };
         let taken: Vec<_> = self.taken.iter().map(seen).collect();
         self.overlaps.clear();

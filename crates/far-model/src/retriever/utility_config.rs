@@ -1,6 +1,6 @@
 //! `[utility]`: what a memory is credited with once the future is known.
 
-use crate::{Error, Perturbations, Result};
+use crate::{DistillationTarget, Error, Perturbations, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -21,11 +21,18 @@ pub struct UtilityConfig {
     /// The first noise level and the end of them. Default: all 1,000; short runs do better with 100 to
     /// 700.
     pub range: [usize; 2],
+    /// What the retriever is drawn to. Default: posterior.
+    pub target: DistillationTarget,
 }
 
 impl Default for UtilityConfig {
     fn default() -> Self {
-        Self { temperature: 1.0, levels: 4, range: [0, 1000] }
+        Self {
+            temperature: 1.0,
+            levels: 4,
+            range: [0, 1000],
+            target: DistillationTarget::default(),
+        }
     }
 }
 
@@ -90,8 +97,12 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_configuration() {
-        let text = serde_json::to_string(&UtilityConfig::default()).unwrap();
-        assert!(text.contains("\"temperature\""), "{text}");
+        let text = serde_json::to_string(&UtilityConfig {
+            target: DistillationTarget::UtilityOnly,
+            ..UtilityConfig::default()
+        });
+        let text = text.unwrap();
+        assert!(text.contains("\"utility-only\""), "{text}");
         assert!(serde_json::from_str::<UtilityConfig>(r#"{ "heat": 1 }"#).is_err());
         let partial: UtilityConfig = serde_json::from_str(r#"{ "levels": 2 }"#).unwrap();
         assert_eq!(partial, UtilityConfig { levels: 2, ..UtilityConfig::default() });

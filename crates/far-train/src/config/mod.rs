@@ -108,10 +108,6 @@ impl TrainConfig {
         self.encoder.check()?;
         self.utility.check(NOISE_LEVELS)?;
         self.retriever.check(&arm, self.data.batch, self.data.anchor.is_some())?;
-        if self.retriever.exploration_agent > 0.0 && !self.conditioning.agent {
-            let reason = "it needs conditioning.agent = true";
-            return Err(Error::setting("retriever.exploration_agent", reason));
-        }
         let asks = |cue: &String| cue == INTERACTION_CUE;
         if arm.key_cues().iter().any(asks) && !self.conditioning.interactions {
             let reason = "must be true for the cue `interaction`, which asks by what will be done";

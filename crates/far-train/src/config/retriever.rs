@@ -39,6 +39,9 @@ pub enum SelectionRule {
 /// The penalty of [`SelectionRule::ByHand`], in deviations of the scores.
 const PENALTY_BY_HAND: f32 = 1.0;
 
+/// The probability of exploration after `exploration_steps`.
+const EXPLORATION_END: f32 = 0.1;
+
 /// The settings of the retriever's steps and of its size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,11 +68,6 @@ pub struct RetrieverSettings {
     /// Steps over which contexts explore: the probability that a recalled memory is replaced by a random
     /// one falls linearly from 1. Contexts never explore when 0.
     pub exploration_steps: u64,
-    /// The probability after `exploration_steps`.
-    pub exploration_end: f32,
-    /// Share of those random memories that are drawn from the newest in which the second agent is seen,
-    /// a chunk's worth of them: they teach the predictor of its state to read.
-    pub exploration_agent: f32,
     /// Random memories added to the global pool of candidates.
     pub extra_candidates: usize,
     /// Probability that the world model trains on a random number of memories instead of all slots.
@@ -157,7 +155,7 @@ impl RetrieverSettings {
             return 0.0;
         }
         let way = (step as f32 / self.exploration_steps as f32).min(1.0);
-        1.0 + way * (self.exploration_end - 1.0)
+        1.0 + way * (EXPLORATION_END - 1.0)
     }
 
     pub(super) fn check(&self, arm: &Arm, batch: u32, anchored: bool) -> Result<()> {
@@ -174,8 +172,6 @@ impl RetrieverSettings {
         super::positive_number("retriever.time_scale", self.time_scale)?;
         super::positive_number("retriever.learning_rate", self.learning_rate)?;
         super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
-        share("retriever.exploration_end", self.exploration_end)?;
-        share("retriever.exploration_agent", self.exploration_agent)?;
         share("retriever.random_length", self.random_length)?;
         if !matches!(self.metadata_layers, 2 | 3) {
             let reason = format!("{} layers; 2 or 3 are possible", self.metadata_layers);

@@ -77,6 +77,8 @@ pub struct TrainingSettings {
     pub warm_up: u64,
     /// Decay of the moving average of the parameters, which is what is evaluated. Paper: 0.9999.
     pub average_decay: f32,
+    /// Whether that decay begins as (1 + n)/(10 + n); runs below some 50,000 steps need it.
+    pub average_warm_up: bool,
     /// Parts that a batch is computed in, to save memory; the update is the same up to rounding.
     pub micro_batches: usize,
     /// Steps between two lines of `metrics.jsonl`.
@@ -104,7 +106,7 @@ impl TrainingSettings {
             warm_up: self.warm_up,
             warm_up_from: 0.2,
             average_decay: Some(self.average_decay),
-            average_warm_up: true,
+            average_warm_up: self.average_warm_up,
             ..AdamWConfig::default()
         }
     }
