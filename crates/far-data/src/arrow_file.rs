@@ -17,6 +17,7 @@ use arrow_ipc::writer::FileWriter;
 use arrow_ipc::{Block, root_as_footer};
 use arrow_schema::{DataType, Fields, Schema, SchemaRef};
 
+use crate::large_column::{self, narrow_type};
 use crate::{DataError, Result};
 
 /// Key under which a writer may leave a note in the file's schema.
@@ -94,6 +95,7 @@ impl ArrowFile {
                 .read_record_batch(block, &message)
                 .map_err(|error| corrupt(error.to_string()))?
                 .ok_or_else(|| corrupt("a batch without a header".into()))?;
+            let batch = large_column::narrow(batch).map_err(|what| unsupported(path, what))?;
             refuse_nulls(&batch, path, expected)?;
             batches.push(batch);
         }
@@ -143,7 +145,7 @@ fn project(
             (Some(_), Some(_)) => return Err(wrong("two columns of that name".into())),
             (Some(index), None) => {
                 let found = schema.field(index).data_type();
-                if !same_type(found, field.data_type()) {
+                if !same_type(&narrow_type(found), field.data_type()) {
                     return Err(wrong(type_name(found)));
                 }
                 projection.push(index);

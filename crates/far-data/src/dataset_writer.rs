@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::summary::episode_stem;
 use crate::{
     DataError, DatasetDescription, EpisodeFacts, EpisodeSummary, EpisodeWriter, Result, durable,
-    episode, index,
+    episode, index, write_lock::WriteLock,
 };
 
 /// A dataset being recorded.
@@ -40,6 +40,7 @@ pub struct DatasetWriter {
     folder: PathBuf,
     description: DatasetDescription,
     finished: Mutex<BTreeMap<u32, EpisodeSummary>>,
+    _lock: WriteLock,
 }
 
 impl DatasetWriter {
@@ -51,6 +52,7 @@ impl DatasetWriter {
         refuse_run(folder)?;
         let episodes = folder.join("episodes");
         std::fs::create_dir_all(&episodes).map_err(DataError::io("create", &episodes))?;
+        let lock = WriteLock::take(folder)?;
         match std::fs::read(&path) {
             Ok(bytes) => {
                 let found = DatasetDescription::parse(&bytes, &path)?;
@@ -62,7 +64,8 @@ impl DatasetWriter {
             Err(error) => return Err(DataError::io("read", &path)(error)),
         }
         let finished = recover(folder, &episodes, &description)?;
-        Ok(Self { folder: folder.to_path_buf(), description, finished: Mutex::new(finished) })
+        let (folder, finished) = (folder.to_path_buf(), Mutex::new(finished));
+        Ok(Self { folder, description, finished, _lock: lock })
     }
 
     /// What the dataset has in common.

@@ -16,6 +16,9 @@ const WITH_POSES: u64 = 1;
 /// The word that opens every `dataset.json`.
 pub const FORMAT_NAME: &str = "far-dataset";
 
+/// Cues that far computes itself. Others are columns of the dataset that a configuration names.
+pub const BUILT_IN_CUES: [&str; 4] = ["metadata", "vision", "audio", "agent"];
+
 /// How frames are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -234,7 +237,8 @@ impl DatasetDescription {
         let FieldOfView { horizontal_degrees, vertical_degrees } = self.field_of_view;
         let angle = |degrees: f32| degrees > 0.0 && degrees < 180.0;
         let [width, height] = self.resolution;
-        let rules: [(bool, &str); 13] = [
+        let cue = |name: &str| self.cues.iter().any(|cue| cue == name);
+        let rules: &[(bool, &str)] = &[
             (self.format == FORMAT_NAME, "`format` must be \"far-dataset\""),
             (!self.corpus.is_empty(), "`corpus` must not be empty"),
             (self.poses || self.version > WITH_POSES, "`poses`: false needs `version`: 2"),
@@ -263,6 +267,14 @@ impl DatasetDescription {
             (
                 self.audio_rate.is_none_or(|rate| (1000..=192_000).contains(&rate)),
                 "`audio_rate` must lie between 1000 and 192000 hertz",
+            ),
+            (
+                !cue("audio") || self.audio_rate.is_some(),
+                "`cues` has \"audio\", so `audio_rate` must say how many samples a second has",
+            ),
+            (
+                !cue("agent") || self.has(Signal::Agent),
+                "`cues` has \"agent\", so `signals` must have \"agent\" too",
             ),
             (
                 !self.has(Signal::Agent) || self.agent_lag > 0,
@@ -294,7 +306,12 @@ impl DatasetDescription {
             return Err(DataError::Version { path, found, supported: FORMAT_VERSION });
         }
         let description: Self =
-            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+            serde_path_to_error::deserialize(value).map_err(|error| {
+                match error.path().to_string().as_str() {
+                    "." => wrong(error.inner().to_string()),
+                    entry => wrong(format!("`{entry}`: {}", error.inner())),
+                }
+            })?;
         description.validate().map_err(wrong)?;
         Ok(description)
     }
@@ -354,6 +371,14 @@ mod tests {
             ("\"episode\"", "\"episode\", \"episode\"", "splits"),
             ("\"signals\": []", "\"signals\": [\"events\"]", "labels"),
             ("64,", "0,", "resolution"),
+            (
+                "\"version\": 1,\n    \"seed\"",
+                "\"version\": \"1\",\n    \"seed\"",
+                "generator.version",
+            ),
+            ("\"vision\"", "7", "cues[1]"),
+            ("\"vision\"", "\"audio\"", "audio_rate"),
+            ("\"vision\"", "\"agent\"", "signals"),
         ] {
             let error = parse(&good.replacen(from, to, 1)).expect_err(to);
             assert!(error.to_string().contains(word), "{error} should name {word}");

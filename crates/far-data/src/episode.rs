@@ -202,7 +202,26 @@ impl Episode {
     pub fn picture(&self, frame: usize) -> Result<Picture> {
         let bytes = self.image_bytes(frame).unwrap_or_default();
         Picture::decode(bytes, self.description.images, self.description.resolution)
-            .map_err(|reason| self.wrong(frame, column::IMAGE, reason))
+            .map_err(|reason| self.wrong_picture(frame, reason))
+    }
+
+    /// Blames the description where first and last frame contradict it alike, and else the row.
+    fn wrong_picture(&self, frame: usize, reason: String) -> DataError {
+        let contradiction = |frame: usize| {
+            let bytes = self.image_bytes(frame)?;
+            Picture::contradiction(bytes, self.description.images, self.description.resolution)
+        };
+        match (contradiction(0), contradiction(self.len() - 1)) {
+            (Some(first), Some(last)) if first == last => {
+                let path = self.folder.join("dataset.json");
+                DataError::Description { path, reason: format!("{first} (episode {})", self.id) }
+            }
+            _ => self.wrong(frame, column::IMAGE, reason),
+        }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The video file and the frame in it, when pictures lie in a video.

@@ -247,8 +247,7 @@ impl Scale {
 
 /// Lines every round number of meters, and a bar that says how many.
 fn draw_grid(out: &mut String, scale: &Scale) {
-    let steps = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
-    let step = *steps.iter().find(|step| *step * scale.points_per_meter >= 60.0).unwrap_or(&5000.0);
+    let step = round_step(60.0 / scale.points_per_meter);
     let half = [0.5 * (WIDTH - 2.0 * MARGIN), 0.5 * (HEIGHT - HEAD - MARGIN)];
     for axis in 0..2 {
         let reach = half[axis] / scale.points_per_meter;
@@ -279,6 +278,13 @@ fn draw_grid(out: &mut String, scale: &Scale) {
         MARGIN + length + 8.0,
         y + 3.0
     );
+}
+
+/// The smallest of 0.5, 1, 2, 5, 10, 20, … that is at least `length`.
+fn round_step(length: f32) -> f32 {
+    let decade = 10f32.powf(length.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
+    steps.into_iter().find(|step| *step >= length).unwrap_or(10.0 * decade).max(0.5)
 }
 
 /// Where a label beside `x` starts, and its anchor: to the right, or to the left near the edge.
@@ -327,6 +333,21 @@ mod tests {
         assert!(svg.contains("a &lt; b") && svg.contains(">open ") && !svg.contains("nowhere"));
         let joint = Scale::around(&map().poses).text([11.0, 0.0]);
         assert_eq!(svg.matches(&joint).count(), 2);
+    }
+
+    /// One flipped byte of a position used to draw a line for every five kilometers.
+    #[test]
+    fn a_map_has_few_lines_however_far_the_way_leads() {
+        for reach in [0.1, 3.0, 40.0, 900.0, 1e6, 1e30] {
+            let mut far = map();
+            far.poses[7].position[0] = reach;
+            let lines = far.to_svg().matches("<line").count();
+            assert!(lines < 60, "{lines} lines for {reach} m");
+        }
+        assert_eq!(
+            [0.2, 0.7, 3.0, 5.0, 51.0, 800.0].map(round_step),
+            [0.5, 1.0, 5.0, 5.0, 100.0, 1000.0]
+        );
     }
 
     #[test]

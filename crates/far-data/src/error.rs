@@ -31,6 +31,14 @@ pub enum DataError {
         /// The dataset's folder.
         path: PathBuf,
     },
+    /// Another process writes into the folder.
+    #[error("{} is being written by {holder}", path.display())]
+    Locked {
+        /// The dataset's folder.
+        path: PathBuf,
+        /// Who writes.
+        holder: String,
+    },
     /// The folder already holds a different recording.
     #[error("{} already holds another recording: {field} is {found} there, {wanted} here", path.display())]
     Conflict {
@@ -115,6 +123,14 @@ pub enum DataError {
         /// What does not agree.
         reason: String,
     },
+    /// The rotations of an episode follow another convention.
+    #[error("episode {episode}: {reason}")]
+    Rotation {
+        /// The episode's id.
+        episode: u32,
+        /// What shows it.
+        reason: String,
+    },
     /// A file of an imported source is not what its format says.
     #[error("{}: {reason}", path.display())]
     Source {
@@ -167,6 +183,9 @@ impl DataError {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
                     "free some space, then run the same command again: nothing is lost".into()
                 }
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                    "choose a path that you may write; --cache says where latents and keys go".into()
+                }
                 _ => "check that the path exists, is readable and has free space".into(),
             },
             Self::Missing { what: "dataset.json", .. } => {
@@ -181,6 +200,7 @@ impl DataError {
             Self::Unfinished { .. } => {
                 "run the same recording command again: it resumes where it stopped".into()
             }
+            Self::Locked { .. } => "wait until it has finished, or choose another --out folder".into(),
             Self::Conflict { .. } => {
                 "choose another --out folder, or repeat the settings of the recording there".into()
             }
@@ -194,7 +214,9 @@ impl DataError {
                 "copy the file again, or delete it and record again into the same folder".into()
             }
             Self::Unsupported { .. } => {
-                "write the file without compression and without dictionary, union, view or map columns".into()
+                "write the file without compression and without dictionary, union, view or map columns; \
+                 polars: df.write_ipc(path, compat_level=pl.CompatLevel.oldest())"
+                    .into()
             }
             Self::Column { .. } => "write the column with that type and values; docs/dataset.md says what columns hold".into(),
             Self::Row { episode: Some(_), .. } => {
@@ -205,6 +227,11 @@ impl DataError {
             }
             Self::Episode { .. } => {
                 "the file and its row in episodes.arrow are from different recordings: write both again".into()
+            }
+            Self::Rotation { .. } => {
+                "write `rotation` as docs/dataset.md says: (w, x, y, z), from camera axes (x right, y down, z forward) \
+                 to world axes (Z up); --trust-poses takes it as it is"
+                    .into()
             }
             Self::Source { .. } => {
                 "correct the source, or leave the file out; docs/importing.md says what each format holds".into()

@@ -5,6 +5,9 @@ use far_memory::Pose;
 use crate::frame_schema::column;
 use crate::{DataError, DatasetDescription, Frame, Mask, Phase, Result, Signal};
 
+/// How far from the origin a camera may be, in meters: beyond it a 32-bit float holds no decimeters.
+const FARTHEST: f32 = 1e6;
+
 /// Follows an episode frame by frame and refuses the first one that breaks a rule.
 pub(crate) struct FrameCheck<'a> {
     description: &'a DatasetDescription,
@@ -85,6 +88,13 @@ impl<'a> FrameCheck<'a> {
             }
             Some(Pose { position, .. }) if position.iter().any(|x| !x.is_finite()) => {
                 return self.wrong(column::POSITION, format!("{position:?} is not finite"));
+            }
+            Some(Pose { position, .. }) if position.iter().any(|x| x.abs() > FARTHEST) => {
+                let reason = format!(
+                    "{position:?} is more than 1,000 km from the origin, where a 32-bit float holds no \
+                     decimeters: subtract a common origin; the unit is meters"
+                );
+                return self.wrong(column::POSITION, reason);
             }
             Some(pose) if !pose.is_valid() => {
                 let reason = format!("{:?} is not a unit quaternion", pose.rotation);

@@ -11,6 +11,7 @@ use arrow_schema::{Field, FieldRef, Fields, Schema};
 use crate::arrow_file::{self, NOTE_KEY};
 use crate::dataset_writer::episode_path;
 use crate::summary::episode_stem;
+use crate::write_lock::WriteLock;
 use crate::{CachedTensors, DataError, Dataset, Result, durable, frame_schema, index};
 
 /// Adds the keys of a safetensors file to every episode as column `name`, which a configuration can
@@ -26,6 +27,7 @@ use crate::{CachedTensors, DataError, Dataset, Result, durable, frame_schema, in
 /// itself has a column of that name.
 pub fn add_key_column(dataset: &Dataset, name: &str, keys: &Path) -> Result<(usize, usize)> {
     check_name(dataset, name)?;
+    let _lock = WriteLock::take(dataset.folder())?;
     let file = CachedTensors::open(keys)?;
     add_keys(dataset, name, split(dataset, &file, keys)?)
 }

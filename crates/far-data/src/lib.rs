@@ -15,11 +15,13 @@
 mod arrow_file;
 mod audio;
 mod cache;
+mod cache_folder;
 mod contact_sheet;
 mod contrastive;
 mod coverage;
 mod crossing;
 mod dataset;
+mod dataset_check;
 mod dataset_writer;
 mod description;
 mod divergence;
@@ -35,11 +37,13 @@ mod frame;
 mod frame_batch;
 mod frame_check;
 mod frame_columns;
+mod frame_rate;
 mod frame_schema;
 pub mod import;
 mod index;
 mod inspection;
 mod key_column;
+mod large_column;
 mod mask;
 mod numeric_column;
 mod overlap;
@@ -59,9 +63,11 @@ mod staleness;
 mod stream;
 mod summary;
 mod verify;
+mod write_lock;
 
 pub use audio::Audio;
 pub use cache::{CachedTensor, CachedTensors, Precision, TensorCache};
+pub use cache_folder::{cache_folder, can_write};
 pub use contact_sheet::{Cell, ContactSheet, EXPLORE_COLOR, RETURN_COLOR};
 pub use contrastive::{
     ContrastiveConfig, ContrastiveExample, ContrastiveFrames, ContrastiveRule, ContrastiveSampler,
@@ -69,6 +75,7 @@ pub use contrastive::{
 pub use coverage::Coverage;
 pub use crossing::last_crossing;
 pub use dataset::Dataset;
+pub use dataset_check::DatasetCheck;
 pub use dataset_writer::DatasetWriter;
 pub use description::{
     DatasetDescription, FORMAT_NAME, FORMAT_VERSION, FieldOfView, Generator, ImageEncoding, Signal,

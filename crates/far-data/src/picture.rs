@@ -152,6 +152,39 @@ impl Picture {
         }
     }
 
+    /// What about the stored bytes of a picture contradicts the `images` and `resolution` of a
+    /// `dataset.json`; `None` when nothing does.
+    pub(crate) fn contradiction(
+        bytes: &[u8],
+        encoding: ImageEncoding,
+        [width, height]: [u32; 2],
+    ) -> Option<String> {
+        let name = |encoding: ImageEncoding| format!("{encoding:?}").to_uppercase();
+        let due = width as usize * height as usize * 3;
+        let found = file_encoding(bytes);
+        match (encoding, found) {
+            (ImageEncoding::Png | ImageEncoding::Jpeg, None) => Some(format!(
+                "`images` says {}, but frames are no PNG or JPEG files",
+                name(encoding)
+            )),
+            (ImageEncoding::Png | ImageEncoding::Jpeg, Some(found)) if found != encoding => {
+                let (due, found) = (name(encoding), name(found));
+                Some(format!("`images` says {due}, but frames are {found} files"))
+            }
+            (ImageEncoding::Png | ImageEncoding::Jpeg, Some(_)) => {
+                let [across, down] = Self::declared_size(bytes).ok()?;
+                ([across, down] != [width, height]).then(|| {
+                    format!("`resolution` is [{width}, {height}], but frames are {across} x {down}")
+                })
+            }
+            (ImageEncoding::Raw, _) if bytes.len() != due => Some(format!(
+                "`resolution` is [{width}, {height}], which is {due} bytes a frame, but frames have {}",
+                bytes.len()
+            )),
+            _ => None,
+        }
+    }
+
     fn checked([width, height]: [u32; 2], pixels: Vec<u8>) -> Result<Self, String> {
         let expected = width as usize * height as usize * 3;
         if pixels.len() != expected {

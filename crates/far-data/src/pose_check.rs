@@ -196,6 +196,18 @@ impl PoseReport {
 
     /// What is worth a look, in sentences.
     pub fn warnings(&self) -> Vec<String> {
+        let mut lines = self.reading_warnings();
+        if let Some(first) = self.jumps.first() {
+            lines.push(format!(
+                "{} jumps of the camera, the first to frame {first}",
+                self.jumps.len()
+            ));
+        }
+        lines
+    }
+
+    /// What suggests that the poses are read in another convention than they were written in.
+    pub(crate) fn reading_warnings(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(better) = &self.better {
             lines.push(match self.options.as_str() {
@@ -215,12 +227,6 @@ impl PoseReport {
             lines.push(format!(
                 "the camera's up is not the world's: mean cosine {:.2}",
                 self.upright
-            ));
-        }
-        if let Some(first) = self.jumps.first() {
-            lines.push(format!(
-                "{} jumps of the camera, the first to frame {first}",
-                self.jumps.len()
             ));
         }
         lines

@@ -23,6 +23,7 @@ pub fn verify_episode(dataset: &Dataset, id: u32) -> Result<Arc<Episode>> {
         let reason = format!("its pair, episode {}, is not in the dataset", pair.episode);
         return Err(DataError::Episode { episode: id, reason });
     }
+    episode.check_frame_rate()?;
     frames(&episode)?;
     sound(&episode, &summary)?;
     video(&episode)?;

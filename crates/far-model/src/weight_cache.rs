@@ -6,10 +6,13 @@ use std::path::PathBuf;
 /// The environment variable that names another folder for files made once.
 const CACHE: &str = "FAR_CACHE";
 
-/// The place of a file: in the folder that `FAR_CACHE` names, or else in `~/.cache/far`; `None` where
-/// there is no home folder.
+/// The place of a file: in the folder that `FAR_CACHE` names if it is there, or else in `~/.cache/far`;
+/// `None` where there is no home folder.
 pub(crate) fn place(file: &str) -> Option<PathBuf> {
-    place_in(file, std::env::var_os(CACHE), std::env::home_dir())
+    let named = place_in(file, std::env::var_os(CACHE), None);
+    let usual = place_in(file, None, std::env::home_dir());
+    let there = [&named, &usual].into_iter().flatten().find(|path| path.exists()).cloned();
+    there.or(named).or(usual)
 }
 
 fn place_in(file: &str, named: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {

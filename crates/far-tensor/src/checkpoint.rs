@@ -181,6 +181,10 @@ impl<'a> CheckpointWriter<'a> {
 
     fn write_synced(&self, path: &Path) -> Result<()> {
         let action = "cannot write";
+        // The file below is made by way of a private temporary one, which nobody else could read.
+        let as_usual = File::create(path).and_then(|file| file.metadata());
+        let as_usual =
+            as_usual.map_err(|source| Error::File { action, path: path.into(), source })?;
         let mut notes = self.notes.clone();
         notes.insert(CHECKSUM.to_owned(), self.checksum());
         let notes = serde_json::to_string(&notes).expect("strings become JSON");
@@ -194,7 +198,10 @@ impl<'a> CheckpointWriter<'a> {
                 other => std::io::Error::other(other),
             },
         })?;
-        let synced = File::open(path).and_then(|file| file.sync_all());
+        let synced = File::open(path).and_then(|file| {
+            file.set_permissions(as_usual.permissions())?;
+            file.sync_all()
+        });
         synced.map_err(|source| Error::File { action, path: path.into(), source })
     }
 }

@@ -134,7 +134,7 @@ impl PreparedData {
         };
         let tokenizer = maker.tokenizer()?;
         let most_bytes = config.data.memory_megabytes << 20;
-        let cache = config.data.folder.join("cache");
+        let cache = far_data::cache_folder(&config.data.folder);
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes)
             .with_conditioning(config.conditioning)
             .with_features(features);

@@ -1,11 +1,55 @@
 //! Progress of long work on stderr, with rate and time left.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::fmt;
 
 /// A bar over `length` items called `unit`. Hidden if stderr is not a terminal.
 pub fn bar(length: u64, unit: &'static str) -> ProgressBar {
     let template =
-        format!("{{bar:32}} {{pos}}/{{len}} {unit}, {{per_sec:.1}}, {{eta}} left  {{msg}}");
-    let style = ProgressStyle::with_template(&template).expect("the template is valid");
-    ProgressBar::new(length).with_style(style)
+        format!("{{bar:32}} {{human_pos}}/{{human_len}} {unit}, {{rate}}, {{eta}} left  {{msg}}");
+    styled(length, &template)
+}
+
+/// A bar with a template of its own, in which `{rate}` is items per second with three digits.
+pub fn styled(length: u64, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("the template is valid");
+    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        let _ = out.write_str(&rate(state.per_sec()));
+    };
+    let bar = if crate::output::is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    bar.set_length(length);
+    bar.with_style(style.with_key("rate", rate))
+}
+
+/// A rate as people read it: "0.42/s", "21.1/s", "167,257/s".
+pub fn rate(per_second: f64) -> String {
+    let digits = match per_second {
+        small if small < 10.0 => 2,
+        middle if middle < 100.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{per_second:.digits$}");
+    let (whole, rest) =
+        text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let point = if rest.is_empty() { "" } else { "." };
+    format!("{grouped}{point}{rest}/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits_and_thousands_are_apart() {
+        let shown = [0.4167, 21.0861, 99.96, 100.0, 999.9, 167_256.728, 1_234_567.0].map(rate);
+        let due = ["0.42/s", "21.1/s", "100.0/s", "100/s", "1,000/s", "167,257/s", "1,234,567/s"];
+        assert_eq!(shown, due);
+    }
 }

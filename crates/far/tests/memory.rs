@@ -117,7 +117,7 @@ fn verify_passes_a_whole_store_and_names_the_damaged_file() {
 fn export_writes_arrow_json_lines_and_csv() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = store(folder.path());
-    let lines = far(&["export", "--output", "-", "--format", "jsonl", "--from", "1"], &path);
+    let lines = far(&["export", "--out", "-", "--format", "jsonl", "--from", "1"], &path);
     let lines: Vec<Value> = lines.stdout.lines().map(parsed).collect();
     assert_eq!(lines.len(), 6);
     assert_eq!(lines[0]["payload"], "AQEB");
@@ -126,7 +126,7 @@ fn export_writes_arrow_json_lines_and_csv() {
     assert_eq!(lines[1]["keys"]["vision"].to_string(), "[0.6,0.8]");
     assert_eq!(lines[1]["position"], json!([2.0, -1.0, 1.5]));
 
-    let table = far(&["export", "--output", "-", "--format", "csv", "--to", "3"], &path).stdout;
+    let table = far(&["export", "--out", "-", "--format", "csv", "--to", "3"], &path).stdout;
     let rows: Vec<&str> = table.lines().collect();
     assert_eq!(rows.len(), 4);
     assert!(rows[0].starts_with("id,time,x,y,z,rotation_w,"), "{}", rows[0]);
@@ -134,7 +134,7 @@ fn export_writes_arrow_json_lines_and_csv() {
     assert!(rows[3].ends_with(",,\"video.mp4#2, \"\"second\"\"\""), "{}", rows[3]);
 
     let output = folder.path().join("out.arrow");
-    let done = far(&["export", "--output", output.to_str().expect("text")], &path);
+    let done = far(&["export", "--out", output.to_str().expect("text")], &path);
     assert_eq!((done.status, done.stdout.as_str()), (0, ""));
     let bytes = std::fs::read(&output).expect("written");
     assert!(bytes.starts_with(b"ARROW1") && bytes.ends_with(b"ARROW1"));
@@ -149,8 +149,8 @@ fn mistakes_are_explained() {
     assert_eq!(nowhere.status, 1);
     assert!(nowhere.stderr.contains("there is no memory store in"), "{}", nowhere.stderr);
     assert!(nowhere.stderr.contains("hint: a store is a folder"), "{}", nowhere.stderr);
-    let unclear = far(&["export", "--output", "out.txt"], &path);
+    let unclear = far(&["export", "--out", "out.txt"], &path);
     assert!(unclear.stderr.contains("hint: add --format arrow"), "{}", unclear.stderr);
-    let beyond = far(&["export", "--output", "-", "--format", "csv", "--to", "8"], &path);
+    let beyond = far(&["export", "--out", "-", "--format", "csv", "--to", "8"], &path);
     assert!(beyond.stderr.contains("hint: the store holds the ids 0 to 7"), "{}", beyond.stderr);
 }

@@ -32,8 +32,8 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
-    /// Opens the dataset and fits the tokenizer to its training split; latents are cached in the
-    /// folder `cache` of the dataset. A tokenizer that is a network runs on the device.
+    /// Opens the dataset and fits the tokenizer to its training split; latents are cached as
+    /// [`far_data::cache_folder`] says. A tokenizer that is a network runs on the device.
     ///
     /// # Errors
     /// If the dataset cannot be read, or does not fit the tokenizer.
@@ -42,7 +42,7 @@ impl DataConfig {
         let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
         let episodes = dataset.select(rule, Split::Train)?;
         let tokenizer = tokenizer.build(&dataset, &episodes, device)?;
-        let (cache, most) = (self.folder.join("cache"), self.memory_megabytes << 20);
+        let (cache, most) = (far_data::cache_folder(&self.folder), self.memory_megabytes << 20);
         Ok(EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most))
     }
 

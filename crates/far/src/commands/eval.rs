@@ -15,6 +15,9 @@ use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, ch
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
+/// The plain rule that is hardest to beat, the paper's rival, and recency; with whether it needs poses.
+const RULES: [(&str, bool); 3] = [("nearest-pose", true), ("worldmem", true), ("temporal", false)];
+
 /// Arguments of `far eval`.
 #[derive(Args)]
 #[command(after_help = "Example: far eval runs/far --rule nearest-pose --rule worldmem\n\
@@ -32,9 +35,13 @@ pub struct Arguments {
     /// Generate with the judge's world model for every arm, so that arms differ in recall alone.
     #[arg(long)]
     common: bool,
-    /// A published rule to compare with the runs' arms, with the judge's world model; repeatable.
+    /// A published rule to compare with the runs' arms, with the judge's world model; repeatable (default
+    /// for a single run: nearest-pose, worldmem and temporal).
     #[arg(long = "rule", value_name = "ID")]
     rules: Vec<String>,
+    /// Compare with no rule.
+    #[arg(long, conflicts_with = "rules")]
+    no_rules: bool,
     /// Folder of the dataset: another one than in training, or the same if it has moved.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -131,10 +138,24 @@ fn plan(arguments: &Arguments, runs: &[PathBuf]) -> far_train::Result<RunEvaluat
     }
     evaluation.common |= arguments.common;
     evaluation.rules.clone_from(&arguments.rules);
+    if arguments.rules.is_empty() && arguments.runs.len() == 1 && !arguments.no_rules {
+        evaluation.rules = default_rules(&evaluation)?;
+    }
     evaluation.plan.clips = arguments.clips.or(evaluation.plan.clips);
     evaluation.plan.steps = arguments.steps.or(evaluation.plan.steps);
     evaluation.plan.slots = arguments.slots.unwrap_or(evaluation.plan.slots);
     Ok(evaluation)
+}
+
+/// Rules that a single run is compared with unless others are named: those of [`RULES`] that its
+/// dataset has the poses for, and that are not the run's own arm.
+fn default_rules(evaluation: &RunEvaluation) -> far_train::Result<Vec<String>> {
+    let config = &evaluation.runs[evaluation.judge].config;
+    let data = Dataset::open(&config.data.folder)?;
+    let poses = data.description().cues.iter().any(|cue| cue == "metadata");
+    let fitting =
+        RULES.iter().filter(|(id, needs_poses)| config.arm.id != *id && (poses || !needs_poses));
+    Ok(fitting.map(|(id, _)| (*id).to_owned()).collect())
 }
 
 /// Files of weights that were named; without, the cache is looked into.

@@ -3,11 +3,13 @@
 mod arm_table;
 mod bench;
 mod compare;
+mod completions;
 mod compute;
 mod data;
 mod demo;
 mod eval;
 mod export;
+mod man;
 mod memory;
 mod pretrain;
 mod report;
@@ -51,6 +53,10 @@ pub enum Command {
     /// Record and show the built-in worlds.
     #[command(subcommand)]
     World(world::Command),
+    /// Print what a shell needs to complete verbs and options.
+    Completions(completions::Arguments),
+    /// Write the manual pages.
+    Man(man::Arguments),
 }
 
 /// Runs one verb.
@@ -68,5 +74,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Data(command) => data::run(command),
         Command::Tokenizer(command) => tokenizer::run(command),
         Command::World(command) => world::run(command),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }

@@ -1,9 +1,9 @@
 //! A memory to recall from: a seeded walk with random keys, and a retriever with random weights.
 
+use crate::progress;
 use far_memory::{
     Cue, Memory, Observation, Pose, RecallQuery, Retriever, RetrieverConfig, Schema, Snapshot,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 
 /// Seconds between two records.
@@ -31,9 +31,8 @@ pub fn build(memories: usize, dimension: Option<usize>, seed: u64) -> anyhow::Re
     let mut memory = Memory::new(Schema::new(cues)?);
     let mut key = vec![0.0; dimension.unwrap_or(0)];
     let (mut position, mut yaw) = ([0.0f32, 0.0, 1.6], 0.0f32);
-    let bar = ProgressBar::new(memories as u64).with_style(ProgressStyle::with_template(
-        "building the memory {wide_bar} {pos}/{len} {per_sec} {eta}",
-    )?);
+    let template = "building the memory {wide_bar} {human_pos}/{human_len}, {rate}, {eta} left";
+    let bar = progress::styled(memories as u64, template);
     let mut step = |random: &mut fastrand::Rng| {
         yaw += random.f32() - 0.5;
         position[0] = (position[0] + 0.3 * yaw.cos()).clamp(-0.5 * AREA, 0.5 * AREA);

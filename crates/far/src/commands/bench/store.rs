@@ -1,10 +1,10 @@
 //! `far bench store`: what durability costs, beside plain files with the same bytes on the same disk.
 
 use super::timing::Timings;
+use crate::progress;
 use anyhow::Context;
 use far_memory::store::{Store, StoreReader, verify};
 use far_memory::{Cue, Observation, Pose, Schema};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -110,9 +110,7 @@ fn write_store(
             if payload.is_empty() { observation } else { observation.with_bytes(&payload) };
         store.append(&observation).map(|_| ())
     };
-    let style = "{bar:40} {human_pos}/{human_len} records {per_sec} {eta}";
-    let bar =
-        ProgressBar::new(arguments.records as u64).with_style(ProgressStyle::with_template(style)?);
+    let bar = progress::bar(arguments.records as u64, "records");
     let start = Instant::now();
     for _ in bar.wrap_iter(0..arguments.records) {
         append(&mut store)?;

@@ -1,5 +1,6 @@
 //! Progress of several trainings: a bar for each on a terminal, otherwise a line from time to time.
 
+use crate::output;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +31,8 @@ struct Whole {
 impl Board {
     /// A display of `all` trainings, of which `done` are finished already; `steps` are left to make.
     pub fn new(done: usize, all: usize, steps: u64) -> Self {
-        let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
+        let shown = std::io::stderr().is_terminal() && !output::is_quiet();
+        let bars = shown.then(MultiProgress::new);
         let bar = bars.as_ref().map(|bars| {
             let style =
                 ProgressStyle::with_template("all arms           {bar:24} {pos}/{len}  {eta} left");

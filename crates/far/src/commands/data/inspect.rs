@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use far_data::{ContactSheet, Dataset, EpisodeMap, ImageEncoding, Inspection, PoseReport, Split};
+use far_data::{
+    ContactSheet, Dataset, DatasetCheck, EpisodeMap, ImageEncoding, Inspection, PoseReport,
+};
 
 use super::explain;
 use super::import::poses_line;
@@ -16,7 +18,7 @@ use crate::progress;
 pub struct Arguments {
     /// The dataset's folder.
     path: PathBuf,
-    /// Episode to draw; default: the first.
+    /// Episode to draw (default: the first).
     #[arg(long)]
     episode: Option<u32>,
     /// Episodes to open for shares and sizes, spread evenly; 0 opens all.
@@ -25,7 +27,7 @@ pub struct Arguments {
     /// Pictures on the contact sheet.
     #[arg(long, default_value_t = 24)]
     pictures: usize,
-    /// Folder for contact-sheet.png and map.svg; default: `inspect` inside the dataset.
+    /// Folder for contact-sheet.png and map.svg (default: `inspect` inside the dataset).
     #[arg(long)]
     out: Option<PathBuf>,
     /// Print one JSON object instead of a table.
@@ -44,33 +46,46 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .and_then(|inspection| inspection.open(&dataset, &chosen, || bar.inc(1)))
         .map_err(explain)?;
     bar.finish_and_clear();
-    let out = arguments.out.clone().unwrap_or_else(|| arguments.path.join("inspect"));
     let episode = arguments.episode.unwrap_or(ids[0]);
-    let files = draw(&dataset, episode, arguments.pictures, &out)?;
     let drawn = dataset.episode(episode).map_err(explain)?;
     let poses = PoseReport::of_episode(&drawn).map_err(explain)?;
+    if !arguments.json {
+        print(&dataset, &inspection);
+        let line =
+            poses.as_ref().map_or_else(|| "none: the dataset has no poses".into(), poses_line);
+        row(&format!("poses, episode {episode}"), line);
+        let whole = DatasetCheck::of(&dataset, true).map_err(explain)?;
+        let rate = drawn.check_frame_rate().err();
+        let wrong = whole.problems.iter().chain(&rate).map(ToString::to_string);
+        let warnings = poses.as_ref().map(PoseReport::warnings).unwrap_or_default();
+        let warnings = warnings.into_iter().chain(whole.warnings.clone()).chain(wrong);
+        warnings.for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => folder_for(&arguments.path),
+    };
+    let files = draw(&dataset, episode, arguments.pictures, &out)?;
     if arguments.json {
         let mut report = serde_json::to_value(&inspection)?;
         report["poses"] = serde_json::to_value(&poses)?;
         report["files"] = serde_json::to_value(&files)?;
         println!("{report}");
     } else {
-        print(&dataset, &inspection);
-        let line =
-            poses.as_ref().map_or_else(|| "none: the dataset has no poses".into(), poses_line);
-        row(&format!("poses, episode {episode}"), line);
-        let mut warnings = poses.map(|poses| poses.warnings()).unwrap_or_default();
-        warnings.extend(odd_times(drawn.times(), dataset.description().fps));
-        let rule = dataset.description().splits[0];
-        if dataset.select(rule, Split::Test).map_err(explain)?.is_empty() {
-            warnings.push("no episode tests: `far train` and `far eval` need some".into());
-        }
-        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        for file in files {
-            println!("wrote {}", file.display());
-        }
+        files.iter().for_each(|file| println!("wrote {}", file.display()));
     }
     Ok(())
+}
+
+/// `inspect` inside the dataset, or where the dataset's cache is when that cannot be written.
+fn folder_for(dataset: &Path) -> PathBuf {
+    let inside = dataset.join("inspect");
+    if far_data::can_write(&inside) {
+        return inside;
+    }
+    let outside = far_data::cache_folder(dataset).join("inspect");
+    eprintln!("note: {} cannot be written; pictures go to {}", inside.display(), outside.display());
+    outside
 }
 
 /// Draws one episode and returns the files written.
@@ -100,17 +115,6 @@ fn draw(dataset: &Dataset, id: u32, pictures: usize, out: &Path) -> anyhow::Resu
         files.push(write("map.svg", map.to_svg().as_bytes())?);
     }
     Ok(files)
-}
-
-/// Times that do not go with the frames per second, as milliseconds do not.
-fn odd_times(times: &[f64], fps: f32) -> Option<String> {
-    let mut steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    steps.sort_by(f64::total_cmp);
-    let median = *steps.get(steps.len() / 2)?;
-    let ratio = median * f64::from(fps);
-    let reason =
-        format!("times are {median} s apart, {fps} frames per second are {:.4} s", 1.0 / fps);
-    (!(0.5..2.0).contains(&ratio)).then_some(reason)
 }
 
 fn print(dataset: &Dataset, inspection: &Inspection) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use far_data::{Dataset, verify_episode};
+use far_data::{Dataset, DatasetCheck, verify_episode};
 use rayon::prelude::*;
 
 use super::explain;
@@ -20,6 +20,9 @@ const PRINTED: usize = 20;
 pub struct Arguments {
     /// The dataset's folder.
     path: PathBuf,
+    /// Take rotations as they are, although the pictures contradict them.
+    #[arg(long)]
+    trust_poses: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -52,11 +55,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             Err(error) => problems.push(error),
         }
     }
+    let episodes = problems.len();
+    let mut warnings = Vec::new();
+    if episodes == 0 {
+        let whole = DatasetCheck::of(&dataset, arguments.trust_poses).map_err(explain)?;
+        problems.extend(whole.problems);
+        warnings.extend(whole.warnings);
+    }
     if arguments.json {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let report = serde_json::json!({
             "path": arguments.path, "episodes": ids.len(), "frames": frames,
-            "unknown_columns": unknown, "problems": problems,
+            "unknown_columns": unknown, "problems": problems, "warnings": warnings,
         });
         println!("{report}");
     } else {
@@ -64,20 +74,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let names: Vec<String> = unknown.into_iter().collect();
             eprintln!("note: columns that far does not know are ignored: {}", names.join(", "));
         }
-        problems.iter().take(PRINTED).for_each(|problem| eprintln!("wrong: {problem}"));
+        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        problems.iter().take(PRINTED).for_each(|problem| alert!("wrong: {problem}"));
         if problems.is_empty() {
-            println!(
-                "{}: {} episodes, {frames} frames, all good",
-                arguments.path.display(),
-                ids.len()
-            );
+            let verdict = match warnings.len() {
+                0 => "all good".to_owned(),
+                1 => "no rule broken, 1 warning".to_owned(),
+                many => format!("no rule broken, {many} warnings"),
+            };
+            let path = arguments.path.display();
+            println!("{path}: {} episodes, {frames} frames, {verdict}", ids.len());
         }
     }
+    let message = match episodes {
+        0 => format!("{} is wrong", arguments.path.display()),
+        1 => format!("1 of {} episodes is wrong", ids.len()),
+        many => format!("{many} of {} episodes are wrong", ids.len()),
+    };
     match problems.first() {
-        Some(first) => Err(Hint::error(
-            format!("{} of {} episodes are wrong", problems.len(), ids.len()),
-            first.hint(),
-        )),
+        Some(first) => Err(Hint::error(message, first.hint())),
         None => Ok(()),
     }
 }

@@ -2,12 +2,12 @@
 
 use super::explain;
 use crate::hint::Hint;
+use crate::progress;
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use far_memory::store::{StoreReader, write_arrow};
 use far_memory::{MemoryId, Payload, Snapshot};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,9 +22,9 @@ pub struct Arguments {
     path: PathBuf,
     /// The file to write, or `-` for standard output.
     #[arg(long, short)]
-    output: PathBuf,
+    out: PathBuf,
     /// Arrow and JSON lines hold everything; CSV leaves out keys and payload bytes (default: by the
-    /// extension of the output).
+    /// extension of the file).
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// The first id to write.
@@ -91,33 +91,30 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             format!("the store holds the ids 0 to {}", snapshot.len()),
         ));
     }
-    if arguments.output == Path::new("-") {
+    if arguments.out == Path::new("-") {
         return write(&snapshot, range, format, &mut std::io::stdout().lock());
     }
     // The final name is only given to a complete file.
-    let mut part = arguments.output.clone().into_os_string();
+    let mut part = arguments.out.clone().into_os_string();
     part.push(".part");
     let file = File::create(&part).with_context(|| format!("cannot create {part:?}"))?;
     let mut target = BufWriter::new(file);
     write(&snapshot, range, format, &mut target)?;
     target.into_inner().context("cannot finish the file")?.sync_all()?;
-    std::fs::rename(&part, &arguments.output)
-        .with_context(|| format!("cannot rename {part:?} to {}", arguments.output.display()))
+    std::fs::rename(&part, &arguments.out)
+        .with_context(|| format!("cannot rename {part:?} to {}", arguments.out.display()))
 }
 
 impl Arguments {
     fn format(&self) -> anyhow::Result<Format> {
-        let ending = self.output.extension().and_then(|ending| ending.to_str());
+        let ending = self.out.extension().and_then(|ending| ending.to_str());
         match (self.format, ending) {
             (Some(format), _) => Ok(format),
             (None, Some("arrow" | "feather" | "ipc")) => Ok(Format::Arrow),
             (None, Some("jsonl" | "ndjson")) => Ok(Format::Jsonl),
             (None, Some("csv")) => Ok(Format::Csv),
             (None, _) => Err(Hint::error(
-                format!(
-                    "the format of {} does not follow from its extension",
-                    self.output.display()
-                ),
+                format!("the format of {} does not follow from its extension", self.out.display()),
                 "add --format arrow, --format jsonl or --format csv",
             )),
         }
@@ -132,9 +129,11 @@ fn write(
 ) -> anyhow::Result<()> {
     let style = match format {
         Format::Arrow => "{spinner} {bytes} {bytes_per_sec}",
-        Format::Jsonl | Format::Csv => "{bar:40} {human_pos}/{human_len} records {per_sec} {eta}",
+        Format::Jsonl | Format::Csv => {
+            "{bar:40} {human_pos}/{human_len} records, {rate}, {eta} left"
+        }
     };
-    let bar = ProgressBar::new(range.len() as u64).with_style(ProgressStyle::with_template(style)?);
+    let bar = progress::styled(range.len() as u64, style);
     match format {
         Format::Arrow => {
             bar.unset_length();

@@ -27,7 +27,7 @@ pub enum Command {
     Verify(verify::Arguments),
     /// Write the records of a store as an Arrow file, JSON lines or CSV.
     ///
-    /// Example: far memory export robot.memory --output robot.jsonl --from 100 --to 200
+    /// Example: far memory export robot.memory --out robot.jsonl --from 100 --to 200
     Export(export::Arguments),
 }
 

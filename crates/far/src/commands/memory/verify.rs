@@ -2,9 +2,10 @@
 
 use super::{explain, grouped};
 use crate::hint::Hint;
+use crate::progress;
 use far_memory::Error;
 use far_memory::store::{FileCheck, Verification, verify};
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::HumanBytes;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ pub struct Arguments {
 /// Checks every byte of a store and prints the result.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
+    let bar = progress::styled(0, style);
     let found = verify(&arguments.path, |done, total| {
         bar.set_length(total);
         bar.set_position(done);

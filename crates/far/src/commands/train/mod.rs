@@ -143,12 +143,20 @@ fn check(arguments: &Arguments, config: &TrainConfig, out: &Path) -> anyhow::Res
 fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
     let mut sets: Vec<String> = arguments.sets.clone();
     if let Some(folder) = &arguments.data {
-        // A string of TOML, whatever characters the path has.
-        sets.push(format!("data.folder={:?}", folder.to_string_lossy()));
+        sets.push(folder_setting(folder)?);
     }
     sets.extend(arguments.compute.sets());
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     TrainConfig::resolve(&arguments.config, &sets)
+}
+
+/// The setting of a dataset's folder: a string of TOML, whatever characters the path has.
+pub fn folder_setting(folder: &Path) -> far_train::Result<String> {
+    let text = folder.to_str().ok_or_else(|| far_train::Error::Setting {
+        key: "data.folder".into(),
+        reason: format!("{} is not UTF-8; rename the folder", folder.display()),
+    })?;
+    Ok(format!("data.folder={text:?}"))
 }
 
 /// Result of a training.

@@ -2,9 +2,9 @@
 
 use super::curve::Curve;
 use super::health;
-use crate::stage;
+use crate::{output, progress, stage};
 use far_train::{Error, EvaluationRecord, StepReport, Watch};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -34,13 +34,9 @@ pub struct View {
 impl View {
     /// A view of a run of `steps` steps.
     pub fn new(steps: u64) -> Self {
-        let style = ProgressStyle::with_template(
-            "{msg}\n{bar:32} {pos}/{len} steps, {per_sec:.1}, {eta} left",
-        );
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(steps);
-            bar.with_style(style.expect("the template is valid"))
-        });
+        let shown = std::io::stderr().is_terminal() && !output::is_quiet();
+        let template = "{msg}\n{bar:32} {human_pos}/{human_len} steps, {rate}, {eta} left";
+        let bar = shown.then(|| progress::styled(steps, template));
         Self {
             steps,
             bar,

@@ -7,6 +7,8 @@ use clap::Args;
 use far_data::{Cell, ContactSheet, EXPLORE_COLOR, FrameImage, Phase, RETURN_COLOR};
 use far_world::{Recording, Studio, draw_map};
 
+use crate::hint::Hint;
+
 /// Arguments of `far world view`.
 #[derive(Args)]
 #[command(after_help = "Example: far world view --world village --size 256 --out /tmp/village")]
@@ -49,10 +51,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let variant = arguments.variant.as_deref();
     let recording =
         Recording::new(world, variant, arguments.seed, arguments.size).map_err(super::explain)?;
+    if arguments.episodes == 0 || arguments.pictures == 0 {
+        return Err(Hint::error("nothing to show", "--episodes and --pictures start at 1"));
+    }
     let mut studio = Studio::new(world.camera(), recording.size);
     let (mut cells, mut map) = (Vec::new(), None);
-    let columns = arguments.pictures.max(1);
-    for id in arguments.episode..arguments.episode + arguments.episodes.max(1) {
+    let columns = arguments.pictures;
+    for id in arguments.episode..arguments.episode + arguments.episodes {
         let mut episode = world.episode(&recording, id).map_err(super::explain)?;
         let facts = episode.facts();
         let last = episode.frames() - 1;
