@@ -56,7 +56,9 @@ fn encode(dataset: &Dataset, name: &str, file: &Path) -> far_model::Result<(usiz
     encoder.check_input(&tokenizer.recipe())?;
     let bar = progress::bar(dataset.len() as u64, "episodes");
     add_made_keys(dataset, name, encoder.dimension(), |id| -> far_model::Result<Vec<f32>> {
-        let latents = tokenizer.encode(dataset.episode(id)?.as_ref())?;
+        let episode = dataset.episode(id)?;
+        let frames: Vec<usize> = (0..episode.len()).collect();
+        let latents = tokenizer.encode(&episode, &frames)?;
         bar.inc(1);
         encoder.keys(&latents)
     })
