@@ -33,7 +33,7 @@ impl Joint<'_> {
         let weights = self.utility_weights(&examples)?;
         let (credit, step) = (self.credit(weights.as_deref()), self.steps());
         let Some(learner) = self.retrievers().first() else { return Ok(alone) };
-        let pools = learner.candidates(&examples, &self.config().retriever, &credit, step)?;
+        let pools = learner.candidates(&examples, &credit, step)?;
         for _ in 0..credits {
             let begun = Instant::now();
             credit.utilities(&examples, &pools, step)?;
