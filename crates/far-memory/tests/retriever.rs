@@ -80,7 +80,7 @@ fn memory(records: usize, seed: u64) -> Memory {
         if random.u8(..) < 4 {
             vision[3] = f32::NAN;
         }
-        let known = seed % 3 != 0 || random.u8(..) > 30;
+        let known = !seed.is_multiple_of(3) || random.u8(..) > 30;
         let pose = known.then_some(pose);
         let mut observation = Observation::new(1e6 + number as f64 * 0.2, pose);
         if random.u8(..) > 40 {

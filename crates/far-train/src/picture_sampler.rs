@@ -79,7 +79,7 @@ impl PictureSampler {
 impl Source {
     /// Writes one crop, turned around or not.
     fn fill(&self, values: &mut [f32], [episode, frame, x, y, turned]: [u32; 5]) -> Result<()> {
-        let below = |bits: u32, bound: usize| (u64::from(bits) * bound as u64 >> 32) as usize;
+        let below = |bits: u32, bound: usize| ((u64::from(bits) * bound as u64) >> 32) as usize;
         let episode = self.episodes[below(episode, self.episodes.len())];
         let episode = self.dataset.episode(episode)?;
         let picture = episode.picture(below(frame, episode.len()))?;

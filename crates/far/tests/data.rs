@@ -200,7 +200,8 @@ fn record_turning(folder: &Path, stored: fn([f32; 4]) -> [f32; 4]) {
 #[test]
 fn verify_names_rotations_in_another_convention() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cases: [(&str, fn([f32; 4]) -> [f32; 4], &str); 3] = [
+    type Stored = fn([f32; 4]) -> [f32; 4];
+    let cases: [(&str, Stored, &str); 3] = [
         ("right", |rotation| rotation, "all good"),
         ("xyzw", |[w, x, y, z]| [x, y, z, w], "quaternions in the order xyzw"),
         ("identity", |_| [1.0, 0.0, 0.0, 0.0], "a camera that looks straight up"),
