@@ -154,7 +154,17 @@ def contents(root):
             results.pop("train_seconds", None)
             content = json.dumps(results, sort_keys=True).encode()
         found[name] = content.replace(str(root).encode(), b"ROOT")
-    return found
+    # An interruption saves a checkpoint of its own, which shifts the older ones that are kept: the newest counts.
+    newest = {}
+    for name in found:
+        folder, _, file = name.rpartition("/")
+        if folder.endswith("checkpoints"):
+            newest[folder] = max(newest.get(folder, ""), file)
+    return {
+        name: content
+        for name, content in found.items()
+        if name.rpartition("/")[0] not in newest or newest[name.rpartition("/")[0]] == name.rpartition("/")[2]
+    }
 
 
 def main():

@@ -6,7 +6,7 @@
 use far_tensor::{Device, DeviceChoice, Precision};
 use serde::{Deserialize, Serialize};
 
-/// The device of the world model. Tokenizer, encoders, retriever and memory always run on the CPU.
+/// The device of the world model, tokenizer and encoders. The retriever and the memory run on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComputeConfig {

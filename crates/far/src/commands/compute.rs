@@ -4,7 +4,7 @@ use clap::Args;
 use far_tensor::{DeviceChoice, Precision};
 use far_train::ComputeConfig;
 
-/// Where the world model runs. Tokenizer, encoders, retriever and memory always run on the CPU.
+/// Where the world model, tokenizer and encoders run. The retriever and the memory run on the CPU.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct ComputeArguments {
     /// Device: auto (a GPU if there is one), cpu, cuda or cuda:1 (default: the configuration's).

@@ -49,7 +49,7 @@ impl JointData {
             return Ok(());
         }
         let folder = self.folder();
-        if config.tokenizer.kind == TokenizerKind::Precomputed(None) {
+        if matches!(config.tokenizer.kind, TokenizerKind::Precomputed(_)) {
             let latents = synthetic::latents_of(&self.config);
             return synthetic::write(config, latents, &folder, FRAMES).map_err(explain);
         }
