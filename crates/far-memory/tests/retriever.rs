@@ -252,7 +252,7 @@ fn a_repeated_view_gives_way_and_nothing_is_better_than_harm() {
             let mut values = vec![0.0f32; shape.iter().product()];
             match name.as_str() {
                 // One hidden unit that grows with the distance to the goal, which counts against.
-                "cue.meta.layer.0.weight" => values[15] = 1.0,
+                "cue.meta.layer.0.weight" => values[15] = 0.2,
                 "cue.meta.layer.1.weight" => values[0] = -1.0,
                 "set.strength" => values[0] = strength.ln(),
                 "set.empty" => values[0] = empty,
@@ -263,7 +263,7 @@ fn a_repeated_view_gives_way_and_nothing_is_better_than_harm() {
         Retriever::from_tensors(config.clone(), values.collect()).expect("valid")
     };
     let mut memory = Memory::new(Schema::new(vec![Cue::metadata("meta")]).expect("valid"));
-    for x in [0.2, 0.1, 3.0, 40.0, 50.0, 60.0] {
+    for x in [0.2, 0.1, 9.0, 120.0, 150.0, 180.0] {
         let pose = Pose::from_yaw_pitch([x, 0.0, 0.0], 0.0, 0.0);
         memory.append(&Observation::new(0.0, pose)).expect("valid");
     }

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(json["copies"]["to_device"]["bytes"], 1e6);
         let text = table.lines().join("\n");
         assert!(text.contains("network           1500.00 ms"), "{text}");
-        assert!(text.contains("copies to device    250.00 ms: 1.00 MB in 2 copies"), "{text}");
+        assert!(text.contains("copies to device     250.00 ms: 1.00 MB in 2 copies"), "{text}");
         let alone = StepTable { copies: None, ..table };
         assert!(alone.json().get("copies").is_none());
     }

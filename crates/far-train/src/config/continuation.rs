@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn encoders_outlive_settings_that_do_not_make_them() {
         let begun = config(&[]);
-        for set in ["data.batch=4", "training.learning_rate=0.5", "arm.id=random"] {
+        for set in ["data.batch=32", "training.learning_rate=0.5", "arm.id=random"] {
             assert!(config(&[set]).shares_preparation(&begun), "{set}");
         }
         for set in ["training.seed=3", "encoder.pretraining.steps=7", "data.horizon=5"] {

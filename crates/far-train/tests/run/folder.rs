@@ -43,7 +43,7 @@ fn a_run_without_a_checkpoint_gives_way_to_another_configuration() {
     let encoder = folder.path().join("encoder-vision.safetensors");
     drop(open(folder.path(), &config(&[]), Existing::Resume).expect("new"));
     std::fs::write(&encoder, "made").expect("written");
-    drop(open(folder.path(), &config(&["data.batch=4"]), Existing::Resume).expect("corrected"));
+    drop(open(folder.path(), &config(&["data.batch=32"]), Existing::Resume).expect("corrected"));
     assert!(encoder.exists(), "it would be made alike");
     let looked = RunFolder::look(folder.path(), &config(&["training.seed=4"]), Existing::Resume);
     assert_eq!(looked.expect("nothing to lose"), None);
