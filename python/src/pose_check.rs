@@ -58,7 +58,9 @@ pub fn pose_report(
     let width = rows.shape()[1];
     if width != MATRIX && width != QUATERNION {
         let cause = format!("pose has rows of {width} numbers");
-        return Err(Failure::input(cause, "give 4 × 4 matrices, or positions and quaternions").into());
+        return Err(
+            Failure::input(cause, "give 4 × 4 matrices, or positions and quaternions").into()
+        );
     }
     let poses = flat(rows.as_slice(), "the poses")?.chunks_exact(width).enumerate();
     let poses = poses
