@@ -26,15 +26,20 @@ impl SetUtility {
     }
 
     /// u(S ∪ {i}) − u(S) of every memory not in S, then that of the empty memory, 0.
-    fn marginal(&self, taken: &[usize]) -> Vec<f32> {
+    fn exact_marginal(&self, taken: &[usize]) -> Vec<f64> {
         let others = (0..RECORDS).filter(|place| !taken.contains(place));
-        let own = self.of(taken);
+        let own = f64::from(self.of(taken));
         let gain = |place: usize| {
             let mut set = taken.to_vec();
             set.push(place);
-            self.of(&set) - own
+            f64::from(self.of(&set)) - own
         };
         others.map(gain).chain([0.0]).collect()
+    }
+
+    /// The same as a world model measures it.
+    fn marginal(&self, taken: &[usize]) -> Vec<f32> {
+        self.exact_marginal(taken).into_iter().map(|gain| gain as f32).collect()
     }
 }
 
@@ -122,9 +127,8 @@ fn memories_that_add_nothing_leave_recall_as_it_is() {
 #[test]
 fn the_last_slot_is_exact_and_the_first_looks_one_slot_ahead() {
     let (toy, utility) = (Toy::with_sets(6), SetUtility::new(6));
-    let posterior = |prior: &[f64], utilities: &[f32]| {
-        let informed: Vec<f64> =
-            prior.iter().zip(utilities).map(|(r, u)| r.ln() + f64::from(*u)).collect();
+    let posterior = |prior: &[f64], utilities: &[f64]| {
+        let informed: Vec<f64> = prior.iter().zip(utilities).map(|(r, u)| r.ln() + u).collect();
         softmax(&informed)
     };
     let first = prior(&toy, &[]);
@@ -133,29 +137,29 @@ fn the_last_slot_is_exact_and_the_first_looks_one_slot_ahead() {
     let mut ahead = [0.0; RECORDS];
     for i in 0..RECORDS {
         let second = prior(&toy, &[i]);
-        let gains = utility.marginal(&[i]);
+        let gains = utility.exact_marginal(&[i]);
         let others: Vec<usize> = (0..RECORDS).filter(|place| *place != i).collect();
         for (place, &j) in others.iter().enumerate() {
             joint[i][j] = first[i] * second[place] * f64::from(utility.of(&[i, j])).exp();
-            ahead[i] += second[place] * f64::from(gains[place]).exp();
+            ahead[i] += second[place] * gains[place].exp();
         }
         // Given the first memory, the exact posterior of the last slot is the slot's own.
         let total: f64 = joint[i].iter().sum();
         let own = posterior(&second[..others.len()], &gains[..others.len()]);
         for (place, &j) in others.iter().enumerate() {
-            assert!((joint[i][j] / total - own[place]).abs() < 1e-6);
+            assert!((joint[i][j] / total - own[place]).abs() < 1e-9);
         }
     }
     // The exact posterior of the first slot is its own times what the next slot can still add.
     let total: f64 = joint.iter().flatten().sum();
-    let gains = utility.marginal(&[]);
-    let own: Vec<f64> = (0..RECORDS).map(|i| first[i] * f64::from(gains[i]).exp()).collect();
+    let gains = utility.exact_marginal(&[]);
+    let own: Vec<f64> = (0..RECORDS).map(|i| first[i] * gains[i].exp()).collect();
     let informed: f64 = (0..RECORDS).map(|i| own[i] * ahead[i]).sum();
     let blind: f64 = own.iter().sum();
     let mut apart: f64 = 0.0;
     for i in 0..RECORDS {
         let exact = joint[i].iter().sum::<f64>() / total;
-        assert!((exact - own[i] * ahead[i] / informed).abs() < 1e-6);
+        assert!((exact - own[i] * ahead[i] / informed).abs() < 1e-9);
         apart = apart.max((exact - own[i] / blind).abs());
     }
     assert!(apart > 1e-2, "greedy credit is not the whole posterior: {apart}");
@@ -169,7 +173,7 @@ fn candidates_are_penalized_by_the_nearest_taken_memory_alone() {
     let (none, one, other, both) = (of(&[]), of(&[0]), of(&[1]), of(&[0, 1]));
     let fused: &Tensor = &scores.fused;
     for (place, score) in none[..RECORDS].iter().enumerate() {
-        assert!((score - fused.values()[place]).abs() < 1e-6);
+        assert!((score - fused.values()[place]).abs() < 1e-9);
     }
     for place in 2..RECORDS {
         let nearest = one[place - 1].min(other[place - 1]);
