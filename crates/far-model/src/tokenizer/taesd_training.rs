@@ -18,8 +18,9 @@ use std::path::Path;
 const SMALLEST: f32 = 1.0 / 255.0;
 /// Deviation of the noise that is added to latents.
 const NOISE: f32 = 0.05;
-/// Weights of the perceptual loss and of the variance.
-const PERCEPTUAL_WEIGHT: f32 = 0.05;
+/// Weights of the perceptual loss and of the variance. The first is quadratic in what is wrong, so that it would
+/// not count beside the absolute difference once pictures are close.
+const PERCEPTUAL_WEIGHT: f32 = 0.25;
 const SPREAD_WEIGHT: f32 = 0.02;
 /// Names in checkpoints begin so.
 const PREFIX: &str = "tokenizer.";
