@@ -151,7 +151,7 @@ fn refuse_conflict(
     }
 }
 
-/// Refuses the folder of a run, which is nobody's dataset.
+/// Refuses the folder of a run: it is no dataset.
 fn refuse_run(folder: &Path) -> Result<()> {
     let has = |name: &str| folder.join(name).exists();
     if has("config.toml") && has("checkpoints") && !has("dataset.json") {

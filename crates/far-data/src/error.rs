@@ -36,7 +36,7 @@ pub enum DataError {
     Locked {
         /// The dataset's folder.
         path: PathBuf,
-        /// Who writes.
+        /// The writing process.
         holder: String,
     },
     /// The folder already holds a different recording.

@@ -11,7 +11,7 @@ use crate::{DataError, Result};
 /// twice.
 const LOCK: &str = "lock";
 
-/// Held while somebody writes into a dataset; released when dropped, or when the process ends.
+/// Held while a process writes to a dataset; released when dropped, or when the process ends.
 pub(crate) struct WriteLock {
     _held: Box<dyn Send + Sync>,
 }

@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(of(&[], &[]), None);
     }
 
-    /// The interval as its definition says it, draw by draw, value by value.
+    /// The interval by its definition, draw by draw, value by value.
     fn reference(
         bootstrap: &Bootstrap,
         numerators: &[Vec<f64>],

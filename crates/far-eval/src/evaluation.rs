@@ -44,7 +44,7 @@ pub struct Evaluation<'a> {
     pub arms: &'a [Arm],
     /// What every arm gets alike.
     pub plan: &'a EvaluationPlan,
-    /// LPIPS and DreamSim, if their weights are at hand.
+    /// LPIPS and DreamSim, if their weights are present.
     pub perceptual: Perceptual<'a>,
     /// What the built-in probes need besides.
     pub probes: Probes<'a>,

@@ -21,7 +21,7 @@ pub type FrameValues = [Option<f64>; 5];
 /// A perceptual distance of two pictures of the same size, less is better.
 pub type Distance<'a> = dyn Fn(&Picture, &Picture) -> far_model::Result<f64> + Sync + 'a;
 
-/// Perceptual distances whose weights are at hand.
+/// Perceptual distances whose weights are present.
 #[derive(Clone, Copy, Default)]
 pub struct Perceptual<'a> {
     /// LPIPS.

@@ -1,4 +1,4 @@
-//! What single memories are worth for one question, beside the mean of the pool: what replays show.
+//! Utilities of single memories for one question relative to the mean of the pool, as replays show them.
 
 use crate::prediction::Ask;
 use crate::utility::{Draw, UtilityMeter};

@@ -13,7 +13,7 @@ use crate::utility::{Draw, UtilityMeter};
 use crate::{EvaluationPlan, Result};
 use far_memory::Recall;
 
-/// Sets of random memories that stand for chance, for each question.
+/// Random sets per question, for the chance level.
 pub(crate) const RANDOM_SETS: usize = 8;
 
 /// One question judged.

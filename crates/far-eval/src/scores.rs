@@ -54,7 +54,7 @@ pub struct Protocol {
     pub corpus: String,
     /// The episodes of the clips, in the order of the values.
     pub episodes: Vec<u32>,
-    /// Who judged, as in [`Results`].
+    /// The judge, as in [`Results`].
     pub judge: String,
     /// Memories per recall.
     pub slots: usize,

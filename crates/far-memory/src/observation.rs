@@ -62,7 +62,7 @@ pub struct Observation<'a> {
 }
 
 impl<'a> Observation<'a> {
-    /// An observation without keys and payload; `None` as pose where nobody knows it.
+    /// An observation without keys and payload; `None` if its pose is unknown.
     pub fn new(time: f64, pose: impl Into<Option<Pose>>) -> Self {
         Self { time, pose: pose.into(), keys: Vec::new(), payload: Payload::None }
     }

@@ -17,7 +17,7 @@
 
 use crate::{FeatureScale, Pose, RecallQuery};
 
-/// Numbers that tell two memories apart.
+/// Numbers that distinguish two memories.
 pub const OVERLAP_FEATURES: usize = 6;
 
 /// The logarithm of an overlap's weight stays within ± this, so that no file makes it infinite.

@@ -139,11 +139,6 @@ impl RecallQuery {
         self.keys.iter().find(|(name, _)| name == cue).map(|(_, values)| values.as_slice())
     }
 
-    /// The cues with a query embedding.
-    pub fn key_names(&self) -> impl Iterator<Item = &str> {
-        self.keys.iter().map(|(name, _)| name.as_str())
-    }
-
     /// Checks the query against the cues of a memory.
     ///
     /// # Errors

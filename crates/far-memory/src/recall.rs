@@ -137,23 +137,6 @@ impl Recall {
         self.empty = score;
     }
 
-    /// Puts the memories into chronological order; ranks follow the new order.
-    pub fn sort_by_id(&mut self) {
-        // A stable insertion sort: there are few entries and three parallel arrays.
-        let cues = self.weights.len();
-        for end in 1..self.entries.len() {
-            let mut place = end;
-            while place > 0 && self.entries[place - 1].id > self.entries[place].id {
-                self.entries.swap(place - 1, place);
-                for cue in 0..cues {
-                    self.raw.swap((place - 1) * cues + cue, place * cues + cue);
-                    self.standardized.swap((place - 1) * cues + cue, place * cues + cue);
-                }
-                place -= 1;
-            }
-        }
-    }
-
     /// The names of the cues that explain the scores; empty for rules without cues.
     pub fn cues(&self) -> &[String] {
         self.cues.as_deref().unwrap_or(&[])
@@ -217,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chronological_order_keeps_scores_with_their_memory() {
+    fn scores_stay_with_their_memory() {
         let cues: Arc<[String]> = vec!["meta".to_owned(), "vision".to_owned()].into();
         let mut recall = Recall::new();
         recall.begin(&cues);
@@ -225,8 +208,7 @@ mod tests {
             let score = id as f32;
             recall.push(MemoryId(id), score, None, &[score, -score], &[score + 0.5, 0.0]);
         }
-        recall.sort_by_id();
-        assert_eq!(recall.ids().map(|id| id.0).collect::<Vec<_>>(), [1, 3, 5]);
+        assert_eq!(recall.ids().map(|id| id.0).collect::<Vec<_>>(), [5, 1, 3]);
         for memory in recall.iter() {
             assert_eq!(memory.raw, [memory.score, -memory.score]);
             assert_eq!(memory.standardized[0], memory.score + 0.5);

@@ -7,6 +7,7 @@ mod encoded_episode;
 mod encoder;
 mod error;
 mod latent;
+mod layer;
 mod metric;
 mod query;
 mod recall;

@@ -221,11 +221,6 @@ impl Parameters {
         self.frozen = true;
     }
 
-    /// Lets gradients flow to this arena again.
-    pub fn unfreeze(&mut self) {
-        self.frozen = false;
-    }
-
     /// A gradient buffer for this arena.
     pub fn gradients(&self) -> Gradients {
         let ranges = self.entries.iter().map(|entry| entry.range.clone()).collect();

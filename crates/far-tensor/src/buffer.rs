@@ -88,12 +88,6 @@ impl Pool {
         buffer
     }
 
-    /// Free bytes in the pool.
-    pub fn free_bytes(&self) -> usize {
-        let free = self.free.lock().expect("no user panics while it holds the pool");
-        free.iter().map(|(class, kept)| class * kept.len() * size_of::<Lane>()).sum()
-    }
-
     fn put_back(&self, lanes: Vec<Lane>) {
         if let Ok(mut free) = self.free.lock() {
             free.entry(lanes.len()).or_default().push(lanes);

@@ -80,7 +80,7 @@ impl NeededEncoders {
 pub(crate) enum Lost {
     /// It is made, or made again.
     Make,
-    /// It is refused: what a checkpoint was trained with cannot be replaced behind somebody's back.
+    /// It is refused: what a checkpoint was trained with is never replaced silently.
     Refuse,
 }
 

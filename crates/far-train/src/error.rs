@@ -95,7 +95,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// What lies in a run's folder is not what its checkpoint was trained with.
+    /// A file in a run's folder differs from the one its checkpoint was trained with.
     #[error("the {what} in {} is not the one that the checkpoint was trained with", folder.display())]
     OtherArtifact {
         /// The run's folder.

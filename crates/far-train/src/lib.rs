@@ -26,7 +26,6 @@ mod run_check;
 mod run_evaluation;
 mod run_folder;
 mod step_times;
-pub mod synthetic;
 mod time_need;
 mod tokenizer_training;
 mod trained_arm;
@@ -38,6 +37,7 @@ pub use config::{
     CreditRule, CueColumn, DataConfig, Documented, EncoderConfig, EvaluationSection, FAR_ARMS,
     FarArm, PRESETS, PretrainingSettings, RetrieverSettings, SelectionRule, TokenizerConfig,
     TokenizerKind, TrainConfig, TrainingContext, TrainingSettings, check_rule, documented,
+    synthetic,
 };
 pub use contender::Contender;
 pub use context_source::{ContextSource, perturb_contexts};

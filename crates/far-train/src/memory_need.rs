@@ -46,7 +46,7 @@ impl MemoryNeed {
         self.parameters + self.step.max(self.evaluation)
     }
 
-    /// Refuses what does not fit into the machine's memory. A GPU says itself what does not fit into
+    /// Refuses what does not fit into the machine's memory. A GPU reports itself what does not fit into
     /// its own, but parameters begin on the machine.
     ///
     /// # Errors

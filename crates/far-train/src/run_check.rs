@@ -31,7 +31,7 @@ impl RunCheck {
     /// exist, the settings make a network, and it fits into memory.
     ///
     /// # Errors
-    /// The first thing that would stop the run.
+    /// The first reason why the run would not start.
     pub fn new(config: &TrainConfig, others: &[Arm], device: &Device) -> Result<Self> {
         let dataset = Dataset::open(&config.data.folder)?;
         Self::of_dataset(config, others, &dataset, device)

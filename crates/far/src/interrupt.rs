@@ -12,10 +12,10 @@ pub const STATUS: u8 = 130;
 
 /// Set by the first signal.
 static STOP: AtomicBool = AtomicBool::new(false);
-/// Whether somebody looks at [`STOP`] now.
+/// Whether running work checks [`STOP`].
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Work that was put down before its end; its message says how to go on.
+/// Interrupted work; its message says how to resume.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 

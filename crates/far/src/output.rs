@@ -42,7 +42,7 @@ pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Writes to stdout. If that fails there is nobody to return results to, and the program ends.
+/// Writes to stdout; if that fails, the program ends.
 pub fn result(text: fmt::Arguments<'_>) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = stdout.write_fmt(text).and_then(|()| stdout.flush()) {
@@ -61,7 +61,7 @@ pub fn note(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Writes a line to stderr. Where even that fails, nobody is left to be told.
+/// Writes a line to stderr; a failure is ignored.
 pub fn alert(text: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -38,14 +38,14 @@ impl Stage {
         Self { bar: progress::bar(total, unit), lines, unit }
     }
 
-    /// Says that so many items were done before, which is no work of now.
+    /// Reports items that were finished before this run.
     pub fn start_at(&self, done: u64) {
         self.bar.set_position(done);
         self.bar.reset_eta();
         self.with_lines(|lines| (lines.first, lines.done) = (done, done));
     }
 
-    /// Says how many items are done, of how many.
+    /// Reports how many items of how many are done.
     pub fn show(&self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
@@ -62,13 +62,13 @@ impl Stage {
         });
     }
 
-    /// Says that one more item is done.
+    /// Reports one more finished item.
     pub fn advance(&self) {
         let (done, total) = (self.bar.position() + 1, self.bar.length().unwrap_or(0));
         self.show(done, total);
     }
 
-    /// Shows something beside the bar.
+    /// Shows a message beside the bar.
     pub fn note(&self, text: String) {
         self.bar.set_message(text);
     }

@@ -32,10 +32,10 @@ use far_memory::Recall;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kinds of changes that are distinguished: title in a terminal's table, what is asked of them.
+/// The kinds of changes that are distinguished: their name in tables, what is asked of them.
 const KINDS: [(ChangeKind, &str, &str); 2] = [
-    (ChangeKind::Surface, "surfaces", "things moved in plain sight"),
-    (ChangeKind::Container, "containers", "insides of containers"),
+    (ChangeKind::Surface, "changed surfaces", "things moved in plain sight"),
+    (ChangeKind::Container, "changed containers", "insides of containers"),
 ];
 
 /// How large a change is, by the distance of truth and outdated frame.
@@ -56,20 +56,15 @@ enum Figure {
 impl Figure {
     /// How it is shown, of one of the [`KINDS`].
     fn metric(self, kind: usize, distance: CropDistance<'_>) -> Metric {
-        let (kind, title, things) = KINDS[kind];
+        let (kind, name, things) = KINDS[kind];
         let detail = |part: &str, note: &str| {
-            Metric::share(
-                format!("state_{}_{part}", kind.name()),
-                format!("State, {}, {part}", kind.name()),
-            )
-            .in_table(MetricTable::Detail)
-            .noted(format!("{things}: {RIGHT}; {note}"))
+            Metric::share(format!("state_{}_{part}", kind.name()), format!("{name}, {part}"))
+                .in_table(MetricTable::Detail)
+                .noted(format!("{things}: {RIGHT}; {note}"))
         };
         match self {
             Self::Right => {
-                let (id, label) =
-                    (format!("state_{}", kind.name()), format!("State, {}", kind.name()));
-                let metric = Metric::share(id, label).titled(title);
+                let metric = Metric::share(format!("state_{}", kind.name()), name).titled(name);
                 distance.measuring(metric.noted(format!("{things}: {RIGHT}")))
             }
             Self::Decoded => {

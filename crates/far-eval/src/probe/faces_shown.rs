@@ -36,12 +36,11 @@ pub struct FacesShown {
 
 impl Default for FacesShown {
     fn default() -> Self {
-        let shown =
-            Metric::share("faces_shown", "Goal in view of memories").titled("goal shown").noted(
-                "surfaces in view at the goal that the recalled memories show together; beside \
+        let shown = Metric::share("faces_shown", "goal shown").titled("goal shown").noted(
+            "surfaces in view at the goal that the recalled memories show together; beside \
                  `tokenizer`, what as many memories taken for it would show",
-            );
-        let singles = Metric::share("faces_shown_singles", "Goal in view of the best singles")
+        );
+        let singles = Metric::share("faces_shown_singles", "goal shown, best singles")
             .in_table(MetricTable::Detail)
             .noted("the same of the memories that each show most of it alone");
         let [shown, singles] = [shown, singles].map(Measured::new);

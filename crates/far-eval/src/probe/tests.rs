@@ -144,7 +144,7 @@ fn who_recalls_the_newest_look_shows_the_present_state() {
     );
     assert!(described.contains(&"counterfactual_recalled") && !described.contains(&"both_ends"));
     let metric = results.metric("state_container_large_mse");
-    assert_eq!(metric.label, "State, container, large, by squared error");
+    assert_eq!(metric.label, "changed containers, large, by squared error");
     assert!(metric.note.contains("large changes") && metric.note.ends_with("not LPIPS"));
     let difference = results.paired["nearest-pose"]["temporal"]["state_container_mse"];
     assert_eq!((difference.lo, difference.hi), (1.0, 1.0));

@@ -6,7 +6,6 @@ use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_positive;
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Score = −‖[E*⁻¹ E]₃ₓ₄ − [I | 0]‖ (Frobenius), where E is a memory's camera-to-world matrix and E*
 /// the last target's. Source: Compression-and-Retrieval (CaR, 2026), mode `closest`, which takes
@@ -27,40 +26,26 @@ impl Default for CarClosestConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct CarClosest {
-    config: CarClosestConfig,
-}
-
-impl CarClosest {
-    pub(crate) fn new(config: CarClosestConfig) -> Result<Self, Error> {
-        check_positive("length_scale", config.length_scale)?;
-        Ok(Self { config })
+impl Rule for CarClosestConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_positive("length_scale", self.length_scale)
     }
-}
 
-impl Rule for CarClosest {
     fn requirements(&self) -> Requirements {
         Requirements::poses()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let goal = scene.goal();
         work.scores.clear();
         work.scores.extend(scene.candidates.iter().map(|candidate| {
             // ‖R − I‖² = 6 − 2 tr R = 8 (1 − w²) = 8 ‖vector part‖², w being the real part of the
             // relative quaternion. The vector part keeps small rotations exact.
             let [_, x, y, z] = candidate.pose.relative_to(goal).rotation;
-            let length = candidate.pose.distance(goal) / self.config.length_scale;
+            let length = candidate.pose.distance(goal) / self.length_scale;
             -(8.0 * (x * x + y * y + z * z) + length * length).sqrt()
         }));
-        work.top(slots, picks);
+        work.top(scene.slots);
         Ok(())
     }
 }
@@ -75,7 +60,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn agrees_with_the_matrices(episode in episodes(), slots in 0usize..8) {
-            let rule = CarClosest::new(CarClosestConfig { length_scale: 2.0 }).expect("valid");
+            let rule = CarClosestConfig { length_scale: 2.0 };
             let goal = episode.goal();
             let expected = episode.candidates().iter().map(|candidate| {
                 let relative = candidate.pose.relative_to(&goal);

@@ -50,11 +50,6 @@ impl Default for ContextAsMemoryConfig {
 /// Angle in radians and distance in meters below which headings and places count as the same.
 const SAME: f32 = 1e-3;
 
-#[derive(Clone)]
-pub(crate) struct ContextAsMemory {
-    config: ContextAsMemoryConfig,
-}
-
 /// A camera in the ground plane: its eye, its yaw and the directions of its two edges.
 struct Planar {
     eye: [f32; 2],
@@ -71,19 +66,12 @@ impl Planar {
     }
 }
 
-impl ContextAsMemory {
-    pub(crate) fn new(config: ContextAsMemoryConfig) -> Result<Self, Error> {
-        check_angle("horizontal_degrees", config.horizontal_degrees)?;
-        check_weight("near", config.near)?;
-        check_positive("far", config.far - config.near)?;
-        Ok(Self { config })
-    }
-
+impl ContextAsMemoryConfig {
     /// Sets field of view and far limit from the dataset's camera.
-    pub(crate) fn set_camera(config: &mut ContextAsMemoryConfig, camera: &Camera, reach: f32) {
-        config.horizontal_degrees = camera.horizontal_field_of_view.to_degrees();
-        config.far = reach;
-        config.near = config.near.min(0.1 * reach);
+    pub(crate) fn set_camera(&mut self, camera: &Camera, reach: f32) {
+        self.horizontal_degrees = camera.horizontal_field_of_view.to_degrees();
+        self.far = reach;
+        self.near = self.near.min(0.1 * reach);
     }
 
     fn shares_view(&self, target: &Planar, memory: &Planar) -> bool {
@@ -91,14 +79,13 @@ impl ContextAsMemory {
         let distance = offset[0].hypot(offset[1]);
         let turn = wrap_angle(memory.yaw - target.yaw).abs();
         if distance < SAME {
-            return turn < self.config.horizontal_degrees.to_radians();
+            return turn < self.horizontal_degrees.to_radians();
         }
         if turn < SAME {
-            return distance <= self.config.far;
+            return distance <= self.far;
         }
         (target.edges.iter().zip(&memory.edges)).all(|(&own, &other)| {
-            crossing(own, offset, other)
-                .is_some_and(|at| (self.config.near..=self.config.far).contains(&at))
+            crossing(own, offset, other).is_some_and(|at| (self.near..=self.far).contains(&at))
         })
     }
 }
@@ -115,19 +102,19 @@ fn crossing(own: [f32; 2], offset: [f32; 2], other: [f32; 2]) -> Option<f32> {
     (sine != 0.0 && along >= 0.0 && beyond >= 0.0).then_some(along)
 }
 
-impl Rule for ContextAsMemory {
+impl Rule for ContextAsMemoryConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_angle("horizontal_degrees", self.horizontal_degrees)?;
+        check_weight("near", self.near)?;
+        check_positive("far", self.far - self.near)
+    }
+
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let half_angle = 0.5 * self.config.horizontal_degrees.to_radians();
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let half_angle = 0.5 * self.horizontal_degrees.to_radians();
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(scene.query.seed);
         work.scores.clear();
         // The best of the current run; it is raised to the upper tier when the run ends.
@@ -150,19 +137,19 @@ impl Rule for ContextAsMemory {
         if let Some(best) = best {
             work.scores[best.position] += 1.0;
         }
-        if self.config.keep_last {
+        if self.keep_last {
             *work.scores.last_mut().expect("at least one candidate") = 3.0;
         }
-        work.top(slots, picks);
-        if self.config.distant {
+        work.top(scene.slots);
+        if self.distant {
             for (score, candidate) in work.scores.iter_mut().zip(scene.candidates) {
                 let free = *score == f32::NEG_INFINITY;
                 let distance = candidate.pose.distance(scene.goal());
                 *score = if free { distance } else { f32::NEG_INFINITY };
             }
-            let filled = picks.len();
-            work.top(slots - filled, picks);
-            picks[filled..].iter_mut().for_each(|pick| pick.score = 0.0);
+            let filled = work.picks.len();
+            work.top(scene.slots - filled);
+            work.picks[filled..].iter_mut().for_each(|pick| pick.score = 0.0);
         }
         Ok(())
     }
@@ -174,14 +161,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rule(distant: bool) -> ContextAsMemory {
-        ContextAsMemory::new(ContextAsMemoryConfig { distant, ..Default::default() })
-            .expect("valid")
+    fn rule(distant: bool) -> ContextAsMemoryConfig {
+        ContextAsMemoryConfig { distant, ..Default::default() }
     }
 
     fn shares(target: Pose, memory: Pose) -> bool {
         let rule = rule(false);
-        let half_angle = 0.5 * rule.config.horizontal_degrees.to_radians();
+        let half_angle = 0.5 * rule.horizontal_degrees.to_radians();
         rule.shares_view(&Planar::new(&target, half_angle), &Planar::new(&memory, half_angle))
     }
 
@@ -212,8 +198,13 @@ mod tests {
 
     /// Whether two segments of length `far` meet at least `near` from the first's start, found by
     /// walking along the first and watching for a change of side.
-    fn edges_meet(rule: &ContextAsMemory, target: &Pose, memory: &Pose, side: f32) -> Option<bool> {
-        let half = side * 0.5 * rule.config.horizontal_degrees.to_radians();
+    fn edges_meet(
+        rule: &ContextAsMemoryConfig,
+        target: &Pose,
+        memory: &Pose,
+        side: f32,
+    ) -> Option<bool> {
+        let half = side * 0.5 * rule.horizontal_degrees.to_radians();
         let (a, b) = (f64::from(target.yaw() + half), f64::from(memory.yaw() + half));
         let start = |pose: &Pose| [f64::from(pose.position[0]), f64::from(pose.position[1])];
         let (p, q) = (start(target), start(memory));
@@ -221,7 +212,7 @@ mod tests {
             let (x, y) = (p[0] + distance * a.cos() - q[0], p[1] + distance * a.sin() - q[1]);
             (b.cos() * y - b.sin() * x, b.cos() * x + b.sin() * y)
         };
-        let (near, far) = (f64::from(rule.config.near), f64::from(rule.config.far));
+        let (near, far) = (f64::from(rule.near), f64::from(rule.far));
         let ((before, _), (after, _)) = (side_of(near), side_of(far));
         if before.abs() < 1e-3 || after.abs() < 1e-3 {
             return None; // On the edge: rounding decides.
@@ -256,7 +247,7 @@ mod tests {
         #[test]
         fn one_of_each_run_comes_first(episode in episodes(), slots in 1usize..12) {
             let rule = rule(false);
-            let half = 0.5 * rule.config.horizontal_degrees.to_radians();
+            let half = 0.5 * rule.horizontal_degrees.to_radians();
             let shared: Vec<bool> = episode
                 .candidates()
                 .iter()

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
-use super::view::ViewConfig;
+use super::view::{ViewConfig, check_count};
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Score = |U ∩ V| / |U| over the sample points U that any target pose sees; the best K, at most
 /// one of each chunk if a chunk size is set. A control for `worldmem`, which takes the same points
@@ -21,43 +19,30 @@ pub struct FovTopKConfig {
     pub chunk_size: Option<usize>,
 }
 
-#[derive(Clone)]
-pub(crate) struct FovTopK {
-    config: FovTopKConfig,
-    ball: PointSet,
-}
-
-impl FovTopK {
-    pub(crate) fn new(config: FovTopKConfig) -> Result<Self, Error> {
-        if let Some(size) = config.chunk_size {
-            super::view::check_count("chunk_size", size)?;
-        }
-        Ok(Self { ball: config.view.ball()?, config })
+impl Rule for FovTopKConfig {
+    fn check(&self) -> Result<(), Error> {
+        self.chunk_size.map_or(Ok(()), |size| check_count("chunk_size", size))
     }
-}
 
-impl Rule for FovTopK {
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        work.coverage.survey(&self.ball, &self.config.view, scene.targets(), scene.candidates);
+    fn view(&self) -> Option<&ViewConfig> {
+        Some(&self.view)
+    }
+
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        work.coverage.survey(scene.ball, &self.view, scene.targets(), scene.candidates);
         let total = work.coverage.total().max(1) as f32;
         work.scores.clear();
         work.scores.extend(work.coverage.counts().iter().map(|&count| count as f32 / total));
-        work.chunk_top(slots, self.config.chunk_size.unwrap_or(1), picks);
+        work.chunk_top(scene.slots, self.chunk_size.unwrap_or(1));
         Ok(())
     }
 
     fn chunk_size(&self) -> Option<usize> {
-        self.config.chunk_size
+        self.chunk_size
     }
 }
 
@@ -78,11 +63,12 @@ mod tests {
             chunk_size in prop::option::of(1usize..5),
         ) {
             let view = ViewConfig { points: 600, radius: 9.0, ..Default::default() };
-            let rule = FovTopK::new(FovTopKConfig { view, chunk_size }).expect("valid");
+            let ball = view.ball().expect("valid");
+            let rule = FovTopKConfig { view, chunk_size };
             let origin = episode.horizon()[0].position;
-            let sees = |pose, point| sees_reference(&rule.config.view, pose, origin, point);
-            let union: Vec<[f32; 3]> = (0..rule.ball.len())
-                .map(|index| rule.ball.point(index))
+            let sees = |pose, point| sees_reference(&rule.view, pose, origin, point);
+            let union: Vec<[f32; 3]> = (0..ball.len())
+                .map(|index| ball.point(index))
                 .filter(|&point| episode.horizon().iter().any(|pose| sees(pose, point)))
                 .collect();
             let scores: Vec<f32> = episode

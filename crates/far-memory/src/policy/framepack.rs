@@ -69,49 +69,37 @@ impl FramePackConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct FramePack {
-    config: FramePackConfig,
-}
-
-impl FramePack {
-    pub(crate) fn new(config: FramePackConfig) -> Result<Self, Error> {
-        check_weight("time_weight", config.time_weight)?;
-        Ok(Self { config })
-    }
-
+impl FramePackConfig {
     /// λ; 0 if recency does not count.
     fn time_weight(&self) -> f32 {
-        match self.config.order {
-            FramePackOrder::Hybrid => self.config.time_weight,
+        match self.order {
+            FramePackOrder::Hybrid => self.time_weight,
             FramePackOrder::Time | FramePackOrder::Similarity => 0.0,
         }
     }
 }
 
-impl Rule for FramePack {
+impl Rule for FramePackConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("time_weight", self.time_weight)
+    }
+
     fn requirements(&self) -> Requirements {
-        match self.config.order {
+        match self.order {
             FramePackOrder::Time => Requirements::default(),
-            _ => Requirements::keys(KeyCues::setting(self.config.cue.as_ref())),
+            _ => Requirements::keys(KeyCues::setting(self.cue.as_ref())),
         }
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let age = |position: usize| scene.query.time - scene.candidates[position].time;
         let positions = 0..scene.candidates.len();
         work.scores.clear();
-        if self.config.order == FramePackOrder::Time {
+        if self.order == FramePackOrder::Time {
             // The order of exp(−Δt²), which itself underflows to equal scores after ten seconds.
             work.scores.extend(positions.map(|position| -age(position).abs() as f32));
         } else {
-            let cue = scene.key_cue(self.config.cue.as_deref())?;
+            let cue = scene.key_cue(self.cue.as_deref())?;
             work.compare_keys(scene, cue)?;
             for cosine in work.cosines.iter_mut().filter(|cosine| **cosine == f32::NEG_INFINITY) {
                 *cosine = 0.0;
@@ -121,17 +109,17 @@ impl Rule for FramePack {
             work.scores
                 .extend(positions.map(|place| cosines[place] + weight * recency(age(place))));
         }
-        let start = self.config.start && slots > 1 && scene.candidates.len() > 1;
+        let start = self.start && scene.slots > 1 && scene.candidates.len() > 1;
         let start_score = work.scores[0];
         if start {
             work.scores[0] = f32::NEG_INFINITY;
         }
-        work.top(slots - usize::from(start), picks);
+        work.top(scene.slots - usize::from(start));
         if start {
-            picks.push(Ranked { score: start_score, position: 0 });
+            work.picks.push(Ranked { score: start_score, position: 0 });
         }
-        if self.config.order != FramePackOrder::Time {
-            for pick in picks.iter() {
+        if self.order != FramePackOrder::Time {
+            for pick in &work.picks {
                 work.terms.extend([work.cosines[pick.position], recency(age(pick.position))]);
             }
         }
@@ -139,7 +127,7 @@ impl Rule for FramePack {
     }
 
     fn terms(&self) -> Vec<(&'static str, f32)> {
-        match self.config.order {
+        match self.order {
             FramePackOrder::Time => Vec::new(),
             _ => vec![("cosine", 1.0), ("recency", self.time_weight())],
         }
@@ -163,8 +151,7 @@ mod tests {
         fn agrees_with_the_formulas(episode in episodes(), slots in 1usize..8, order in 0usize..3) {
             use FramePackOrder::{Hybrid, Similarity, Time};
             let order = [Time, Similarity, Hybrid][order];
-            let config = FramePackConfig { order, time_weight: 0.7, ..Default::default() };
-            let rule = FramePack::new(config).expect("valid");
+            let rule = FramePackConfig { order, time_weight: 0.7, ..Default::default() };
             let scores = (0..episode.len()).map(|index| {
                 let age = (episode.now() - episode.candidates()[index].time) as f32;
                 let cosine = episode.cosine(index, episode.query_key()).unwrap_or(0.0);
@@ -179,8 +166,8 @@ mod tests {
 
         #[test]
         fn the_start_takes_the_last_slot(episode in episodes(), slots in 2usize..8) {
-            let config = FramePackConfig { start: true, ..Default::default() };
-            let chosen = episode.chosen(&FramePack::new(config).expect("valid"), slots);
+            let rule = FramePackConfig { start: true, ..Default::default() };
+            let chosen = episode.chosen(&rule, slots);
             prop_assert_eq!(chosen.len(), slots.min(episode.len()));
             prop_assert_eq!(chosen.iter().position(|&position| position == 0), Some(chosen.len() - 1));
         }

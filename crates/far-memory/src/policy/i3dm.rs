@@ -39,19 +39,6 @@ impl Default for I3dmConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct I3dm {
-    config: I3dmConfig,
-}
-
-impl I3dm {
-    pub(crate) fn new(config: I3dmConfig) -> Result<Self, Error> {
-        config.frustum.check()?;
-        check_count("target_views", config.target_views)?;
-        Ok(Self { config })
-    }
-}
-
 /// Cells tested together by one instruction.
 const LANES: usize = 16;
 
@@ -172,21 +159,20 @@ fn confidence(sight: &FrustumSight, [x, y, z]: [f32; 3], [a, b, c]: [f32; 3]) ->
     (seen * (product / square).max(0.0) + 0.5) as u32
 }
 
-impl Rule for I3dm {
+impl Rule for I3dmConfig {
+    fn check(&self) -> Result<(), Error> {
+        self.frustum.check()?;
+        check_count("target_views", self.target_views)
+    }
+
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let frustum = &self.config.frustum;
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let frustum = &self.frustum;
         let (targets, origin) = (scene.targets(), scene.goal().position);
-        let views = self.config.target_views.min(targets.len());
+        let views = self.target_views.min(targets.len());
         let spaced = (0..views).map(|view| &targets[(view + 1) * targets.len() / views - 1]);
         let map = &mut work.confidence;
         map.survey(spaced, frustum, &mut work.points, origin);
@@ -205,18 +191,18 @@ impl Rule for I3dm {
 
         let scale = 1.0 / (255.0 * map.cells as f32);
         let mut last = None;
-        if self.config.keep_last {
+        if self.keep_last {
             map.gain(&work.sights[count - 1], true);
             work.flags[count - 1] = true;
             last = Some(Ranked { score: map.total() as f32 * scale, position: count - 1 });
         }
-        for round in 0..slots - usize::from(last.is_some()) {
+        for round in 0..scene.slots - usize::from(last.is_some()) {
             let Some(position) = map.next(&work.sights, &work.flags, round) else { break };
             map.gain(&work.sights[position], true);
             work.flags[position] = true;
-            picks.push(Ranked { score: map.total() as f32 * scale, position });
+            work.picks.push(Ranked { score: map.total() as f32 * scale, position });
         }
-        picks.extend(last);
+        work.picks.extend(last);
         Ok(())
     }
 }
@@ -229,11 +215,11 @@ mod tests {
     use proptest::prelude::*;
 
     /// Facility location over stored maps, every gain computed in every round.
-    fn reference(rule: &I3dm, episode: &Episode, slots: usize) -> Vec<Ranked> {
-        let frustum = &rule.config.frustum;
+    fn reference(rule: &I3dmConfig, episode: &Episode, slots: usize) -> Vec<Ranked> {
+        let frustum = &rule.frustum;
         let origin = episode.goal().position;
         let horizon = episode.horizon();
-        let views = rule.config.target_views.min(horizon.len());
+        let views = rule.target_views.min(horizon.len());
         let maps: Vec<Vec<u32>> = episode
             .candidates()
             .iter()
@@ -294,7 +280,7 @@ mod tests {
     fn the_identical_view_is_fully_confident_and_a_turned_one_is_not() {
         let pose = Pose::from_yaw_pitch([1.0, 2.0, 1.6], 0.7, 0.2);
         let turned = Pose::from_yaw_pitch([1.0, 2.0, 1.6], 0.7 + 3.0, 0.2);
-        let rule = I3dm::new(I3dmConfig::default()).expect("valid");
+        let rule = I3dmConfig::default();
         let picks = Episode::new(&[(pose, None)], &[pose]).picks(&rule, 1);
         assert!((picks[0].score - 1.0).abs() < 0.01, "{picks:?}");
         let picks = Episode::new(&[(turned, None)], &[pose]).picks(&rule, 1);
@@ -306,8 +292,7 @@ mod tests {
         #[test]
         fn the_lazy_search_equals_the_plain_one(episode in episodes(), slots in 1usize..8) {
             let frustum = FrustumConfig { far: 9.0, cells: [5, 3, 3], ..Default::default() };
-            let config = I3dmConfig { frustum, target_views: 3, keep_last: true };
-            let rule = I3dm::new(config).expect("valid");
+            let rule = I3dmConfig { frustum, target_views: 3, keep_last: true };
             prop_assert_eq!(episode.picks(&rule, slots), reference(&rule, &episode, slots));
         }
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Score = cosine of the query's key with the memory's; the last few memories are not searched,
 /// because the generator's window still holds them. Source: LongLive-RAG (Hu et al., 2026),
@@ -28,35 +27,18 @@ impl Default for LongLiveRagConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct LongLiveRag {
-    config: LongLiveRagConfig,
-}
-
-impl LongLiveRag {
-    pub(crate) fn new(config: LongLiveRagConfig) -> Result<Self, Error> {
-        Ok(Self { config })
-    }
-}
-
-impl Rule for LongLiveRag {
+impl Rule for LongLiveRagConfig {
     fn requirements(&self) -> Requirements {
-        Requirements::keys(KeyCues::setting(self.config.cue.as_ref()))
+        Requirements::keys(KeyCues::setting(self.cue.as_ref()))
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let cue = scene.key_cue(self.config.cue.as_deref())?;
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let cue = scene.key_cue(self.cue.as_deref())?;
         work.compare_keys(scene, cue)?;
-        let searched = scene.candidates.len().saturating_sub(self.config.recency_guard);
+        let searched = scene.candidates.len().saturating_sub(self.recency_guard);
         work.scores.clear();
         work.scores.extend_from_slice(&work.cosines[..searched]);
-        work.top(slots, picks);
+        work.top(scene.slots);
         Ok(())
     }
 }
@@ -75,7 +57,7 @@ mod tests {
             slots in 1usize..8,
             recency_guard in 0usize..8,
         ) {
-            let rule = LongLiveRag::new(LongLiveRagConfig { recency_guard, cue: None }).expect("valid");
+            let rule = LongLiveRagConfig { recency_guard, cue: None };
             let scores: Vec<f32> = (0..episode.len().saturating_sub(recency_guard))
                 .map(|index| {
                     episode.cosine(index, episode.query_key()).unwrap_or(f32::NEG_INFINITY)

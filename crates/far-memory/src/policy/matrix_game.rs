@@ -39,23 +39,12 @@ impl Default for MatrixGameConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct MatrixGame {
-    config: MatrixGameConfig,
-}
-
-impl MatrixGame {
-    pub(crate) fn new(config: MatrixGameConfig) -> Result<Self, Error> {
-        config.frustum.check()?;
-        check_count("query_spacing", config.query_spacing)?;
-        Ok(Self { config })
-    }
-
+impl MatrixGameConfig {
     /// Index into a horizon of `length` poses of query frame `number` of `count`, latest first.
     fn query_frame(&self, number: usize, count: usize, length: usize) -> usize {
-        let wanted = self.config.query_spacing * (count - 1);
+        let wanted = self.query_spacing * (count - 1);
         let back = if wanted < length {
-            self.config.query_spacing * number
+            self.query_spacing * number
         } else {
             (length - 1) * number / (count - 1).max(1)
         };
@@ -63,23 +52,22 @@ impl MatrixGame {
     }
 }
 
-impl Rule for MatrixGame {
+impl Rule for MatrixGameConfig {
+    fn check(&self) -> Result<(), Error> {
+        self.frustum.check()?;
+        check_count("query_spacing", self.query_spacing)
+    }
+
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let frustum = &self.config.frustum;
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let frustum = &self.frustum;
         let (camera, depths, targets) = (frustum.camera(), frustum.depths(), scene.targets());
-        let sink = self.config.sink && slots > 1;
+        let sink = self.sink && scene.slots > 1;
         let first = usize::from(sink);
-        let queries = slots - first;
+        let queries = scene.slots - first;
         let origin = scene.goal().position;
         work.sights.clear();
         let poses = scene.candidates[first..].iter().map(|candidate| &candidate.pose);
@@ -104,11 +92,11 @@ impl Rule for MatrixGame {
                 }
             }
             let Some(best) = best else { break };
-            work.flags[best.position] = !self.config.repeats;
-            picks.push(best);
+            work.flags[best.position] = !self.repeats;
+            work.picks.push(best);
         }
         if sink {
-            picks.push(Ranked { score: 0.0, position: 0 });
+            work.picks.push(Ranked { score: 0.0, position: 0 });
         }
         Ok(())
     }
@@ -121,15 +109,15 @@ mod tests {
     use crate::Pose;
     use proptest::prelude::*;
 
-    fn rule(repeats: bool) -> MatrixGame {
+    fn rule(repeats: bool) -> MatrixGameConfig {
         let frustum = FrustumConfig { far: 8.0, cells: [5, 4, 6], ..Default::default() };
         let config = MatrixGameConfig { frustum, query_spacing: 2, repeats, ..Default::default() };
-        MatrixGame::new(config).expect("valid")
+        config
     }
 
     /// Share of a target's cells that a memory sees, by the camera's own projection.
     fn share(target: &Pose, memory: &Pose) -> f32 {
-        let config = rule(true).config.frustum;
+        let config = rule(true).frustum;
         let camera = config.camera();
         let mut seen = 0;
         for cell in 0..5 * 4 * 6 {
@@ -147,7 +135,7 @@ mod tests {
 
     #[test]
     fn query_frames_are_spaced_from_the_end_or_spread_over_a_short_horizon() {
-        let rule = MatrixGame::new(MatrixGameConfig::default()).expect("valid");
+        let rule = MatrixGameConfig::default();
         let frames = |length| [0, 1, 2, 3, 4].map(|number| rule.query_frame(number, 5, length));
         assert_eq!(frames(40), [39, 31, 23, 15, 7]);
         assert_eq!(frames(5), [4, 3, 2, 1, 0]);

@@ -32,32 +32,18 @@ impl Default for MixtureOfContextsConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct MixtureOfContexts {
-    config: MixtureOfContextsConfig,
-}
-
-impl MixtureOfContexts {
-    pub(crate) fn new(config: MixtureOfContextsConfig) -> Result<Self, Error> {
-        check_count("chunk_size", config.chunk_size)?;
-        Ok(Self { config })
+impl Rule for MixtureOfContextsConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_count("chunk_size", self.chunk_size)
     }
-}
 
-impl Rule for MixtureOfContexts {
     fn requirements(&self) -> Requirements {
-        Requirements::keys(KeyCues::setting(self.config.cue.as_ref()))
+        Requirements::keys(KeyCues::setting(self.cue.as_ref()))
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let size = self.config.chunk_size;
-        let cue = scene.key_cue(self.config.cue.as_deref())?;
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let size = self.chunk_size;
+        let cue = scene.key_cue(self.cue.as_deref())?;
         work.compare_keys(scene, cue)?;
         // The dot product with a mean is the mean of the dot products, so no mean key is formed.
         work.scores.clear();
@@ -80,17 +66,17 @@ impl Rule for MixtureOfContexts {
         }
         work.add_not_a_number(not_a_number);
         let local = work.scores.len() - 1;
-        if self.config.keep_local && work.scores[local] > f32::NEG_INFINITY {
-            picks.push(Ranked { score: work.scores[local], position: local });
+        if self.keep_local && work.scores[local] > f32::NEG_INFINITY {
+            work.picks.push(Ranked { score: work.scores[local], position: local });
             work.scores[local] = f32::NEG_INFINITY;
         }
-        work.top(slots - picks.len(), picks);
-        picks.iter_mut().for_each(|pick| pick.position = work.order[pick.position]);
+        work.top(scene.slots - work.picks.len());
+        work.picks.iter_mut().for_each(|pick| pick.position = work.order[pick.position]);
         Ok(())
     }
 
     fn chunk_size(&self) -> Option<usize> {
-        Some(self.config.chunk_size)
+        Some(self.chunk_size)
     }
 }
 
@@ -109,8 +95,7 @@ mod tests {
             chunk_size in 1usize..7,
             keep_local: bool,
         ) {
-            let config = MixtureOfContextsConfig { chunk_size, keep_local, cue: None };
-            let rule = MixtureOfContexts::new(config).expect("valid");
+            let rule = MixtureOfContextsConfig { chunk_size, keep_local, cue: None };
             let unit = |key: &[f32]| -> Vec<f32> {
                 let norm = key.iter().map(|value| value * value).sum::<f32>().sqrt();
                 key.iter().map(|value| if norm > 0.0 { value / norm } else { 0.0 }).collect()

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
-use crate::selection::Ranked;
 use crate::{Error, Pose};
 
 /// Score = −√(d² + (w·θ)²), with d the distance in meters to the last target pose and θ the angle
@@ -25,39 +24,25 @@ impl Default for NearestPoseConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct NearestPose {
-    config: NearestPoseConfig,
-}
-
-impl NearestPose {
-    pub(crate) fn new(config: NearestPoseConfig) -> Result<Self, Error> {
-        check_weight("meters_per_radian", config.meters_per_radian)?;
-        Ok(Self { config })
+impl Rule for NearestPoseConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("meters_per_radian", self.meters_per_radian)
     }
-}
 
-impl Rule for NearestPose {
     fn requirements(&self) -> Requirements {
         Requirements::poses()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let goal = scene.goal();
         let direction = goal.forward();
         work.scores.clear();
         work.scores.extend(scene.candidates.iter().map(|candidate| {
             let distance = candidate.pose.distance(goal);
             let angle = angle_between(&candidate.pose, direction);
-            -distance.hypot(self.config.meters_per_radian * angle)
+            -distance.hypot(self.meters_per_radian * angle)
         }));
-        work.top(slots, picks);
+        work.top(scene.slots);
         Ok(())
     }
 }
@@ -80,8 +65,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn agrees_with_the_angle_from_yaw_and_pitch(episode in episodes(), slots in 0usize..8) {
-            let config = NearestPoseConfig::default();
-            let rule = NearestPose::new(config.clone()).expect("valid");
+            let rule = NearestPoseConfig::default();
             let goal = episode.goal();
             let expected = episode.candidates().iter().map(|candidate| {
                 let (a, b) = (&candidate.pose, &goal);
@@ -89,7 +73,7 @@ mod tests {
                     + f64::from(a.pitch()).cos()
                         * f64::from(b.pitch()).cos()
                         * f64::from(a.yaw() - b.yaw()).cos();
-                let angle = f64::from(config.meters_per_radian) * cosine.clamp(-1.0, 1.0).acos();
+                let angle = f64::from(rule.meters_per_radian) * cosine.clamp(-1.0, 1.0).acos();
                 -f64::from(a.distance(b)).hypot(angle) as f32
             });
             assert_ranked(&expected.collect::<Vec<_>>(), &episode.picks(&rule, slots), slots, 3e-3)?;

@@ -6,7 +6,6 @@ use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Score = the given utility of the memory, for example minus the world model's loss with that
 /// memory as context; chunked Top-K over it. A memory without a utility, or with a NaN, is never
@@ -37,43 +36,27 @@ impl Default for OracleConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct Oracle {
-    config: OracleConfig,
-}
-
-impl Oracle {
-    pub(crate) fn new(config: OracleConfig) -> Result<Self, Error> {
-        if let Some(size) = config.chunk_size {
-            check_count("chunk_size", size)?;
-        }
-        Ok(Self { config })
+impl Rule for OracleConfig {
+    fn check(&self) -> Result<(), Error> {
+        self.chunk_size.map_or(Ok(()), |size| check_count("chunk_size", size))
     }
-}
 
-impl Rule for Oracle {
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         work.scores.clear();
         work.scores.extend(scene.candidates.iter().map(|candidate| {
-            let utility = self.config.utilities.get(candidate.id.index());
+            let utility = self.utilities.get(candidate.id.index());
             utility.copied().unwrap_or(f32::NEG_INFINITY)
         }));
-        work.chunk_top(slots, self.config.chunk_size.unwrap_or(1), picks);
+        work.chunk_top(scene.slots, self.chunk_size.unwrap_or(1));
         Ok(())
     }
 
     fn chunk_size(&self) -> Option<usize> {
-        self.config.chunk_size
+        self.chunk_size
     }
 }
 
@@ -97,7 +80,7 @@ mod tests {
                 levels[..episode.len()].iter().map(|&level| 0.5 * level as f32).collect();
             let config = OracleConfig { utilities: utilities.clone(), chunk_size: Some(chunk_size) };
             let expected = chunk_top_k_reference(&utilities, chunk_size, slots);
-            prop_assert_eq!(episode.picks(&Oracle::new(config).expect("valid"), slots), expected);
+            prop_assert_eq!(episode.picks(&config, slots), expected);
         }
     }
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Draws uniformly without replacement: each memory of the pool gets a number from the query's
 /// seed, in pool order, and the greatest numbers win. The score is that number, in [0, 1). It has
@@ -16,31 +15,16 @@ use crate::selection::Ranked;
 #[serde(default, deny_unknown_fields)]
 pub struct RandomConfig {}
 
-#[derive(Clone)]
-pub(crate) struct Random;
-
-impl Random {
-    pub(crate) fn new(RandomConfig {}: RandomConfig) -> Result<Self, Error> {
-        Ok(Self)
-    }
-}
-
-impl Rule for Random {
+impl Rule for RandomConfig {
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(scene.query.seed);
         work.scores.clear();
         work.scores.extend(scene.candidates.iter().map(|_| generator.random::<f32>()));
-        work.top(slots, picks);
+        work.top(scene.slots);
         Ok(())
     }
 }
@@ -56,7 +40,7 @@ mod tests {
         let episode = Episode::walk(10);
         let mut counts = [0u32; 10];
         for seed in 0..2000 {
-            for pick in episode.clone().with_seed(seed).picks(&Random, 3) {
+            for pick in episode.clone().with_seed(seed).picks(&RandomConfig {}, 3) {
                 counts[pick.position] += 1;
             }
         }
@@ -73,7 +57,7 @@ mod tests {
                 (0..episode.len()).map(|index| (generator.random::<f32>(), index)).collect();
             numbers.sort_by(|a, b| b.partial_cmp(a).expect("finite"));
             let expected: Vec<usize> = numbers.iter().take(slots).map(|number| number.1).collect();
-            prop_assert_eq!(episode.chosen(&Random, slots), expected);
+            prop_assert_eq!(episode.chosen(&RandomConfig {}, slots), expected);
         }
     }
 }

@@ -4,28 +4,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::RecallPolicy;
-use super::car_closest::{CarClosest, CarClosestConfig};
-use super::context_as_memory::{ContextAsMemory, ContextAsMemoryConfig};
-use super::fov_topk::{FovTopK, FovTopKConfig};
-use super::framepack::{FramePack, FramePackConfig};
-use super::i3dm::{I3dm, I3dmConfig};
-use super::longlive_rag::{LongLiveRag, LongLiveRagConfig};
-use super::matrix_game::{MatrixGame, MatrixGameConfig};
-use super::mixture_of_contexts::{MixtureOfContexts, MixtureOfContextsConfig};
-use super::nearest_pose::{NearestPose, NearestPoseConfig};
-use super::none::{NoRecall, NoneConfig};
-use super::oracle::{Oracle, OracleConfig};
-use super::random::{Random, RandomConfig};
 use super::rule::RulePolicy;
-use super::seoul::{Seoul, SeoulConfig};
-use super::spatia::{Spatia, SpatiaConfig};
-use super::spmem::{SpMem, SpMemConfig};
-use super::temporal::{Temporal, TemporalConfig};
-use super::vrag::{Vrag, VragConfig};
-use super::vrag_segments::{VragSegments, VragSegmentsConfig};
-use super::worldmem::{WorldMem, WorldMemConfig};
-use super::worldmem_paper::{WorldMemPaper, WorldMemPaperConfig};
+use super::{
+    CarClosestConfig, ContextAsMemoryConfig, FovTopKConfig, FramePackConfig, I3dmConfig,
+    LongLiveRagConfig, MatrixGameConfig, MixtureOfContextsConfig, NearestPoseConfig, NoneConfig,
+    OracleConfig, RandomConfig, RecallPolicy, SeoulConfig, SpMemConfig, SpatiaConfig,
+    TemporalConfig, VragConfig, VragSegmentsConfig, WorldMemConfig, WorldMemPaperConfig,
+};
 use crate::{Camera, Error, Retriever};
 
 /// A policy with all its settings.
@@ -80,9 +65,7 @@ impl PolicyConfig {
             RuleConfig::WorldMem(config) => config.view.set_camera(camera, reach),
             RuleConfig::WorldMemPaper(config) => config.view.set_camera(camera, reach),
             RuleConfig::FovTopK(config) => config.view.set_camera(camera, reach),
-            RuleConfig::ContextAsMemory(config) => {
-                ContextAsMemory::set_camera(config, camera, reach);
-            }
+            RuleConfig::ContextAsMemory(config) => config.set_camera(camera, reach),
             RuleConfig::MatrixGame(config) => config.frustum.set_camera(camera, reach),
             RuleConfig::I3dm(config) => config.frustum.set_camera(camera, reach),
             RuleConfig::SpMem(config) => {
@@ -138,9 +121,10 @@ impl FarConfig {
     }
 }
 
-/// One entry per rule: its id, its settings, the number of slots in its source, its type, what it recalls.
+/// One entry per rule: its id, its settings, the number of slots in its source, what it
+/// recalls.
 macro_rules! rules {
-    ($($id:tt $variant:ident($config:ty) slots $slots:expr, $rule:ty, $summary:literal;)*) => {
+    ($($id:tt $variant:ident($config:ty) slots $slots:expr, $summary:literal;)*) => {
         /// The settings of one rule, tagged by its id.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "id")]
@@ -194,8 +178,7 @@ macro_rules! rules {
                 match self {
                     Self::Far(config) => Ok(Box::new(config.load()?.with_pool_cap(pool_cap))),
                     $(Self::$variant(config) => {
-                        let rule = <$rule>::new(config)?;
-                        Ok(Box::new(RulePolicy::new($id, $summary, rule, pool_cap)))
+                        Ok(Box::new(RulePolicy::new($id, $summary, config, pool_cap)?))
                     })*
                 }
             }
@@ -204,45 +187,45 @@ macro_rules! rules {
 }
 
 rules! {
-    "none" None(NoneConfig) slots Some(0), NoRecall,
+    "none" None(NoneConfig) slots Some(0),
         "recalls nothing";
-    "random" Random(RandomConfig) slots None, Random,
+    "random" Random(RandomConfig) slots None,
         "a draw from the whole past";
-    "temporal" Temporal(TemporalConfig) slots Some(4), Temporal,
+    "temporal" Temporal(TemporalConfig) slots Some(4),
         "the latest";
-    "nearest-pose" NearestPose(NearestPoseConfig) slots None, NearestPose,
+    "nearest-pose" NearestPose(NearestPoseConfig) slots None,
         "closest place and direction to the goal";
-    "worldmem" WorldMem(WorldMemConfig) slots Some(8), WorldMem,
+    "worldmem" WorldMem(WorldMemConfig) slots Some(8),
         "cover the coming view, then what is left of it";
-    "worldmem-paper" WorldMemPaper(WorldMemPaperConfig) slots Some(8), WorldMemPaper,
+    "worldmem-paper" WorldMemPaper(WorldMemPaperConfig) slots Some(8),
         "view overlap and recency, similar ones cut";
-    "fov-topk" FovTopK(FovTopKConfig) slots None, FovTopK,
+    "fov-topk" FovTopK(FovTopKConfig) slots None,
         "most view overlap, without the residual";
-    "longlive-rag" LongLiveRag(LongLiveRagConfig) slots Some(6), LongLiveRag,
+    "longlive-rag" LongLiveRag(LongLiveRagConfig) slots Some(6),
         "keys most like the present, the latest left out";
-    "context-as-memory" ContextAsMemory(ContextAsMemoryConfig) slots Some(20), ContextAsMemory,
+    "context-as-memory" ContextAsMemory(ContextAsMemoryConfig) slots Some(20),
         "crossing fields of view, one of each run";
-    "vrag" Vrag(VragConfig) slots Some(10), Vrag,
+    "vrag" Vrag(VragConfig) slots Some(10),
         "nearest state, in order of time";
-    "vrag-segments" VragSegments(VragSegmentsConfig) slots Some(10), VragSegments,
+    "vrag-segments" VragSegments(VragSegmentsConfig) slots Some(10),
         "ever longer stretches of the past";
-    "matrix-game" MatrixGame(MatrixGameConfig) slots Some(5), MatrixGame,
+    "matrix-game" MatrixGame(MatrixGameConfig) slots Some(5),
         "best frustum overlap for each coming frame, and the first";
-    "i3dm" I3dm(I3dmConfig) slots Some(4), I3dm,
+    "i3dm" I3dm(I3dmConfig) slots Some(4),
         "raise the confidence of every cell, and the last";
-    "spmem" SpMem(SpMemConfig) slots None, SpMem,
+    "spmem" SpMem(SpMemConfig) slots None,
         "novel keyframes that cover the view, and the latest";
-    "framepack" FramePack(FramePackConfig) slots Some(19), FramePack,
+    "framepack" FramePack(FramePackConfig) slots Some(19),
         "similarity plus recency";
-    "mixture-of-contexts" MixtureOfContexts(MixtureOfContextsConfig) slots Some(5), MixtureOfContexts,
+    "mixture-of-contexts" MixtureOfContexts(MixtureOfContextsConfig) slots Some(5),
         "chunks by mean key, the local one always";
-    "car-closest" CarClosest(CarClosestConfig) slots Some(1), CarClosest,
+    "car-closest" CarClosest(CarClosestConfig) slots Some(1),
         "closest camera matrix";
-    "spatia" Spatia(SpatiaConfig) slots Some(7), Spatia,
+    "spatia" Spatia(SpatiaConfig) slots Some(7),
         "a memory of its own for each coming view";
-    "seoul" Seoul(SeoulConfig) slots Some(5), Seoul,
+    "seoul" Seoul(SeoulConfig) slots Some(5),
         "nearest along the way, and one for its end";
-    "oracle" Oracle(OracleConfig) slots None, Oracle,
+    "oracle" Oracle(OracleConfig) slots None,
         "the greatest utility, which was measured with the future";
 }
 

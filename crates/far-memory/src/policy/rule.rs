@@ -16,6 +16,7 @@ use super::novelty::NoveltyGate;
 use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::sight::FrustumSight;
+use super::view::ViewConfig;
 use crate::cosine::cosines;
 use crate::selection::{ChunkTopK, Ranked, TopK};
 use crate::{Error, Keys, MemoryId, Pose, Recall, RecallQuery, Scratch, Snapshot, normalize};
@@ -33,22 +34,30 @@ pub(crate) struct Scene<'a> {
     snapshot: &'a Snapshot,
     pub(crate) query: &'a RecallQuery,
     pub(crate) candidates: &'a [Candidate],
+    /// How many memories to recall at most.
+    pub(crate) slots: usize,
+    /// The sample points of the rule's view around the origin; none without a view.
+    pub(crate) ball: &'a PointSet,
 }
 
-/// A recall rule over a scene.
+/// A recall rule over a scene. A rule is its settings.
 pub(crate) trait Rule: Send + Sync {
+    /// Rejects settings out of range.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// What the rule reads.
     fn requirements(&self) -> Requirements;
 
-    /// Appends the chosen candidates to `picks`, in the order of the rule. Called with at least one
-    /// candidate and at least one slot.
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error>;
+    /// The view whose sample points the rule counts; they are drawn once, as [`Scene::ball`].
+    fn view(&self) -> Option<&ViewConfig> {
+        None
+    }
+
+    /// Appends the chosen candidates to [`Work::picks`], in the order of the rule. Called with at
+    /// least one candidate and at least one slot.
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error>;
 
     /// The terms a score is the weighted sum of, for rules that have several. Such a rule writes the
     /// terms of its picks into [`Work::terms`], pick after pick.
@@ -65,6 +74,8 @@ pub(crate) trait Rule: Send + Sync {
 /// Buffers that rules reuse; each uses some of them.
 #[derive(Default)]
 pub(crate) struct Work {
+    /// The chosen candidates.
+    pub(crate) picks: Vec<Ranked>,
     pub(crate) scores: Vec<f32>,
     pub(crate) cosines: Vec<f32>,
     pub(crate) query_key: Vec<f32>,
@@ -90,20 +101,20 @@ pub(crate) struct Work {
 
 impl Work {
     /// Appends the candidates with the best `scores`, best first; −∞ is never taken.
-    pub(crate) fn top(&mut self, slots: usize, picks: &mut Vec<Ranked>) {
+    pub(crate) fn top(&mut self, slots: usize) {
         self.top.begin(slots);
         self.scores.iter().enumerate().for_each(|(place, &score)| self.top.push(score, place));
         self.not_a_number += self.top.not_a_number();
-        picks.extend_from_slice(self.top.finish());
+        self.picks.extend_from_slice(self.top.finish());
     }
 
     /// As [`Work::top`], but at most one candidate of each chunk.
-    pub(crate) fn chunk_top(&mut self, slots: usize, chunk_size: usize, picks: &mut Vec<Ranked>) {
+    pub(crate) fn chunk_top(&mut self, slots: usize, chunk_size: usize) {
         self.chunk_top.begin(slots, chunk_size);
         let scores = self.scores.iter().enumerate();
         scores.for_each(|(place, &score)| self.chunk_top.push(score, place));
         self.not_a_number += self.chunk_top.not_a_number();
-        picks.extend_from_slice(self.chunk_top.finish());
+        self.picks.extend_from_slice(self.chunk_top.finish());
     }
 
     /// Counts NaN scores found outside of [`Work::top`].
@@ -206,6 +217,7 @@ pub(crate) struct RulePolicy<R> {
     id: &'static str,
     summary: &'static str,
     rule: R,
+    ball: PointSet,
     pool_cap: Option<usize>,
     /// Names of the terms of a score, in the place of cues.
     cues: Arc<[String]>,
@@ -218,17 +230,18 @@ impl<R: Rule> RulePolicy<R> {
         summary: &'static str,
         rule: R,
         pool_cap: Option<usize>,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        rule.check()?;
+        let ball = rule.view().map(ViewConfig::ball).transpose()?.unwrap_or_default();
         let (names, weights): (Vec<_>, Vec<_>) = rule.terms().into_iter().unzip();
         let cues = names.into_iter().map(str::to_owned).collect();
-        Self { id, summary, rule, pool_cap, cues, weights }
+        Ok(Self { id, summary, rule, ball, pool_cap, cues, weights })
     }
 }
 
 #[derive(Default)]
 struct Buffers {
     candidates: Vec<Candidate>,
-    picks: Vec<Ranked>,
     work: Work,
 }
 
@@ -265,7 +278,7 @@ impl<R: Rule> RecallPolicy for RulePolicy<R> {
         if pool.is_empty() || slots == 0 {
             return Ok(());
         }
-        let Buffers { candidates, picks, work } = scratch.get();
+        let Buffers { candidates, work } = scratch.get();
         candidates.clear();
         candidates.extend(pool.iter().filter_map(|id| {
             let index = id.index();
@@ -275,14 +288,15 @@ impl<R: Rule> RecallPolicy for RulePolicy<R> {
         if candidates.is_empty() {
             return Ok(());
         }
-        picks.clear();
+        work.picks.clear();
         work.terms.clear();
         work.not_a_number = 0;
-        self.rule.select(&Scene { snapshot, query, candidates }, slots, work, picks)?;
+        let scene = Scene { snapshot, query, candidates, slots, ball: &self.ball };
+        self.rule.select(&scene, work)?;
         for (cue, &weight) in self.weights.iter().enumerate() {
             recall.set_weight(cue, weight);
         }
-        for (rank, pick) in picks.iter().enumerate() {
+        for (rank, pick) in work.picks.iter().enumerate() {
             let chunk = self.rule.chunk_size().map(|size| (pick.position / size) as u32);
             // Terms are used as they are: nothing is standardized.
             let terms = &work.terms[rank * self.weights.len()..(rank + 1) * self.weights.len()];

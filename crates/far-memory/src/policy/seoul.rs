@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_count, check_weight};
@@ -36,33 +35,22 @@ impl Default for SeoulConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct Seoul {
-    config: SeoulConfig,
-    ball: PointSet,
-}
-
-impl Seoul {
-    pub(crate) fn new(config: SeoulConfig) -> Result<Self, Error> {
-        check_weight("coverage", config.coverage)?;
-        check_count("nearest", config.nearest)?;
-        Ok(Self { ball: config.view.ball()?, config })
+impl Rule for SeoulConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("coverage", self.coverage)?;
+        check_count("nearest", self.nearest)
     }
-}
 
-impl Rule for Seoul {
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let ahead = (self.config.lookahead && slots > 1).then(|| {
+    fn view(&self) -> Option<&ViewConfig> {
+        Some(&self.view)
+    }
+
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let ahead = (self.lookahead && scene.slots > 1).then(|| {
             let ranked = scene.candidates.iter().enumerate().map(|(position, candidate)| Ranked {
                 score: -candidate.pose.distance(scene.goal()),
                 position,
@@ -76,14 +64,14 @@ impl Rule for Seoul {
             let taken = ahead.is_some_and(|ahead| ahead.position == position);
             if taken { f32::NEG_INFINITY } else { -distances.fold(f32::INFINITY, f32::min) }
         }));
-        work.top(self.config.nearest, picks);
+        work.top(self.nearest);
 
-        work.coverage.survey(&self.ball, &self.config.view, scene.targets(), scene.candidates);
-        let least = self.config.coverage * work.coverage.total() as f32;
+        work.coverage.survey(scene.ball, &self.view, scene.targets(), scene.candidates);
+        let least = self.coverage * work.coverage.total() as f32;
         let counts = work.coverage.counts();
-        picks.retain(|pick| counts[pick.position] as f32 >= least);
-        picks.truncate(slots - usize::from(ahead.is_some()));
-        picks.extend(ahead);
+        work.picks.retain(|pick| counts[pick.position] as f32 >= least);
+        work.picks.truncate(scene.slots - usize::from(ahead.is_some()));
+        work.picks.extend(ahead);
         Ok(())
     }
 }
@@ -100,12 +88,12 @@ mod tests {
         #[test]
         fn agrees_with_plain_loops(episode in episodes(), slots in 1usize..8, nearest in 1usize..20) {
             let view = ViewConfig { points: 400, radius: 9.0, ..Default::default() };
-            let config = SeoulConfig { view: view.clone(), nearest, ..Default::default() };
-            let rule = Seoul::new(config).expect("valid");
+            let rule = SeoulConfig { view: view.clone(), nearest, ..Default::default() };
+            let ball = view.ball().expect("valid");
             let origin = episode.horizon()[0].position;
             let sees = |pose, point| sees_reference(&view, pose, origin, point);
-            let union: Vec<[f32; 3]> = (0..rule.ball.len())
-                .map(|index| rule.ball.point(index))
+            let union: Vec<[f32; 3]> = (0..ball.len())
+                .map(|index| ball.point(index))
                 .filter(|&point| episode.horizon().iter().any(|pose| sees(pose, point)))
                 .collect();
             let mut ranked: Vec<(f32, usize)> = episode

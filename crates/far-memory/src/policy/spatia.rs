@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
@@ -36,19 +35,7 @@ impl Default for SpatiaConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct Spatia {
-    config: SpatiaConfig,
-    ball: PointSet,
-}
-
-impl Spatia {
-    pub(crate) fn new(config: SpatiaConfig) -> Result<Self, Error> {
-        check_weight("history_rate", config.history_rate)?;
-        check_weight("minimum_overlap", config.minimum_overlap)?;
-        Ok(Self { ball: config.view.ball()?, config })
-    }
-
+impl SpatiaConfig {
     /// The target of row `row` of `rows`, as an index into a horizon of `length` poses.
     fn target(row: usize, rows: usize, length: usize) -> usize {
         // The last pose is always among them, and neighbors in the result are neighbors in time.
@@ -56,23 +43,26 @@ impl Spatia {
     }
 }
 
-impl Rule for Spatia {
+impl Rule for SpatiaConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("history_rate", self.history_rate)?;
+        check_weight("minimum_overlap", self.minimum_overlap)
+    }
+
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn view(&self) -> Option<&ViewConfig> {
+        Some(&self.view)
+    }
+
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let targets = scene.targets();
         // Newest first, because the assignment takes the first of equal columns.
         work.order.clear();
         let mut earliest = f64::INFINITY;
-        let rate = f64::from(self.config.history_rate);
+        let rate = f64::from(self.history_rate);
         for (position, candidate) in scene.candidates.iter().enumerate().rev() {
             // A hundredth of a frame of tolerance for rounded times.
             if rate == 0.0 || candidate.time <= earliest - 0.99 / rate {
@@ -81,11 +71,11 @@ impl Rule for Spatia {
             }
         }
         let columns = work.order.len();
-        let rows = slots.min(columns);
+        let rows = scene.slots.min(columns);
         work.poses.clear();
         let chosen = (0..rows).map(|row| targets[Self::target(row, rows, targets.len())]);
         work.poses.extend(chosen);
-        work.coverage.survey(&self.ball, &self.config.view, &work.poses, scene.candidates);
+        work.coverage.survey(scene.ball, &self.view, &work.poses, scene.candidates);
         work.weights.clear();
         for row in 0..rows {
             let shared =
@@ -96,8 +86,8 @@ impl Rule for Spatia {
         for (row, &column) in work.columns.iter().enumerate() {
             let own = work.coverage.target_total(row).max(1);
             let score = work.weights[row * columns + column] as f32 / own as f32;
-            if score > self.config.minimum_overlap {
-                picks.push(Ranked { score, position: work.order[column] });
+            if score > self.minimum_overlap {
+                work.picks.push(Ranked { score, position: work.order[column] });
             }
         }
         Ok(())
@@ -146,7 +136,7 @@ mod tests {
     #[test]
     fn rows_spread_over_the_horizon() {
         let spread = |rows, length| -> Vec<usize> {
-            (0..rows).map(|row| Spatia::target(row, rows, length)).collect()
+            (0..rows).map(|row| SpatiaConfig::target(row, rows, length)).collect()
         };
         assert_eq!(spread(4, 4), [0, 1, 2, 3]);
         assert_eq!(spread(2, 8), [3, 7]);
@@ -158,7 +148,7 @@ mod tests {
     fn history_is_thinned_by_time() {
         // Memories every quarter of a second, two per second searched: every other one.
         let config = SpatiaConfig { history_rate: 2.0, ..Default::default() };
-        let chosen = Episode::walk(9).chosen(&Spatia::new(config).expect("valid"), 9);
+        let chosen = Episode::walk(9).chosen(&config, 9);
         assert_eq!(chosen.len(), 5);
         assert!(chosen.iter().all(|position| position % 2 == 0));
     }
@@ -168,16 +158,16 @@ mod tests {
         #[test]
         fn the_total_is_the_greatest_of_all_pairings(episode in episodes(), slots in 1usize..4) {
             let view = ViewConfig { points: 300, radius: 9.0, ..Default::default() };
-            let config = SpatiaConfig { view: view.clone(), history_rate: 0.0, minimum_overlap: 0.0 };
-            let rule = Spatia::new(config).expect("valid");
+            let rule = SpatiaConfig { view: view.clone(), history_rate: 0.0, minimum_overlap: 0.0 };
+            let ball = view.ball().expect("valid");
             let rows = slots.min(episode.len());
             let horizon = episode.horizon();
             let targets: Vec<_> =
-                (0..rows).map(|row| horizon[Spatia::target(row, rows, horizon.len())]).collect();
+                (0..rows).map(|row| horizon[SpatiaConfig::target(row, rows, horizon.len())]).collect();
             let origin = targets[0].position;
             let seen = |pose| -> Vec<bool> {
-                (0..rule.ball.len())
-                    .map(|index| sees_reference(&view, pose, origin, rule.ball.point(index)))
+                (0..ball.len())
+                    .map(|index| sees_reference(&view, pose, origin, ball.point(index)))
                     .collect()
             };
             let memories: Vec<Vec<bool>> =

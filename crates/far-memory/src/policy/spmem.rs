@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{FrustumConfig, ViewConfig, check_weight};
@@ -42,46 +41,35 @@ impl Default for SpMemConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct SpMem {
-    config: SpMemConfig,
-    ball: PointSet,
-}
-
-impl SpMem {
-    pub(crate) fn new(config: SpMemConfig) -> Result<Self, Error> {
-        check_weight("novelty", config.novelty)?;
-        config.frustum.check()?;
-        Ok(Self { ball: config.view.ball()?, config })
+impl Rule for SpMemConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("novelty", self.novelty)?;
+        self.frustum.check()
     }
-}
 
-impl Rule for SpMem {
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn view(&self) -> Option<&ViewConfig> {
+        Some(&self.view)
+    }
+
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let count = scene.candidates.len();
-        let working = self.config.working.min(slots / 2).min(count);
-        work.novelty.reset(&self.config.frustum, self.config.novelty);
+        let working = self.working.min(scene.slots / 2).min(count);
+        work.novelty.reset(&self.frustum, self.novelty);
         work.flags.clear();
         let poses = scene.candidates.iter().map(|candidate| &candidate.pose);
         work.flags.extend(poses.map(|pose| work.novelty.admit(pose)));
-        work.coverage.survey(&self.ball, &self.config.view, scene.targets(), scene.candidates);
+        work.coverage.survey(scene.ball, &self.view, scene.targets(), scene.candidates);
         work.scores.clear();
         work.scores.resize(count, 0.0);
         let flags = &work.flags;
         let keyframe = |position: usize| flags[position] && position < count - working;
-        work.coverage.greedy(&work.scores, keyframe, slots - working, picks);
+        work.coverage.greedy(&work.scores, keyframe, scene.slots - working, &mut work.picks);
         let latest = (0..working).map(|back| Ranked { score: 0.0, position: count - 1 - back });
-        picks.extend(latest);
+        work.picks.extend(latest);
         Ok(())
     }
 }
@@ -98,15 +86,15 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn agrees_with_gate_and_greedy_by_plain_loops(episode in episodes(), slots in 1usize..9) {
-            let config = SpMemConfig {
+            let rule = SpMemConfig {
                 working: 2,
                 frustum: FrustumConfig { far: 9.0, cells: [4, 4, 4], ..Default::default() },
                 view: ViewConfig { points: 500, radius: 9.0, ..Default::default() },
                 ..Default::default()
             };
-            let rule = SpMem::new(config.clone()).expect("valid");
+            let ball = rule.view.ball().expect("valid");
             let working = 2.min(slots / 2).min(episode.len());
-            let mut gate = NoveltyGate::new(config.frustum.clone(), config.novelty).expect("valid");
+            let mut gate = NoveltyGate::new(rule.frustum.clone(), rule.novelty).expect("valid");
             let mut bank: Vec<usize> = Vec::new();
             for (position, candidate) in episode.candidates().iter().enumerate() {
                 let admitted = gate.admit(&candidate.pose);
@@ -115,9 +103,9 @@ mod tests {
                 }
             }
             let origin = episode.horizon()[0].position;
-            let sees = |pose, point| sees_reference(&config.view, pose, origin, point);
-            let mut open: Vec<[f32; 3]> = (0..rule.ball.len())
-                .map(|index| rule.ball.point(index))
+            let sees = |pose, point| sees_reference(&rule.view, pose, origin, point);
+            let mut open: Vec<[f32; 3]> = (0..ball.len())
+                .map(|index| ball.point(index))
                 .filter(|&point| episode.horizon().iter().any(|pose| sees(pose, point)))
                 .collect();
             let mut expected: Vec<usize> = Vec::new();

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Scores a memory by its time and takes the latest. Source: Navigation World Models (Bar et al.,
 /// 2025), whose context is the last 4 frames. It has no settings.
@@ -15,31 +14,16 @@ use crate::selection::Ranked;
 #[serde(default, deny_unknown_fields)]
 pub struct TemporalConfig {}
 
-#[derive(Clone)]
-pub(crate) struct Temporal;
-
-impl Temporal {
-    pub(crate) fn new(TemporalConfig {}: TemporalConfig) -> Result<Self, Error> {
-        Ok(Self)
-    }
-}
-
-impl Rule for Temporal {
+impl Rule for TemporalConfig {
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         work.scores.clear();
         let times = scene.candidates.iter().map(|candidate| candidate.time);
         work.scores.extend(times.map(|time| (time - scene.query.time) as f32));
-        work.top(slots, picks);
+        work.top(scene.slots);
         Ok(())
     }
 }
@@ -55,7 +39,7 @@ mod tests {
         #[test]
         fn takes_the_tail_of_the_pool(episode in episodes(), slots in 0usize..8) {
             let expected: Vec<usize> = (0..episode.len()).rev().take(slots).collect();
-            prop_assert_eq!(episode.chosen(&Temporal, slots), expected);
+            prop_assert_eq!(episode.chosen(&TemporalConfig {}, slots), expected);
         }
     }
 }

@@ -125,7 +125,7 @@ impl Episode {
 
     /// What a rule picks, by rank. Runs twice with the same buffers, which must not matter.
     pub(crate) fn picks<R: Rule + Clone>(&self, rule: &R, slots: usize) -> Vec<Ranked> {
-        let policy = RulePolicy::new("test", "", rule.clone(), None);
+        let policy = RulePolicy::new("test", "", rule.clone(), None).expect("valid");
         let (mut scratch, mut recall) = (Scratch::new(), Recall::new());
         let mut run = || {
             policy

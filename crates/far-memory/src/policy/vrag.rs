@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
-use crate::selection::Ranked;
 use crate::{Error, wrap_angle};
 
 /// Score = −‖w ⊙ (s − s*)‖ over the state s = (x, y, z, yaw), against the state s* of the last
@@ -27,33 +26,19 @@ impl Default for VragConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct Vrag {
-    config: VragConfig,
-}
-
-impl Vrag {
-    pub(crate) fn new(config: VragConfig) -> Result<Self, Error> {
-        config.weights.iter().try_for_each(|&weight| check_weight("weights", weight))?;
-        Ok(Self { config })
+impl Rule for VragConfig {
+    fn check(&self) -> Result<(), Error> {
+        self.weights.iter().try_for_each(|&weight| check_weight("weights", weight))
     }
-}
 
-impl Rule for Vrag {
     fn requirements(&self) -> Requirements {
         Requirements::poses()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let goal = scene.goal();
         let goal_yaw = goal.yaw();
-        let [wx, wy, wz, wyaw] = self.config.weights;
+        let [wx, wy, wz, wyaw] = self.weights;
         work.scores.clear();
         work.scores.extend(scene.candidates.iter().map(|candidate| {
             let [x, y, z] =
@@ -62,8 +47,8 @@ impl Rule for Vrag {
             let terms = [wx * x, wy * y, wz * z, wyaw * turn];
             -terms.iter().map(|term| term * term).sum::<f32>().sqrt()
         }));
-        work.top(slots, picks);
-        picks.sort_unstable_by_key(|pick| pick.position);
+        work.top(scene.slots);
+        work.picks.sort_unstable_by_key(|pick| pick.position);
         Ok(())
     }
 }
@@ -78,7 +63,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn agrees_with_the_formula_and_is_chronological(episode in episodes(), slots in 0usize..8) {
-            let rule = Vrag::new(VragConfig::default()).expect("valid");
+            let rule = VragConfig::default();
             let goal = episode.goal();
             let expected = episode.candidates().iter().map(|candidate| {
                 let mut sum = 0.0f64;

@@ -32,55 +32,41 @@ impl Default for VragSegmentsConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct VragSegments {
-    config: VragSegmentsConfig,
-}
-
-impl VragSegments {
-    pub(crate) fn new(config: VragSegmentsConfig) -> Result<Self, Error> {
-        check_count("first_length", config.first_length)?;
-        check_count("ratio", config.ratio)?;
-        check_count("segments", config.segments)?;
-        Ok(Self { config })
+impl Rule for VragSegmentsConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_count("first_length", self.first_length)?;
+        check_count("ratio", self.ratio)?;
+        check_count("segments", self.segments)
     }
-}
 
-impl Rule for VragSegments {
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let count = scene.candidates.len();
         // Where each segment begins, counted back from the newest; the last entry ends the last.
         work.order.clear();
-        let (mut begin, mut length) = (0usize, self.config.first_length);
+        let (mut begin, mut length) = (0usize, self.first_length);
         work.order.push(0);
-        for _ in 0..self.config.segments {
+        for _ in 0..self.segments {
             begin = begin.saturating_add(length).min(count);
-            length = length.saturating_mul(self.config.ratio);
+            length = length.saturating_mul(self.ratio);
             work.order.push(begin);
         }
         let stretches = work.order.windows(2).filter(|pair| pair[0] < pair[1]).count();
-        let each = slots.div_ceil(stretches.max(1));
+        let each = scene.slots.div_ceil(stretches.max(1));
         for turn in 0..each {
             for pair in work.order.windows(2) {
                 let length = pair[1] - pair[0];
                 let taken = each.min(length);
-                if turn < taken && picks.len() < slots {
+                if turn < taken && work.picks.len() < scene.slots {
                     let back = pair[0] + turn * length / taken;
-                    picks.push(Ranked { score: -(back as f32), position: count - 1 - back });
+                    work.picks.push(Ranked { score: -(back as f32), position: count - 1 - back });
                 }
             }
         }
-        picks.sort_unstable_by_key(|pick| std::cmp::Reverse(pick.position));
+        work.picks.sort_unstable_by_key(|pick| std::cmp::Reverse(pick.position));
         Ok(())
     }
 }
@@ -93,7 +79,7 @@ mod tests {
 
     #[test]
     fn ten_slots_take_two_of_each_stretch() {
-        let rule = VragSegments::new(VragSegmentsConfig::default()).expect("valid");
+        let rule = VragSegmentsConfig::default();
         let back: Vec<usize> =
             Episode::walk(130).chosen(&rule, 10).iter().map(|position| 129 - position).collect();
         assert_eq!(back, [0, 2, 4, 8, 12, 20, 28, 44, 60, 92]);
@@ -103,7 +89,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn every_stretch_has_its_share(records in 1usize..140, slots in 1usize..14) {
-            let rule = VragSegments::new(VragSegmentsConfig::default()).expect("valid");
+            let rule = VragSegmentsConfig::default();
             let chosen = Episode::walk(records).chosen(&rule, slots);
             // Count, by plain loops, how many each segment gave.
             let (mut begin, mut shares) = (0, Vec::new());

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
-use crate::selection::Ranked;
 
 /// U = the sample points that any target pose sees, V = those a memory sees. Each of K rounds takes
 /// the memory with the greatest |U ∩ V| / |U| − w·(t − tᵢ)/t and then removes V from U.
@@ -33,37 +31,26 @@ impl Default for WorldMemConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct WorldMem {
-    config: WorldMemConfig,
-    ball: PointSet,
-}
-
-impl WorldMem {
-    pub(crate) fn new(config: WorldMemConfig) -> Result<Self, Error> {
-        check_weight("time_weight", config.time_weight)?;
-        Ok(Self { ball: config.view.ball()?, config })
+impl Rule for WorldMemConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("time_weight", self.time_weight)
     }
-}
 
-impl Rule for WorldMem {
     fn requirements(&self) -> Requirements {
         Requirements::views()
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        work.coverage.survey(&self.ball, &self.config.view, scene.targets(), scene.candidates);
+    fn view(&self) -> Option<&ViewConfig> {
+        Some(&self.view)
+    }
+
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        work.coverage.survey(scene.ball, &self.view, scene.targets(), scene.candidates);
         work.scores.clear();
         let ages = scene.candidates.iter().map(|candidate| scene.age(candidate));
-        work.scores.extend(ages.map(|age| self.config.time_weight * age));
-        work.coverage.greedy(&work.scores, |_| true, slots, picks);
-        for pick in picks.iter() {
+        work.scores.extend(ages.map(|age| self.time_weight * age));
+        work.coverage.greedy(&work.scores, |_| true, scene.slots, &mut work.picks);
+        for pick in &work.picks {
             let overlap = pick.score + work.scores[pick.position];
             work.terms.extend([overlap, scene.age(&scene.candidates[pick.position])]);
         }
@@ -71,7 +58,7 @@ impl Rule for WorldMem {
     }
 
     fn terms(&self) -> Vec<(&'static str, f32)> {
-        vec![("overlap", 1.0), ("age", -self.config.time_weight)]
+        vec![("overlap", 1.0), ("age", -self.time_weight)]
     }
 }
 
@@ -80,14 +67,16 @@ mod tests {
     use super::super::testing::{Episode, episodes};
     use super::super::view::sees_reference;
     use super::*;
+    use crate::selection::Ranked;
     use proptest::prelude::*;
 
     /// The rule in plain loops, with nothing shared between candidates.
-    fn reference(rule: &WorldMem, episode: &Episode, slots: usize) -> Vec<Ranked> {
-        let view = &rule.config.view;
+    fn reference(rule: &WorldMemConfig, episode: &Episode, slots: usize) -> Vec<Ranked> {
+        let view = &rule.view;
+        let ball = view.ball().expect("valid");
         let origin = episode.horizon()[0].position;
-        let mut remaining: Vec<[f32; 3]> = (0..rule.ball.len())
-            .map(|index| rule.ball.point(index))
+        let mut remaining: Vec<[f32; 3]> = (0..ball.len())
+            .map(|index| ball.point(index))
             .filter(|&point| {
                 episode.horizon().iter().any(|pose| sees_reference(view, pose, origin, point))
             })
@@ -106,7 +95,7 @@ mod tests {
                 let overlap =
                     if remaining.is_empty() { 0.0 } else { shared as f32 / remaining.len() as f32 };
                 let age = (episode.now() - candidate.time) as f32 / span;
-                let score = overlap - rule.config.time_weight * age;
+                let score = overlap - rule.time_weight * age;
                 if (score, position) > (best.score, best.position) {
                     best = Ranked { score, position };
                 }
@@ -126,8 +115,8 @@ mod tests {
         // at 60° covers less than the copy at −40° but more of what is left.
         let records = [-40.0, -41.0, 60.0].map(|degrees| (look(degrees), None));
         let episode = Episode::new(&records, &[look(0.0)]);
-        let rule = WorldMem::new(WorldMemConfig { time_weight: 0.0, ..Default::default() });
-        assert_eq!(episode.chosen(&rule.expect("valid"), 2), [0, 2]);
+        let rule = WorldMemConfig { time_weight: 0.0, ..Default::default() };
+        assert_eq!(episode.chosen(&rule, 2), [0, 2]);
     }
 
     proptest! {
@@ -135,8 +124,7 @@ mod tests {
         #[test]
         fn agrees_with_plain_loops(episode in episodes(), slots in 1usize..10) {
             let view = ViewConfig { points: 700, radius: 9.0, ..Default::default() };
-            let config = WorldMemConfig { view, ..Default::default() };
-            let rule = WorldMem::new(config).expect("valid");
+            let rule = WorldMemConfig { view, ..Default::default() };
             prop_assert_eq!(episode.picks(&rule, slots), reference(&rule, &episode, slots));
         }
     }

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::point_set::PointSet;
 use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
-use crate::selection::Ranked;
 
 /// Score = w_o·o − w_t·|t − tᵢ|/t, where o is the share of all sample points that both a target and
 /// the memory see. Takes the best, discards every memory whose key is more similar to it than
@@ -44,45 +42,33 @@ impl Default for WorldMemPaperConfig {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct WorldMemPaper {
-    config: WorldMemPaperConfig,
-    ball: PointSet,
-}
-
-impl WorldMemPaper {
-    pub(crate) fn new(config: WorldMemPaperConfig) -> Result<Self, Error> {
-        check_weight("overlap_weight", config.overlap_weight)?;
-        check_weight("time_weight", config.time_weight)?;
-        Ok(Self { ball: config.view.ball()?, config })
+impl Rule for WorldMemPaperConfig {
+    fn check(&self) -> Result<(), Error> {
+        check_weight("overlap_weight", self.overlap_weight)?;
+        check_weight("time_weight", self.time_weight)
     }
-}
 
-impl Rule for WorldMemPaper {
     fn requirements(&self) -> Requirements {
-        Requirements { keys: KeyCues::setting(self.config.cue.as_ref()), ..Requirements::views() }
+        Requirements { keys: KeyCues::setting(self.cue.as_ref()), ..Requirements::views() }
     }
 
-    fn select(
-        &self,
-        scene: &Scene,
-        slots: usize,
-        work: &mut Work,
-        picks: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
-        let config = &self.config;
-        let cue = scene.key_cue(config.cue.as_deref())?;
-        work.coverage.survey(&self.ball, &config.view, scene.targets(), scene.candidates);
+    fn view(&self) -> Option<&ViewConfig> {
+        Some(&self.view)
+    }
+
+    fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
+        let cue = scene.key_cue(self.cue.as_deref())?;
+        work.coverage.survey(scene.ball, &self.view, scene.targets(), scene.candidates);
         work.scores.clear();
         let counts = work.coverage.counts().iter().zip(scene.candidates);
         work.scores.extend(counts.map(|(&count, candidate)| {
-            let overlap = count as f32 / self.ball.len() as f32;
-            config.overlap_weight * overlap - config.time_weight * scene.age(candidate).abs()
+            let overlap = count as f32 / scene.ball.len() as f32;
+            self.overlap_weight * overlap - self.time_weight * scene.age(candidate).abs()
         }));
-        while picks.len() < slots {
-            let before = picks.len();
-            work.top(1, picks);
-            let Some(pick) = picks.get(before) else { break };
+        while work.picks.len() < scene.slots {
+            let before = work.picks.len();
+            work.top(1);
+            let Some(pick) = work.picks.get(before) else { break };
             let position = pick.position;
             work.scores[position] = f32::NEG_INFINITY;
             if let Some(key) = scene.key(cue, &scene.candidates[position]) {
@@ -92,22 +78,22 @@ impl Rule for WorldMemPaper {
                 let Work { query_key, widened, cosines, .. } = &mut *work;
                 scene.compare(cue, query_key, widened, cosines);
                 for (score, &cosine) in work.scores.iter_mut().zip(&work.cosines) {
-                    if cosine > config.similarity_cut {
+                    if cosine > self.similarity_cut {
                         *score = f32::NEG_INFINITY;
                     }
                 }
             }
         }
         let counts = work.coverage.counts();
-        for pick in picks.iter() {
-            let overlap = counts[pick.position] as f32 / self.ball.len() as f32;
+        for pick in &work.picks {
+            let overlap = counts[pick.position] as f32 / scene.ball.len() as f32;
             work.terms.extend([overlap, scene.age(&scene.candidates[pick.position]).abs()]);
         }
         Ok(())
     }
 
     fn terms(&self) -> Vec<(&'static str, f32)> {
-        vec![("overlap", self.config.overlap_weight), ("age", -self.config.time_weight)]
+        vec![("overlap", self.overlap_weight), ("age", -self.time_weight)]
     }
 }
 
@@ -118,20 +104,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn reference(rule: &WorldMemPaper, episode: &Episode, slots: usize) -> Vec<usize> {
-        let view = &rule.config.view;
+    fn reference(rule: &WorldMemPaperConfig, episode: &Episode, slots: usize) -> Vec<usize> {
+        let view = &rule.view;
+        let ball = view.ball().expect("valid");
         let origin = episode.horizon()[0].position;
         let span = (episode.now() - episode.candidates()[0].time) as f32;
         let sees = |pose, point| sees_reference(view, pose, origin, point);
         let mut left: Vec<(f32, usize)> = Vec::new();
         for (position, candidate) in episode.candidates().iter().enumerate() {
-            let shared = (0..rule.ball.len())
-                .map(|index| rule.ball.point(index))
+            let shared = (0..ball.len())
+                .map(|index| ball.point(index))
                 .filter(|&point| episode.horizon().iter().any(|pose| sees(pose, point)))
                 .filter(|&point| sees(&candidate.pose, point))
                 .count();
             let age = (episode.now() - candidate.time) as f32 / span;
-            left.push((shared as f32 / rule.ball.len() as f32 - 0.2 * age, position));
+            left.push((shared as f32 / ball.len() as f32 - 0.2 * age, position));
         }
         let mut chosen = Vec::new();
         while chosen.len() < slots && !left.is_empty() {
@@ -152,8 +139,7 @@ mod tests {
         #[test]
         fn agrees_with_plain_loops(episode in episodes(), slots in 1usize..10) {
             let view = ViewConfig { points: 700, radius: 9.0, ..Default::default() };
-            let config = WorldMemPaperConfig { view, ..Default::default() };
-            let rule = WorldMemPaper::new(config).expect("valid");
+            let rule = WorldMemPaperConfig { view, ..Default::default() };
             prop_assert_eq!(episode.chosen(&rule, slots), reference(&rule, &episode, slots));
         }
     }

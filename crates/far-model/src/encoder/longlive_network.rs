@@ -1,7 +1,7 @@
 //! The layers of the LongLive-RAG autoencoder.
 
 use crate::convolution_stack::{Downsampling, NormalizedActivation, Upsampling, are_sound};
-use crate::world_model::block::Linear;
+use crate::layer::Linear;
 use crate::{Error, LatentShape, Result};
 use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Tape, Tensor};
 use serde::{Deserialize, Serialize};

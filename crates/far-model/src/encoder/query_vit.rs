@@ -9,7 +9,8 @@
 //! unchanged, every key and query would be the same vector, and the gradient of a cosine between
 //! parallel vectors is exactly zero, so that learning would never begin.
 
-use crate::world_model::block::{Block, BlockConfig, Grouping, Linear, ModulationStart};
+use crate::layer::Linear;
+use crate::world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
 use crate::{ActionFeatures, Error, LatentShape, Result};
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, Modulation, ParameterId, Parameters, Tape, Tensor,

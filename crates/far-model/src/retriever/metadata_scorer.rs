@@ -3,7 +3,7 @@
 //! It has the same parameters under the same names as `far-memory`'s retriever file, and takes the
 //! features as they are defined instead of folding the query into the first layer.
 
-use crate::world_model::block::Linear;
+use crate::layer::Linear;
 use far_memory::FEATURES;
 use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
 

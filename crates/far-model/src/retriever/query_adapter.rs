@@ -1,6 +1,6 @@
 //! The query side of a key cue while it learns: what is done to an embedding before it is compared.
 
-use crate::world_model::block::Linear;
+use crate::layer::Linear;
 use far_memory::AdapterKind;
 use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
 

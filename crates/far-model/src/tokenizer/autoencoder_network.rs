@@ -10,7 +10,7 @@ use far_tensor::{
 };
 use std::path::Path;
 
-/// The note in a file that says what latents are multiplied by, where the network itself does not.
+/// The note with the factor of the latents, for files whose network does not contain it.
 const SCALE: &str = "scale";
 
 /// An encoder and a decoder, whose numbers are in the arena they were built into.
@@ -96,7 +96,7 @@ impl AutoencoderStructure {
     }
 }
 
-/// A convolution of images that lie channels last.
+/// A convolution of channels-last images.
 pub(super) struct Convolution {
     pub weight: ParameterId,
     pub bias: Option<ParameterId>,

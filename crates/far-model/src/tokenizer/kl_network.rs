@@ -9,10 +9,10 @@
 //! Pictures in [0, 1] are stretched to [−1, 1]; images are [N, H, W, C].
 
 use super::autoencoder_network::{AutoencoderNetwork, Convolution};
+use crate::layer::{Linear, Scaling};
 use crate::{Error, Result};
 use far_tensor::{
-    Activation, ArenaBuilder, Checkpoint, Initialization, Padding, ParameterId, Parameters, Tape,
-    Tensor,
+    Activation, ArenaBuilder, Checkpoint, Initialization, Padding, Parameters, Tape, Tensor,
 };
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const EPSILON: f32 = 1e-6;
 const MOST: usize = 8;
 const MOST_CHANNELS: usize = 1 << 11;
 
-/// What tells the members of the family apart.
+/// The structure, read from the shapes of a file's tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KlStructure {
     /// Channels of the latent; 4 for Stable Diffusion and SDXL.
@@ -74,17 +74,11 @@ impl KlStructure {
 }
 
 /// GroupNorm and, usually, SiLU.
-struct Norm {
-    scale: ParameterId,
-    shift: ParameterId,
-}
+struct Norm(Scaling);
 
 impl Norm {
     fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
-        let mut add =
-            |part: &str, begin| builder.parameter(format!("{name}.{part}"), [width], begin);
-        let scale = add("weight", Initialization::One);
-        Self { scale, shift: add("bias", Initialization::Zero) }
+        Self(Scaling::new(builder, name, width))
     }
 
     fn forward(
@@ -93,7 +87,7 @@ impl Norm {
         parameters: &Parameters,
         x: &Tensor,
     ) -> far_tensor::Result<Tensor> {
-        let [scale, shift] = [self.scale, self.shift].map(|id| parameters.tensor(id));
+        let [scale, shift] = self.0.tensors(parameters);
         tape.group_norm_channels_last(x, GROUPS, &scale, &shift, EPSILON)
     }
 
@@ -146,23 +140,16 @@ impl Resnet {
 /// Attention of one head over all places.
 struct Attention {
     norm: Norm,
-    /// Weight and bias of queries, keys, values and the result.
-    maps: [[ParameterId; 2]; 4],
+    /// Queries, keys, values and the result.
+    maps: [Linear; 4],
 }
 
 impl Attention {
     fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
         let norm = Norm::new(builder, &format!("{name}.group_norm"), width);
-        let maps = ["to_q", "to_k", "to_v", "to_out.0"].map(|part| {
-            let weight = builder.linear(
-                format!("{name}.{part}.weight"),
-                width,
-                width,
-                Initialization::Xavier,
-            );
-            let bias = format!("{name}.{part}.bias");
-            [weight, builder.parameter(bias, [width], Initialization::Zero)]
-        });
+        let [weight, bias] = [Initialization::Xavier, Initialization::Zero];
+        let maps = ["to_q", "to_k", "to_v", "to_out.0"]
+            .map(|part| Linear::new(builder, &format!("{name}.{part}"), [width; 2], weight, bias));
         Self { norm, maps }
     }
 
@@ -176,14 +163,10 @@ impl Attention {
         let places = shape.extents()[1] * shape.extents()[2];
         let tokens = self.norm.forward(tape, parameters, x)?;
         let tokens = tokens.reshape([shape.extents()[0], places, shape.last()])?;
-        let mut map = |place: usize, x: &Tensor| {
-            let [weight, bias] = self.maps[place].map(|id| parameters.tensor(id));
-            tape.linear(x, &weight, Some(&bias))
-        };
-        let (q, k, v) = (map(0, &tokens)?, map(1, &tokens)?, map(2, &tokens)?);
+        let mut map = |place: usize| self.maps[place].forward(tape, parameters, &tokens);
+        let (q, k, v) = (map(0)?, map(1)?, map(2)?);
         let read = tape.wide_attention(&q, &k, &v)?;
-        let [weight, bias] = self.maps[3].map(|id| parameters.tensor(id));
-        let read = tape.linear(&read, &weight, Some(&bias))?;
+        let read = self.maps[3].forward(tape, parameters, &read)?;
         tape.add(x, &read.reshape(shape)?)
     }
 }

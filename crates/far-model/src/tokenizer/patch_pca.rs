@@ -95,8 +95,6 @@ pub struct PatchPca {
     mean: ParameterId,
     basis: ParameterId,
     scale: ParameterId,
-    /// The share of the variance of pixels that the latents keep; 1 after loading a file.
-    kept: f64,
 }
 
 impl PatchPca {
@@ -111,7 +109,7 @@ impl PatchPca {
         })?
         .concat();
         let mut pca = Self::empty(config)?;
-        pca.kept = pca.learn(&patches)?;
+        pca.learn(&patches)?;
         Ok(pca)
     }
 
@@ -126,11 +124,11 @@ impl PatchPca {
         let basis = add("basis", &[channels, values]);
         let scale = add("scale", &[1]);
         let parameters = builder.build(0);
-        Ok(Self { config, parameters, mean, basis, scale, kept: 1.0 })
+        Ok(Self { config, parameters, mean, basis, scale })
     }
 
-    /// Mean, components and scale from patches; returns the share of variance kept.
-    fn learn(&mut self, patches: &[f32]) -> Result<f64> {
+    /// Mean, components and scale from patches.
+    fn learn(&mut self, patches: &[f32]) -> Result<()> {
         let (values, channels) = (self.config.values(), self.config.channels);
         let count = (patches.len() / values) as f64;
         let mut mean = vec![0.0f64; values];
@@ -162,7 +160,6 @@ impl PatchPca {
         let covariance = DMatrix::from_fn(values, values, |row, column| {
             rows[row.min(column)][row.max(column)] / count
         });
-        let total = covariance.trace();
         let eigen = SymmetricEigen::new(covariance);
         let mut order: Vec<usize> = (0..values).collect();
         order.sort_by(|a, b| eigen.eigenvalues[*b].total_cmp(&eigen.eigenvalues[*a]));
@@ -187,17 +184,12 @@ impl PatchPca {
             self.parameters.set(id, &flat[start..start + length])?;
             start += length;
         }
-        Ok(if total > 0.0 { kept / total } else { 1.0 })
+        Ok(())
     }
 
     /// The settings.
     pub fn config(&self) -> &PatchPcaConfig {
         &self.config
-    }
-
-    /// The share of the variance of the fitted frames' pixels that the latents keep.
-    pub fn variance_kept(&self) -> f64 {
-        self.kept
     }
 
     /// Reads a tokenizer from a file.

@@ -33,7 +33,7 @@ const MOST_BLOCKS: usize = 16;
 /// numbers do not grow from block to block.
 const QUIET: f32 = 0.1;
 
-/// What tells the members of the family apart.
+/// The structure, read from the shapes of a file's tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaesdStructure {
     /// Channels of the latent: 4 for SD and SDXL, 16 for SD 3 and FLUX.1, 32 for FLUX.2.

@@ -8,10 +8,11 @@
 //! that gives it about unit variance. Pictures in [0, 1] are stretched to [−1, 1]; images are [N, H, W, C].
 
 use super::autoencoder_network::{AutoencoderNetwork, Convolution};
+use crate::layer::{Linear, Scaling};
 use crate::{Error, Result};
 use far_tensor::{
-    Activation, Affine, ArenaBuilder, Attention, Checkpoint, Initialization, Padding, ParameterId,
-    Parameters, RotaryTable, Tape, Tensor,
+    Activation, ArenaBuilder, Attention, Checkpoint, Initialization, Padding, Parameters,
+    RotaryTable, Tape, Tensor,
 };
 use std::path::Path;
 
@@ -24,7 +25,7 @@ const MOST_DEPTH: usize = 48;
 const MOST_WIDTH: usize = 1 << 12;
 const MOST_PATCH: usize = 1 << 6;
 
-/// What tells the members of the family apart.
+/// The structure, read from the shapes of a file's tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VitVaeStructure {
     /// Channels of the latent, 16.
@@ -73,58 +74,12 @@ impl VitVaeStructure {
     }
 }
 
-/// A linear map.
-struct Linear {
-    weight: ParameterId,
-    bias: ParameterId,
-}
-
-impl Linear {
-    fn new(builder: &mut ArenaBuilder, name: &str, [inputs, outputs]: [usize; 2]) -> Self {
-        let begin = Initialization::Xavier;
-        let weight = builder.linear(format!("{name}.weight"), inputs, outputs, begin);
-        let bias = builder.parameter(format!("{name}.bias"), [outputs], Initialization::Zero);
-        Self { weight, bias }
-    }
-
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let [weight, bias] = [self.weight, self.bias].map(|id| parameters.tensor(id));
-        tape.linear(x, &weight, Some(&bias))
-    }
-}
-
-/// LayerNorm.
-struct Norm {
-    scale: ParameterId,
-    shift: ParameterId,
-}
-
-impl Norm {
-    fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
-        let mut add =
-            |part: &str, begin| builder.parameter(format!("{name}.{part}"), [width], begin);
-        let scale = add("weight", Initialization::One);
-        Self { scale, shift: add("bias", Initialization::Zero) }
-    }
-
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let [scale, offset] = [self.scale, self.shift].map(|id| parameters.tensor(id));
-        tape.layer_norm(x, Some(Affine { scale: &scale, offset: &offset }), EPSILON)
-    }
+fn linear(builder: &mut ArenaBuilder, name: &str, sizes: [usize; 2]) -> Linear {
+    Linear::new(builder, name, sizes, Initialization::Xavier, Initialization::Zero)
 }
 
 struct Block {
-    norms: [Norm; 2],
+    norms: [Scaling; 2],
     qkv: Linear,
     leave: Linear,
     hidden: [Linear; 2],
@@ -133,12 +88,12 @@ struct Block {
 impl Block {
     fn new(builder: &mut ArenaBuilder, name: &str, structure: VitVaeStructure) -> Self {
         let VitVaeStructure { width, hidden, .. } = structure;
-        let mut linear = |part: &str, sizes| Linear::new(builder, &format!("{name}.{part}"), sizes);
+        let mut linear = |part: &str, sizes| linear(builder, &format!("{name}.{part}"), sizes);
         let qkv = linear("attn.qkv", [width, 3 * width]);
         let leave = linear("attn.proj", [width; 2]);
         let hidden = [linear("mlp.fc1", [width, hidden]), linear("mlp.fc2", [hidden, width])];
         let norms =
-            ["norm1", "norm2"].map(|part| Norm::new(builder, &format!("{name}.{part}"), width));
+            ["norm1", "norm2"].map(|part| Scaling::new(builder, &format!("{name}.{part}"), width));
         Self { norms, qkv, leave, hidden }
     }
 
@@ -150,14 +105,14 @@ impl Block {
         x: &Tensor,
         turns: &RotaryTable,
     ) -> far_tensor::Result<Tensor> {
-        let y = self.norms[0].forward(tape, parameters, x)?;
+        let y = self.norms[0].layer_norm(tape, parameters, x, EPSILON)?;
         let y = self.qkv.forward(tape, parameters, &y)?;
         let y = tape.rotary(&y, 3, 2, turns)?;
         let (groups, heads) = (x.shape().extents()[0], x.shape().last() / HEAD);
         let y = tape.self_attention(&y, Attention { heads, groups, key_mask: None })?;
         let y = self.leave.forward(tape, parameters, &y)?;
         let x = tape.add(x, &y)?;
-        let y = self.norms[1].forward(tape, parameters, &x)?;
+        let y = self.norms[1].layer_norm(tape, parameters, &x, EPSILON)?;
         let y = self.hidden[0].forward(tape, parameters, &y)?;
         let y = tape.activate(&y, Activation::Gelu)?;
         let y = self.hidden[1].forward(tape, parameters, &y)?;
@@ -171,11 +126,11 @@ pub(super) struct VitVaeNetwork {
     scale: f32,
     embedding: Convolution,
     encoder: Vec<Block>,
-    encoder_norm: Norm,
+    encoder_norm: Scaling,
     moments: Linear,
     entrance: Linear,
     decoder: Vec<Block>,
-    decoder_norm: Norm,
+    decoder_norm: Scaling,
     pixels: Linear,
 }
 
@@ -196,12 +151,12 @@ impl VitVaeNetwork {
             scale,
             embedding,
             encoder,
-            encoder_norm: Norm::new(builder, "enc_norm", width),
-            moments: Linear::new(builder, "quant_conv", [width, 2 * channels]),
-            entrance: Linear::new(builder, "post_quant_conv", [channels, width]),
+            encoder_norm: Scaling::new(builder, "enc_norm", width),
+            moments: linear(builder, "quant_conv", [width, 2 * channels]),
+            entrance: linear(builder, "post_quant_conv", [channels, width]),
             decoder,
-            decoder_norm: Norm::new(builder, "dec_norm", width),
-            pixels: Linear::new(builder, "predictor", [width, 3 * patch * patch]),
+            decoder_norm: Scaling::new(builder, "dec_norm", width),
+            pixels: linear(builder, "predictor", [width, 3 * patch * patch]),
         }
     }
 }
@@ -285,7 +240,7 @@ impl AutoencoderNetwork for VitVaeNetwork {
         for block in &self.encoder {
             x = block.forward(tape, parameters, &x, &turns)?;
         }
-        let x = self.encoder_norm.forward(tape, parameters, &x)?;
+        let x = self.encoder_norm.layer_norm(tape, parameters, &x, EPSILON)?;
         let moments = self.moments.forward(tape, parameters, &x)?;
         let mean = tape.slice(&moments, 2, 0..channels)?;
         let mean = tape.affine(&mean, self.scale, 0.0)?;
@@ -307,7 +262,7 @@ impl AutoencoderNetwork for VitVaeNetwork {
         for block in &self.decoder {
             x = block.forward(tape, parameters, &x, &turns)?;
         }
-        let x = self.decoder_norm.forward(tape, parameters, &x)?;
+        let x = self.decoder_norm.layer_norm(tape, parameters, &x, EPSILON)?;
         let pixels = self.pixels.forward(tape, parameters, &x)?;
         // Each token has color, row and column of its patch, columns fastest.
         let pixels = pixels.reshape([count * rows, columns, 3, patch, patch])?;

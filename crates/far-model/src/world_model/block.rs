@@ -5,9 +5,10 @@
 //! x ← x + gate₂·MLP(Norm(x)·(1 + scale₂) + shift₂).
 //! Blocks alternate between attention inside each frame and attention over all frames.
 
+use crate::layer::{Linear, Scaling};
 use far_tensor::{
-    Affine, ArenaBuilder, Attention, Gate, Initialization, Modulation, ParameterId, Parameters,
-    Result, Tape, Tensor,
+    Affine, ArenaBuilder, Attention, Gate, Initialization, Modulation, Parameters, Result, Tape,
+    Tensor,
 };
 
 /// How the shifts, scales and gates of a fresh [`Block`] begin.
@@ -79,79 +80,6 @@ pub struct Grouping<'a> {
     pub groups: usize,
     /// Keys that can be seen, [groups, tokens per group]; `None` shows all.
     pub key_mask: Option<&'a Tensor>,
-}
-
-/// A scale and an offset by id.
-#[derive(Clone, Copy)]
-struct Scaling {
-    scale: ParameterId,
-    offset: ParameterId,
-}
-
-impl Scaling {
-    fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
-        Self {
-            scale: builder.parameter(format!("{name}.weight"), [width], Initialization::One),
-            offset: builder.parameter(format!("{name}.bias"), [width], Initialization::Zero),
-        }
-    }
-
-    fn tensors(self, parameters: &Parameters) -> [Tensor; 2] {
-        [parameters.tensor(self.scale), parameters.tensor(self.offset)]
-    }
-}
-
-/// A weight and a bias by id.
-#[derive(Clone, Copy)]
-pub(crate) struct Linear {
-    weight: ParameterId,
-    pub(crate) bias: ParameterId,
-}
-
-impl Linear {
-    pub(crate) fn new(
-        builder: &mut ArenaBuilder,
-        name: &str,
-        [inputs, outputs]: [usize; 2],
-        weight: Initialization,
-        bias: Initialization,
-    ) -> Self {
-        Self {
-            weight: builder.linear(format!("{name}.weight"), inputs, outputs, weight),
-            bias: builder.parameter(format!("{name}.bias"), [outputs], bias),
-        }
-    }
-
-    /// Multiplies the learning rate of both.
-    pub(crate) fn set_rate(self, builder: &mut ArenaBuilder, factor: f32) {
-        builder.set_rate(self.weight, factor);
-        builder.set_rate(self.bias, factor);
-    }
-
-    /// Weight and bias.
-    fn tensors(self, parameters: &Parameters) -> [Tensor; 2] {
-        [parameters.tensor(self.weight), parameters.tensor(self.bias)]
-    }
-
-    pub(crate) fn forward(
-        self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
-        let [weight, bias] = self.tensors(parameters);
-        tape.linear(x, &weight, Some(&bias))
-    }
-
-    pub(crate) fn forward_gelu(
-        self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
-        let [weight, bias] = self.tensors(parameters);
-        tape.linear_gelu(x, &weight, Some(&bias))
-    }
 }
 
 /// ε of the norms per head.

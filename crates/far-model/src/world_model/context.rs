@@ -199,7 +199,7 @@ impl<'a> ContextBatch<'a> {
         Error::check_length("a frame's state", signals.state.len(), state.width)
     }
 
-    /// Where and when the next frame lies. A pose that is not known is all zeros, which no pose is.
+    /// Pose and time of the next frame. An unknown pose is all zeros, which no pose is.
     fn condition(&mut self, query: &PredictionQuery<'_>, pose: Option<&Pose>, seconds: f32) {
         let relative = |frame| {
             let features = |pose: &Pose| self.scale.pose_features(pose.displacement_from(frame));

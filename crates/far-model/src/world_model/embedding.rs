@@ -4,7 +4,7 @@
 //! clean: their diffusion time is 0. Channels of signals that the corpus has are added: those of the
 //! action and the state at the goal to the target, viewpoint and state to context frames.
 
-use crate::world_model::block::Linear;
+use crate::layer::Linear;
 use crate::world_model::context::{ContextBatch, FrameCondition};
 use crate::world_model::signal::Channel;
 use crate::{POSE_FEATURES, SignalLayout};

@@ -11,7 +11,8 @@
 //! * Only the target leaves the network. In the last block over all frames a context is read but
 //!   does not read, and behind it the target goes alone.
 
-use crate::world_model::block::{Block, BlockConfig, Entered, Grouping, Linear};
+use crate::layer::Linear;
+use crate::world_model::block::{Block, BlockConfig, Entered, Grouping};
 use crate::world_model::config::DitConfig;
 use crate::world_model::embedding::FrameEmbedding;
 use crate::world_model::extension::copy_head::CopyHead;

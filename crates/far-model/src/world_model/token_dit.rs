@@ -3,7 +3,8 @@
 //! It is what engines are compared with (`far bench train`): the world model's own block between
 //! two linear maps, conditioned on one vector per sample.
 
-use crate::world_model::block::{Block, BlockConfig, Grouping, Linear};
+use crate::layer::Linear;
+use crate::world_model::block::{Block, BlockConfig, Grouping};
 use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
 
 /// The settings of a [`TokenDit`].

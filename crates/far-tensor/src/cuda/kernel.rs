@@ -99,6 +99,14 @@ macro_rules! arguments {
 }
 pub(crate) use arguments;
 
+/// The arguments of a launch in groups: each is an array of values of one kind.
+macro_rules! argument_groups {
+    ($($group:expr),* $(,)?) => {
+        [$(&$group.map($crate::cuda::Argument::from)[..]),*].concat()
+    };
+}
+pub(crate) use argument_groups;
+
 #[derive(Clone, Copy)]
 struct Function(sys::CUfunction);
 

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use context::Context;
 pub use copies::{Copied, Copies};
 pub(crate) use graph::Graph;
-pub(crate) use kernel::{Argument, Kernel, Launch, arguments};
+pub(crate) use kernel::{Argument, Kernel, Launch, argument_groups, arguments};
 pub use memory::MemoryUse;
 pub(crate) use memory::{CudaBuffer, CudaPool, Element};
 pub(crate) use operation::{ChannelGroups, Pooling, Rotation};

@@ -17,7 +17,7 @@ const MOST: usize = 512 << 20;
 /// More bytes than this are copied into a block by all threads.
 const MANY: usize = 1 << 20;
 
-/// A block of pinned memory, and what tells when the last copy from it is over.
+/// A block of pinned memory, and the event that marks the end of the last copy from it.
 struct Block {
     pointer: *mut u8,
     bytes: usize,
@@ -71,14 +71,14 @@ impl Staging {
                 .and_then(|()| result::event::record(block.read, stream))
         };
         let copied = copied.map_err(failed("writing to the GPU"));
-        self.blocks.lock().expect("nobody panics while holding blocks").free.push(block);
+        self.blocks.lock().expect("no user panics while it holds the blocks").free.push(block);
         copied.map(|()| true)
     }
 
     /// A block that holds `bytes` and whose last copy is over; `None` where none can be had.
     fn take(&self, bytes: usize) -> Result<Option<Block>> {
         let size = bytes.next_power_of_two();
-        let mut blocks = self.blocks.lock().expect("nobody panics while holding blocks");
+        let mut blocks = self.blocks.lock().expect("no user panics while it holds the blocks");
         let fitting = |block: &Block| block.bytes == size;
         // SAFETY: the event is alive.
         let over = |block: &Block| unsafe { result::event::query(block.read) }.is_ok();

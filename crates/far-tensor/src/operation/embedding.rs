@@ -1,12 +1,8 @@
-//! Rows by index: gather them from a table (an embedding lookup), scatter them into one.
+//! Rows of a table by index (an embedding lookup): yᵢ = table[indexᵢ].
 //!
-//! | operation | formula | shapes |
-//! |---|---|---|
-//! | gather | yᵢ = table[indexᵢ] | table [R, D…], n indices → [n, D…] |
-//! | scatter | y[indexᵢ] += xᵢ, from zeros | x [n, D…], n indices below R → [R, D…] |
-//!
-//! Each is the other's backward. Rows scattered to the same index add up in the given order; each
-//! range of the table is filled by one thread that scans all indices, so the order never changes.
+//! Shapes: table [R, D…], n indices → [n, D…]. The backward scatters: d table[indexᵢ] += dyᵢ. Rows
+//! scattered to the same index add up in the given order; each range of the table is filled by one
+//! thread that scans all indices, so the order never changes.
 
 use super::row::{for_rows, row_of};
 use crate::buffer::Buffer;
@@ -39,82 +35,27 @@ impl Tape {
         indices: impl Into<Arc<[usize]>>,
     ) -> Result<Tensor> {
         let indices = indices.into();
-        let (rows, width) = table_size("gather_rows", table)?;
-        check_indices("gather_rows", &indices, rows)?;
-        let shape = with_first(table.shape(), indices.len());
+        table.expect("gather_rows", table.shape().rank() > 0, || "a table has rows".into())?;
+        let (_, rows, width) = table.shape().around(0);
+        if let Some(&index) = indices.iter().find(|index| **index >= rows) {
+            return Err(Error::Index { operation: "gather_rows", index, rows });
+        }
+        let mut extents = table.shape().extents().to_vec();
+        extents[0] = indices.len();
+        let shape = Shape::new(&extents);
         if let Some(cuda) = self.cuda() {
             return self.gather_rows_cuda(&cuda, shape, table, indices);
         }
         let mut output = self.device().buffer(indices.len() * width);
-        gather(&mut output, table.values(), &indices, width, false);
+        for_rows(&mut output, width, width, |row, part| {
+            part.copy_from_slice(row_of(table.values(), width, indices[row]));
+        });
         Ok(self.record("gather_rows", shape, output, &[table], |_| GatherBackward {
             table: table.clone(),
             indices,
             width,
         }))
     }
-
-    /// A table of `rows` rows, zero except for the added rows: x [n, D…], n indices → [rows, D…].
-    /// Rows with the same index add up.
-    ///
-    /// # Errors
-    /// If there is not one index per row of `x`, or one is not below `rows`.
-    pub fn scatter_rows(
-        &mut self,
-        x: &Tensor,
-        indices: impl Into<Arc<[usize]>>,
-        rows: usize,
-    ) -> Result<Tensor> {
-        let indices = indices.into();
-        let (given, width) = table_size("scatter_rows", x)?;
-        x.expect("scatter_rows", given == indices.len(), || {
-            format!("{} indices were given, one per row is needed", indices.len())
-        })?;
-        check_indices("scatter_rows", &indices, rows)?;
-        let shape = with_first(x.shape(), rows);
-        if let Some(cuda) = self.cuda() {
-            return self.scatter_rows_cuda(&cuda, shape, x, indices);
-        }
-        let mut output = self.device().buffer(rows * width);
-        scatter(&mut output, x.values(), &indices, width, false);
-        Ok(self.record("scatter_rows", shape, output, &[x], |_| ScatterBackward {
-            x: x.clone(),
-            indices,
-            width,
-        }))
-    }
-}
-
-fn table_size(operation: &'static str, table: &Tensor) -> Result<(usize, usize)> {
-    let shape = table.shape();
-    table.expect(operation, shape.rank() > 0, || "a table has rows".into())?;
-    let (_, rows, width) = shape.around(0);
-    Ok((rows, width))
-}
-
-fn check_indices(operation: &'static str, indices: &[usize], rows: usize) -> Result<()> {
-    match indices.iter().find(|index| **index >= rows) {
-        Some(&index) => Err(Error::Index { operation, index, rows }),
-        None => Ok(()),
-    }
-}
-
-fn with_first(shape: &Shape, first: usize) -> Shape {
-    let mut extents = shape.extents().to_vec();
-    extents[0] = first;
-    Shape::new(&extents)
-}
-
-/// target[i] ← table[indices[i]], added if `accumulate`.
-fn gather(target: &mut [f32], table: &[f32], indices: &[usize], width: usize, accumulate: bool) {
-    for_rows(target, width, width, |row, part| {
-        let source = row_of(table, width, indices[row]);
-        if accumulate {
-            add_assign(part, source);
-        } else {
-            part.copy_from_slice(source);
-        }
-    });
 }
 
 /// target[indices[i]] += rows[i], from zeros unless `accumulate`.
@@ -146,20 +87,6 @@ impl Backward for GatherBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         gradients.with(&self.table, |gradient, accumulate| {
             scatter(gradient, &upstream, &self.indices, self.width, accumulate);
-        });
-    }
-}
-
-struct ScatterBackward {
-    x: Tensor,
-    indices: Arc<[usize]>,
-    width: usize,
-}
-
-impl Backward for ScatterBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        gradients.with(&self.x, |gradient, accumulate| {
-            gather(gradient, &upstream, &self.indices, self.width, accumulate);
         });
     }
 }
@@ -198,9 +125,9 @@ mod tests {
             prop_assert_eq!(found.values(), &expected[..]);
 
             let x = normal([indices.len(), width], seed + 1);
-            let found = evaluate(|tape| tape.scatter_rows(&x, indices.clone(), rows));
-            prop_assert_eq!(found.shape().extents(), &[rows, width]);
-            assert_close(found.values(), &reference_scatter(&x, &indices, rows, width), 1e-6);
+            let mut found = vec![f32::NAN; rows * width];
+            scatter(&mut found, x.values(), &indices, width, false);
+            assert_close(&found, &reference_scatter(&x, &indices, rows, width), 1e-6);
         }
     }
 
@@ -209,7 +136,6 @@ mod tests {
         for width in [3, 4, 8] {
             let x = [normal([4, width], 1)];
             check_gradients(&x, |tape, x| tape.gather_rows(&x[0], vec![3, 0, 3, 3, 1]));
-            check_gradients(&x, |tape, x| tape.scatter_rows(&x[0], vec![5, 0, 5, 1], 6));
         }
     }
 
@@ -218,7 +144,5 @@ mod tests {
         let mut tape = Tape::inference(&crate::Device::cpu());
         let error = tape.gather_rows(&normal([4, 3], 1), vec![0, 4]).unwrap_err();
         assert_eq!(error.to_string(), "gather_rows: index 4 is outside a table of 4 rows");
-        assert!(tape.scatter_rows(&normal([4, 3], 1), vec![0, 1, 2], 9).is_err());
-        assert!(tape.scatter_rows(&normal([2, 3], 1), vec![0, 9], 9).is_err());
     }
 }

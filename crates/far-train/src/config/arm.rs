@@ -161,7 +161,7 @@ pub fn check_rule(id: &str) -> Result<()> {
     }
 }
 
-/// The learned arm that was probably meant by one whose cue nobody knows.
+/// The learned arm that was probably meant by one with an unknown cue.
 pub(crate) fn probable_arm(id: &str) -> Option<&'static str> {
     nearest(id, FAR_ARMS.into_iter())
 }

@@ -17,6 +17,7 @@ mod layer;
 mod preset;
 mod retired;
 mod retriever;
+pub mod synthetic;
 mod tokenizer;
 mod training;
 

@@ -103,7 +103,7 @@ impl RunFolder {
     /// checkpoint from which a run would go on, or `None` where it would begin.
     ///
     /// # Errors
-    /// If it would refuse; a lock that somebody holds is found only by opening.
+    /// If it would refuse; a lock held by another process is found only by opening.
     pub fn look(path: &Path, config: &TrainConfig, existing: Existing) -> Result<Option<u64>> {
         if !path.is_dir() {
             return match path.exists() {
@@ -307,7 +307,7 @@ enum Found {
 }
 
 /// Compares a configuration with that of a folder. One that has no checkpoint yet holds nothing that
-/// could be lost: a start that failed does not stand in the way of the next.
+/// could be lost: a failed start does not block the next one.
 fn compare(
     path: &Path,
     disk: &dyn Disk,

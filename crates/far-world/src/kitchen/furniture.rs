@@ -19,45 +19,47 @@ pub(crate) struct Carpenter<'a> {
     pub palette: &'a Palette,
     pub props: &'a mut Vec<Prop>,
     pub random: &'a mut ChaCha8Rng,
+    /// Where the station stands.
+    pub anchor: Anchor,
 }
 
 impl Carpenter<'_> {
-    /// Builds a station of a kind at an anchor.
-    pub fn build(&mut self, kind: StationKind, anchor: Anchor) -> Station {
+    /// Builds a station of a kind.
+    pub fn build(&mut self, kind: StationKind) -> Station {
         let before = self.props.len();
         let side = if self.random.random_bool(0.5) { 1.0 } else { -1.0 };
         let (spots, slide) = match kind {
-            StationKind::Counter => self.counter(anchor),
-            StationKind::Sink => self.sink(anchor),
-            StationKind::Table => self.table(anchor),
-            StationKind::Shelf => self.shelf(anchor),
-            StationKind::Stand => self.stand(anchor),
-            StationKind::Fridge => self.fridge(anchor, side),
-            StationKind::Cupboard => self.cupboard(anchor),
-            StationKind::Oven => self.oven(anchor),
-            StationKind::Drawer => self.drawer(anchor),
-            StationKind::Chest => self.chest(anchor),
-            StationKind::Sideboard => self.sideboard(anchor),
-            StationKind::Microwave => self.microwave(anchor, side),
+            StationKind::Counter => self.counter(),
+            StationKind::Sink => self.sink(),
+            StationKind::Table => self.table(),
+            StationKind::Shelf => self.shelf(),
+            StationKind::Stand => self.stand(),
+            StationKind::Fridge => self.fridge(side),
+            StationKind::Cupboard => self.cupboard(),
+            StationKind::Oven => self.oven(),
+            StationKind::Drawer => self.drawer(),
+            StationKind::Chest => self.chest(),
+            StationKind::Sideboard => self.sideboard(),
+            StationKind::Microwave => self.microwave(side),
         };
         let moving = (before..self.props.len())
             .filter(|&index| !matches!(self.props[index].motion, crate::Motion::Fixed))
             .collect();
-        Station::new(kind, anchor, &spots, slide, moving, side)
+        Station::new(kind, self.anchor, &spots, slide, moving, side)
     }
 
     /// A fixed box that casts baked shadows.
-    fn solid(&mut self, anchor: Anchor, center: Vector, size: Vector, material: MaterialId) {
-        self.props.push(anchor.block(center, size, material).with_shadow());
+    fn solid(&mut self, center: Vector, size: Vector, material: MaterialId) {
+        self.props.push(self.anchor.block(center, size, material).with_shadow());
     }
 
     /// A fixed box too thin to cast shadows.
-    fn thin(&mut self, anchor: Anchor, center: Vector, size: Vector, material: MaterialId) {
-        self.props.push(anchor.block(center, size, material));
+    fn thin(&mut self, center: Vector, size: Vector, material: MaterialId) {
+        self.props.push(self.anchor.block(center, size, material));
     }
 
     /// Cabinets with doors under a worktop, `width` wide and `depth` deep.
-    fn base(&mut self, anchor: Anchor, width: f32, depth: f32) {
+    fn base(&mut self, width: f32, depth: f32) {
         let palette = self.palette;
         let leaves = 2;
         let leaf = width / leaves as f32;
@@ -65,35 +67,28 @@ impl Carpenter<'_> {
             let u = (index as f32 + 0.5) * leaf - 0.5 * width;
             let center = [u, 0.5 * depth - 0.02, 0.5 * WORKTOP];
             let size = [leaf - 0.01, depth - 0.06, WORKTOP - 0.06];
-            let front = anchor.block(center, size, palette.cabinet).with_shadow();
+            let front = self.anchor.block(center, size, palette.cabinet).with_shadow();
             self.props.push(front.with_face(3, palette.cabinet_front));
         }
         let top = [0.0, 0.5 * depth, WORKTOP - 0.03];
-        self.solid(anchor, top, [width, depth + 0.02, 0.06], palette.worktop);
-        self.thin(anchor, [0.0, 0.01, WORKTOP + 0.22], [width, 0.02, 0.44], palette.backsplash);
+        self.solid(top, [width, depth + 0.02, 0.06], palette.worktop);
+        self.thin([0.0, 0.01, WORKTOP + 0.22], [width, 0.02, 0.44], palette.backsplash);
     }
 
     /// An open box: back, sides, bottom and top; `low` and `high` are local corners.
-    fn carcass(
-        &mut self,
-        anchor: Anchor,
-        low: Vector,
-        high: Vector,
-        out: MaterialId,
-        inside: MaterialId,
-    ) {
+    fn carcass(&mut self, low: Vector, high: Vector, out: MaterialId, inside: MaterialId) {
         let middle: Vector = std::array::from_fn(|axis| 0.5 * (low[axis] + high[axis]));
         let size: Vector = std::array::from_fn(|axis| high[axis] - low[axis]);
         let [u, v, z] = middle;
         let half = 0.5 * PANEL;
-        let back = anchor.block([u, low[1] + half, z], [size[0], PANEL, size[2]], out);
+        let back = self.anchor.block([u, low[1] + half, z], [size[0], PANEL, size[2]], out);
         self.props.push(back.with_face(3, inside));
         for (at, face) in [(low[0] + half, 1), (high[0] - half, 0)] {
-            let panel = anchor.block([at, v, z], [PANEL, size[1], size[2]], out);
+            let panel = self.anchor.block([at, v, z], [PANEL, size[1], size[2]], out);
             self.props.push(panel.with_face(face, inside));
         }
         for (at, face) in [(low[2] + half, 5), (high[2] - half, 4)] {
-            let panel = anchor.block([u, v, at], [size[0], size[1], PANEL], out);
+            let panel = self.anchor.block([u, v, at], [size[0], size[1], PANEL], out);
             self.props.push(panel.with_face(face, inside));
         }
     }
@@ -102,7 +97,6 @@ impl Carpenter<'_> {
     /// at `hinge` (−1 or +1 along the wall), with a handle on the other side.
     fn door(
         &mut self,
-        anchor: Anchor,
         low: [f32; 2],
         high: [f32; 2],
         front: f32,
@@ -115,93 +109,88 @@ impl Carpenter<'_> {
         let angle = -hinge * 1.85;
         let [outside, inside] = faces;
         let leaf =
-            anchor.hinged((center, size), outside, line, Axis::Z, angle).with_face(2, inside);
+            self.anchor.hinged((center, size), outside, line, Axis::Z, angle).with_face(2, inside);
         self.props.push(leaf);
         let grip = [center[0] - 0.38 * size[0] * hinge, front + PANEL + 0.02, center[2]];
         let grip_size = [0.025, 0.035, (0.3 * size[2]).min(0.4)];
-        let handle = anchor.hinged((grip, grip_size), self.palette.handle, line, Axis::Z, angle);
+        let handle =
+            self.anchor.hinged((grip, grip_size), self.palette.handle, line, Axis::Z, angle);
         self.props.push(handle);
     }
 
     /// Two doors that meet in the middle.
-    fn double_door(&mut self, anchor: Anchor, low: [f32; 2], high: [f32; 2], front: f32) {
+    fn double_door(&mut self, low: [f32; 2], high: [f32; 2], front: f32) {
         let faces = [self.palette.cabinet_front, self.palette.cabinet];
-        self.door(anchor, low, [-0.005, high[1]], front, -1.0, faces);
-        self.door(anchor, [0.005, low[1]], high, front, 1.0, faces);
+        self.door(low, [-0.005, high[1]], front, -1.0, faces);
+        self.door([0.005, low[1]], high, front, 1.0, faces);
     }
 
-    fn counter(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn counter(&mut self) -> (Vec<Vector>, Vector) {
         let kind = StationKind::Counter;
-        self.base(anchor, kind.width(), kind.depth());
+        self.base(kind.width(), kind.depth());
         (row(3, 0.40, 0.34, WORKTOP), [0.0; 3])
     }
 
-    fn sink(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn sink(&mut self) -> (Vec<Vector>, Vector) {
         let kind = StationKind::Sink;
-        self.base(anchor, kind.width(), kind.depth());
+        self.base(kind.width(), kind.depth());
         let palette = self.palette;
-        self.thin(anchor, [0.0, 0.33, WORKTOP], [0.44, 0.38, 0.012], palette.metal);
-        self.thin(anchor, [0.0, 0.33, WORKTOP + 0.004], [0.36, 0.30, 0.01], palette.black);
-        self.thin(anchor, [0.0, 0.09, WORKTOP + 0.13], [0.035, 0.035, 0.26], palette.handle);
-        self.thin(anchor, [0.0, 0.17, WORKTOP + 0.25], [0.03, 0.18, 0.03], palette.handle);
+        self.thin([0.0, 0.33, WORKTOP], [0.44, 0.38, 0.012], palette.metal);
+        self.thin([0.0, 0.33, WORKTOP + 0.004], [0.36, 0.30, 0.01], palette.black);
+        self.thin([0.0, 0.09, WORKTOP + 0.13], [0.035, 0.035, 0.26], palette.handle);
+        self.thin([0.0, 0.17, WORKTOP + 0.25], [0.03, 0.18, 0.03], palette.handle);
         (vec![[-0.42, 0.36, WORKTOP], [0.42, 0.36, WORKTOP]], [0.0; 3])
     }
 
-    fn table(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn table(&mut self) -> (Vec<Vector>, Vector) {
         let (width, depth, height) = (1.15, StationKind::Table.depth(), 0.76);
         let palette = self.palette;
-        self.solid(anchor, [0.0, 0.5 * depth, height - 0.03], [width, depth, 0.06], palette.wood);
+        self.solid([0.0, 0.5 * depth, height - 0.03], [width, depth, 0.06], palette.wood);
         for (u, v) in [(-0.52, 0.06), (0.52, 0.06), (-0.52, depth - 0.06), (0.52, depth - 0.06)] {
-            self.thin(
-                anchor,
-                [u, v, 0.5 * height - 0.03],
-                [0.07, 0.07, height - 0.06],
-                palette.dark_wood,
-            );
+            self.thin([u, v, 0.5 * height - 0.03], [0.07, 0.07, height - 0.06], palette.dark_wood);
         }
-        self.thin(anchor, [0.0, 0.5 * depth, height], [0.5, depth + 0.01, 0.012], palette.accent);
+        self.thin([0.0, 0.5 * depth, height], [0.5, depth + 0.01, 0.012], palette.accent);
         (vec![[-0.36, 0.36, height], [0.0, 0.42, height + 0.006], [0.36, 0.36, height]], [0.0; 3])
     }
 
-    fn shelf(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn shelf(&mut self) -> (Vec<Vector>, Vector) {
         let (width, depth) = (StationKind::Shelf.width(), 0.36);
         let palette = self.palette;
         for (u, height) in [(-0.5 * width, 1.85), (0.5 * width - PANEL, 1.85)] {
             let center = [u + 0.5 * PANEL, 0.5 * depth, 0.5 * height];
-            self.thin(anchor, center, [PANEL, depth, height], palette.wood);
+            self.thin(center, [PANEL, depth, height], palette.wood);
         }
         for height in [0.35, 0.88, 1.38, 1.83] {
-            self.thin(anchor, [0.0, 0.5 * depth, height], [width, depth, PANEL], palette.wood);
+            self.thin([0.0, 0.5 * depth, height], [width, depth, PANEL], palette.wood);
         }
-        self.thin(anchor, [0.0, 0.01, 1.0], [width, 0.02, 1.7], palette.dark_wood);
+        self.thin([0.0, 0.01, 1.0], [width, 0.02, 1.7], palette.dark_wood);
         // The lowest board is filled, for appearance only.
-        self.thin(anchor, [0.0, 0.2, 0.52], [width - 0.2, 0.2, 0.28], palette.accent);
+        self.thin([0.0, 0.2, 0.52], [width - 0.2, 0.2, 0.28], palette.accent);
         let mut spots = row(2, 0.5, 0.2, 0.90);
         spots.extend(row(2, 0.5, 0.2, 1.40));
         (spots, [0.0; 3])
     }
 
-    fn stand(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn stand(&mut self) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let height = 0.74;
-        let top = anchor.block([0.0, 0.36, height - 0.025], [0.86, 0.68, 0.05], palette.wood);
+        let top = self.anchor.block([0.0, 0.36, height - 0.025], [0.86, 0.68, 0.05], palette.wood);
         self.props.push(top.with_shape(Shape::Drum).with_shadow());
-        let leg = anchor.block(
+        let leg = self.anchor.block(
             [0.0, 0.36, 0.5 * height - 0.03],
             [0.1, 0.1, height - 0.06],
             palette.dark_wood,
         );
         self.props.push(leg.with_shape(Shape::Drum));
-        let foot = anchor.block([0.0, 0.36, 0.02], [0.5, 0.42, 0.04], palette.dark_wood);
+        let foot = self.anchor.block([0.0, 0.36, 0.02], [0.5, 0.42, 0.04], palette.dark_wood);
         self.props.push(foot.with_shape(Shape::Drum));
         (vec![[-0.22, 0.38, height], [0.22, 0.38, height]], [0.0; 3])
     }
 
-    fn fridge(&mut self, anchor: Anchor, side: f32) -> (Vec<Vector>, Vector) {
+    fn fridge(&mut self, side: f32) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth, height) = (0.43, 0.66, 1.86);
         self.carcass(
-            anchor,
             [-half, 0.0, 0.02],
             [half, depth, height],
             palette.fridge,
@@ -209,80 +198,70 @@ impl Carpenter<'_> {
         );
         for level in [0.46, 0.92, 1.36] {
             let size = [2.0 * half - 2.0 * PANEL, depth - 0.1, 0.025];
-            self.thin(anchor, [0.0, 0.5 * depth - 0.02, level], size, palette.fridge_shelf);
+            self.thin([0.0, 0.5 * depth - 0.02, level], size, palette.fridge_shelf);
         }
         let faces = [palette.fridge, palette.fridge_inside];
-        self.door(anchor, [-half, 0.02], [half, height], depth, -side, faces);
+        self.door([-half, 0.02], [half, height], depth, -side, faces);
         // A seam as between a fridge and its freezer, and two racks inside the door.
         let line = [-half * side, depth, 0.5 * height];
         let angle = side * 1.85;
         let seam = ([0.0, depth + PANEL, 0.62], [2.0 * half, 0.012, 0.02]);
-        self.props.push(anchor.hinged(seam, palette.black, line, Axis::Z, angle));
+        self.props.push(self.anchor.hinged(seam, palette.black, line, Axis::Z, angle));
         for level in [0.95, 1.4] {
             let rack = ([0.0, depth - 0.05, level], [1.5 * half, 0.09, 0.12]);
-            self.props.push(anchor.hinged(rack, palette.fridge_shelf, line, Axis::Z, angle));
+            self.props.push(self.anchor.hinged(rack, palette.fridge_shelf, line, Axis::Z, angle));
         }
         let mut spots = row(2, 0.36, 0.36, 0.935);
         spots.extend(row(2, 0.36, 0.36, 1.375));
         (spots, [0.0; 3])
     }
 
-    fn cupboard(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn cupboard(&mut self) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
-        self.base(anchor, StationKind::Cupboard.width(), 0.6);
+        self.base(StationKind::Cupboard.width(), 0.6);
         let (low, high) = ([-0.48, 0.0, 1.40], [0.48, 0.38, 2.05]);
-        self.carcass(anchor, low, high, palette.cabinet, palette.cabinet_inside);
-        self.double_door(anchor, [-0.48, 1.40], [0.48, 2.05], 0.38);
+        self.carcass(low, high, palette.cabinet, palette.cabinet_inside);
+        self.double_door([-0.48, 1.40], [0.48, 2.05], 0.38);
         (row(3, 0.29, 0.22, 1.44), [0.0; 3])
     }
 
-    fn oven(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn oven(&mut self) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth) = (0.41, 0.6);
         self.carcass(
-            anchor,
             [-half, 0.0, 0.02],
             [half, depth, WORKTOP],
             palette.metal,
             palette.oven_inside,
         );
-        self.thin(anchor, [0.0, 0.3, 0.34], [0.7, 0.5, 0.03], palette.black);
-        self.thin(anchor, [0.0, depth, 0.82], [2.0 * half, 0.02, 0.16], palette.metal);
+        self.thin([0.0, 0.3, 0.34], [0.7, 0.5, 0.03], palette.black);
+        self.thin([0.0, depth, 0.82], [2.0 * half, 0.02, 0.16], palette.metal);
         for u in [-0.27, -0.09, 0.09, 0.27] {
-            self.thin(anchor, [u, depth + 0.02, 0.82], [0.05, 0.03, 0.05], palette.black);
+            self.thin([u, depth + 0.02, 0.82], [0.05, 0.03, 0.05], palette.black);
         }
         for (u, v) in [(-0.2, 0.18), (0.2, 0.18), (-0.2, 0.44), (0.2, 0.44)] {
-            let ring = anchor.block([u, v, WORKTOP + 0.006], [0.22, 0.2, 0.012], palette.black);
+            let ring =
+                self.anchor.block([u, v, WORKTOP + 0.006], [0.22, 0.2, 0.012], palette.black);
             self.props.push(ring.with_shape(Shape::Drum));
         }
         let (center, size) = ([0.0, depth + 0.5 * PANEL, 0.40], [2.0 * half, PANEL, 0.68]);
         let line = [0.0, depth, 0.06];
-        let leaf = anchor.hinged((center, size), palette.metal, line, Axis::X, -1.5);
+        let leaf = self.anchor.hinged((center, size), palette.metal, line, Axis::X, -1.5);
         self.props.push(leaf.with_face(3, palette.oven_glass));
         let grip = ([0.0, depth + PANEL + 0.02, 0.69], [0.5, 0.03, 0.03]);
-        self.props.push(anchor.hinged(grip, palette.handle, line, Axis::X, -1.5));
+        self.props.push(self.anchor.hinged(grip, palette.handle, line, Axis::X, -1.5));
         (row(2, 0.36, 0.38, 0.355), [0.0; 3])
     }
 
-    fn drawer(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn drawer(&mut self) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth) = (0.41, 0.6);
-        self.solid(anchor, [0.0, 0.29, 0.30], [2.0 * half, 0.56, 0.52], palette.cabinet);
-        self.thin(
-            anchor,
-            [0.0, 0.575, 0.30],
-            [2.0 * half - 0.04, 0.03, 0.46],
-            palette.cabinet_front,
-        );
-        self.solid(
-            anchor,
-            [0.0, 0.3, WORKTOP - 0.03],
-            [2.0 * half, depth + 0.02, 0.06],
-            palette.worktop,
-        );
-        self.thin(anchor, [0.0, 0.02, 0.72], [2.0 * half, PANEL, 0.3], palette.cabinet);
+        self.solid([0.0, 0.29, 0.30], [2.0 * half, 0.56, 0.52], palette.cabinet);
+        self.thin([0.0, 0.575, 0.30], [2.0 * half - 0.04, 0.03, 0.46], palette.cabinet_front);
+        self.solid([0.0, 0.3, WORKTOP - 0.03], [2.0 * half, depth + 0.02, 0.06], palette.worktop);
+        self.thin([0.0, 0.02, 0.72], [2.0 * half, PANEL, 0.3], palette.cabinet);
         for u in [-half + 0.02, half - 0.02] {
-            self.thin(anchor, [u, 0.28, 0.72], [PANEL, 0.54, 0.3], palette.cabinet);
+            self.thin([u, 0.28, 0.72], [PANEL, 0.54, 0.3], palette.cabinet);
         }
         // The box slides as a whole, with its contents.
         let slide = [0.0, 0.46, 0.0];
@@ -295,13 +274,13 @@ impl Carpenter<'_> {
             ([0.0, 0.62, 0.74], [0.25, 0.03, 0.03], palette.handle),
         ];
         for (center, size, material) in parts {
-            let part = anchor.block(center, size, material);
+            let part = self.anchor.block(center, size, material);
             self.props.push(part.with_motion(crate::Motion::Slide(slide)));
         }
         (row(2, 0.34, 0.40, 0.605), slide)
     }
 
-    fn chest(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn chest(&mut self) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth, height) = (0.48, 0.5, 0.42);
         for (center, size) in [
@@ -311,41 +290,40 @@ impl Carpenter<'_> {
             ([half - 0.02, 0.5 * depth, 0.5 * height], [PANEL, depth, height]),
             ([0.0, 0.5 * depth, 0.08], [2.0 * half, depth, 0.16]),
         ] {
-            self.thin(anchor, center, size, palette.wood);
+            self.thin(center, size, palette.wood);
         }
         let line = [0.0, 0.0, height];
         let lid = ([0.0, 0.5 * depth, height + 0.025], [2.0 * half + 0.04, depth + 0.04, 0.05]);
-        let lid = anchor.hinged(lid, palette.dark_wood, line, Axis::X, 1.7);
+        let lid = self.anchor.hinged(lid, palette.dark_wood, line, Axis::X, 1.7);
         self.props.push(lid.with_face(5, palette.accent).with_face(4, palette.wood));
         let lock = ([0.0, depth + 0.03, height + 0.01], [0.08, 0.03, 0.07]);
-        self.props.push(anchor.hinged(lock, palette.handle, line, Axis::X, 1.7));
+        self.props.push(self.anchor.hinged(lock, palette.handle, line, Axis::X, 1.7));
         (row(2, 0.42, 0.25, 0.16), [0.0; 3])
     }
 
-    fn sideboard(&mut self, anchor: Anchor) -> (Vec<Vector>, Vector) {
+    fn sideboard(&mut self) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
         let (half, depth, height) = (0.48, 0.45, 0.9);
         self.carcass(
-            anchor,
             [-half, 0.0, 0.04],
             [half, depth, height],
             palette.wood,
             palette.cabinet_inside,
         );
-        self.thin(anchor, [0.0, 0.22, 0.42], [2.0 * half - 0.08, depth - 0.06, 0.03], palette.wood);
-        self.double_door(anchor, [-half, 0.04], [half, height], depth);
+        self.thin([0.0, 0.22, 0.42], [2.0 * half - 0.08, depth - 0.06, 0.03], palette.wood);
+        self.double_door([-half, 0.04], [half, height], depth);
         let mut spots = row(2, 0.42, 0.27, 0.435);
         spots.extend(row(2, 0.42, 0.30, 0.08));
         (spots, [0.0; 3])
     }
 
-    fn microwave(&mut self, anchor: Anchor, side: f32) -> (Vec<Vector>, Vector) {
+    fn microwave(&mut self, side: f32) -> (Vec<Vector>, Vector) {
         let palette = self.palette;
-        self.base(anchor, StationKind::Microwave.width(), 0.6);
+        self.base(StationKind::Microwave.width(), 0.6);
         let (low, high) = ([-0.36, 0.08, WORKTOP], [0.36, 0.5, WORKTOP + 0.42]);
-        self.carcass(anchor, low, high, palette.metal, palette.oven_inside);
+        self.carcass(low, high, palette.metal, palette.oven_inside);
         let faces = [palette.oven_glass, palette.black];
-        self.door(anchor, [-0.36, WORKTOP], [0.36, WORKTOP + 0.42], 0.5, -side, faces);
+        self.door([-0.36, WORKTOP], [0.36, WORKTOP + 0.42], 0.5, -side, faces);
         (row(2, 0.34, 0.30, WORKTOP + PANEL), [0.0; 3])
     }
 }

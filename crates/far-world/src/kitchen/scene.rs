@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::furniture::Carpenter;
 use super::object::{Object, ObjectKind};
 use super::palette::Palette;
-use super::room::Room;
+use super::room::{Berth, Room};
 use super::station::{Station, StationKind};
 use crate::{MaterialSet, Prop, Scene, Stage};
 
@@ -49,9 +49,11 @@ impl KitchenScene {
         };
         let mut props = Vec::new();
         room.decorate(&berths, &palette, random, &mut props);
-        let mut carpenter = Carpenter { palette: &palette, props: &mut props, random };
-        let stations: Vec<Station> =
-            berths.iter().map(|berth| carpenter.build(berth.kind, berth.anchor)).collect();
+        let build = |berth: &Berth| {
+            let (palette, props, random) = (&palette, &mut props, &mut *random);
+            Carpenter { palette, props, random, anchor: berth.anchor }.build(berth.kind)
+        };
+        let stations: Vec<Station> = berths.iter().map(build).collect();
 
         let mut kinds = ObjectKind::ALL;
         kinds.shuffle(random);

@@ -28,7 +28,7 @@ pub fn print(results: &Results, shown: &[&str]) {
     print!("{}", table(results, shown));
 }
 
-/// A column: its title and what stands in it for each arm.
+/// A column: its title and a cell per arm.
 struct Column {
     title: String,
     width: usize,

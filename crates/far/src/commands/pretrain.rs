@@ -133,7 +133,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Goes on from an unfinished training, if there is one. One that is damaged is begun again.
+/// Resumes an unfinished training, if there is one; a damaged one starts again.
 fn resume(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<()> {
     if !state.exists() {
         return Ok(());
@@ -178,7 +178,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
     Ok(config)
 }
 
-/// The file beside the result that holds an unfinished training, or its lock.
+/// The file beside the result with the unfinished training, or its lock.
 fn state_path(out: &Path, suffix: &str) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_owned();
     name.push(suffix);

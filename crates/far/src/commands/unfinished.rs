@@ -1,4 +1,4 @@
-//! A file that takes long to make: until it is done, its state lies beside it.
+//! A file that takes long to make, with its unfinished state beside it.
 
 use crate::hint::Hint;
 use anyhow::Context;
@@ -28,7 +28,7 @@ impl Unfinished {
         Ok(state)
     }
 
-    /// Where the state lies.
+    /// Path of the state.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -43,27 +43,27 @@ impl Figure {
         let detail = |metric: Metric| metric.in_table(MetricTable::Detail);
         match self {
             Self::BothEnds => {
-                Metric::share("both_ends", "Both ends").titled("both ends").noted(ends)
+                Metric::share("both_ends", "both ends").titled("both ends").noted(ends)
             }
-            Self::Pair => Metric::share("both_ends_pair", "Both ends, pairs").noted(format!(
+            Self::Pair => Metric::share("both_ends_pair", "both ends, pairs").noted(format!(
                 "{ends}; pairs of histories that differ in the last crossing: both must be right"
             )),
             Self::Static => {
-                Metric::share("both_ends_static", "Both ends, no agent").noted(format!(
+                Metric::share("both_ends_static", "both ends, no agent").noted(format!(
                     "{ends}; trajectories without a second agent, where neither end may show one"
                 ))
             }
-            Self::Predicted => Metric::share("predicted_ends", "Predicted ends").noted(
+            Self::Predicted => Metric::share("predicted_ends", "predicted ends").noted(
                 "trajectories whose predicted states of the second agent are right at both ends",
             ),
-            Self::Crossing => detail(Metric::share("crossing_recalled", "Crossing recalled"))
+            Self::Crossing => detail(Metric::share("crossing_recalled", "crossing recalled"))
                 .noted(
                     "questions about an end for which a memory of the last crossing was recalled",
                 ),
-            Self::DetectorRecall => detail(Metric::share("detector_recall", "Detector recall"))
+            Self::DetectorRecall => detail(Metric::share("detector_recall", "detector recall"))
                 .noted("true views of the second agent that the detector finds"),
             Self::DetectorFalseAlarms => {
-                detail(Metric::share("detector_false_positive", "Detector false alarms"))
+                detail(Metric::share("detector_false_positive", "detector false alarms"))
                     .with_better(Better::Lower)
                     .noted("true views without the second agent in which the detector finds it")
             }

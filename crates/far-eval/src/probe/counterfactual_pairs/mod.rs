@@ -79,13 +79,15 @@ impl Probe for CounterfactualPairs {
 }
 
 fn right(distance: CropDistance<'_>) -> Metric {
-    let metric = Metric::share("counterfactual", "Counterfactual").titled("histories").noted(NOTE);
+    let metric = Metric::share("counterfactual", "histories told apart")
+        .titled("histories told apart")
+        .noted(NOTE);
     distance.measuring(metric)
 }
 
 fn recalled() -> Metric {
     let note = format!("{NOTE}; here whether memories that show them so were recalled");
-    Metric::share("counterfactual_recalled", "Counterfactual, recalled")
+    Metric::share("counterfactual_recalled", "histories told apart, recalled")
         .in_table(MetricTable::Detail)
         .noted(note)
 }

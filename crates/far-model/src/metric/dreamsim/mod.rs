@@ -21,7 +21,7 @@ use transformer::{Sizes, Transformer};
 const BRANCHES: &str = "branches";
 /// The note with the number of attention heads.
 const HEADS: &str = "heads";
-/// Largest side of the networks' pictures: as many times the published one as nobody will need.
+/// Largest side of the networks' pictures, many times the published one.
 const LARGEST_SIDE: usize = 1024;
 
 /// The metric with its weights.

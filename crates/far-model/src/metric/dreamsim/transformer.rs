@@ -1,14 +1,14 @@
-//! The vision transformers that DreamSim looks through: ViT with a class token, as DINO and CLIP have it.
+//! The vision transformers of DreamSim: ViT with a class token, as DINO and CLIP have it.
 //!
 //! Tokens are patches of the picture by a linear map, after a learned token \[CLS\], plus learned
 //! positions. A block is x ← x + Attention(Norm(x)), x ← x + MLP(Norm(x)). CLIP's kind has one more norm
 //! before the first block; its embedding is the normed \[CLS\] by a linear map. DINO's is \[CLS\] as the
 //! last block leaves it.
 
-use crate::world_model::block::Linear;
+use crate::layer::{Linear, Scaling};
 use far_tensor::{
-    Activation, Affine, ArenaBuilder, Attention, Checkpoint, Initialization, ParameterId,
-    Parameters, Result, Tape, Tensor,
+    Activation, ArenaBuilder, Attention, Checkpoint, Initialization, ParameterId, Parameters,
+    Result, Tape, Tensor,
 };
 
 /// A network of the ensemble.
@@ -132,32 +132,8 @@ impl Sizes {
     }
 }
 
-/// γ and β of a norm.
-struct Norm([ParameterId; 2]);
-
-impl Norm {
-    fn new(builder: &mut ArenaBuilder, name: &str, width: usize) -> Self {
-        Self(
-            ["weight", "bias"].map(|part| {
-                builder.parameter(format!("{name}.{part}"), [width], Initialization::Zero)
-            }),
-        )
-    }
-
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-        epsilon: f32,
-    ) -> Result<Tensor> {
-        let [scale, offset] = self.0.map(|id| parameters.tensor(id));
-        tape.layer_norm(x, Some(Affine { scale: &scale, offset: &offset }), epsilon)
-    }
-}
-
 struct Block {
-    norms: [Norm; 2],
+    norms: [Scaling; 2],
     attention: [Linear; 2],
     mlp: [Linear; 2],
 }
@@ -169,10 +145,10 @@ pub(super) struct Transformer {
     patches: Linear,
     class: ParameterId,
     positions: ParameterId,
-    before: Option<Norm>,
+    before: Option<Scaling>,
     blocks: Vec<Block>,
     /// The last norm and the map to the embedding.
-    after: Option<(Norm, ParameterId)>,
+    after: Option<(Scaling, ParameterId)>,
 }
 
 impl Transformer {
@@ -189,7 +165,7 @@ impl Transformer {
             let part = |part: &str| format!("blocks.{number}.{part}");
             Block {
                 norms: ["norm1", "norm2"]
-                    .map(|norm| Norm::new(builder, &format!("{name}.{}", part(norm)), width)),
+                    .map(|norm| Scaling::new(builder, &format!("{name}.{}", part(norm)), width)),
                 attention: [("attn.qkv", [width, 3 * width]), ("attn.proj", [width, width])]
                     .map(|(own, sizes)| linear(builder, &part(own), sizes)),
                 mlp: [("mlp.fc1", [width, hidden]), ("mlp.fc2", [hidden, width])]
@@ -208,11 +184,11 @@ impl Transformer {
                 [grid * grid + 1, width],
                 zero,
             ),
-            before: clip.then(|| Norm::new(builder, &format!("{name}.pos_drop"), width)),
+            before: clip.then(|| Scaling::new(builder, &format!("{name}.pos_drop"), width)),
             after: clip.then(|| {
                 let projection =
                     builder.parameter(format!("{name}.proj"), [width, embedding], zero);
-                (Norm::new(builder, &format!("{name}.norm"), width), projection)
+                (Scaling::new(builder, &format!("{name}.norm"), width), projection)
             }),
         }
     }
@@ -232,16 +208,16 @@ impl Transformer {
         let positions = tape.repeat(&parameters.tensor(self.positions), 0, count)?;
         x = tape.add(&x, &positions)?;
         if let Some(norm) = &self.before {
-            x = norm.forward(tape, parameters, &x, epsilon)?;
+            x = norm.layer_norm(tape, parameters, &x, epsilon)?;
         }
         for Block { norms, attention: [qkv, out], mlp: [first, second] } in &self.blocks {
-            let normed = norms[0].forward(tape, parameters, &x, epsilon)?;
+            let normed = norms[0].layer_norm(tape, parameters, &x, epsilon)?;
             let normed = qkv.forward(tape, parameters, &normed)?;
             let attention = Attention { heads, groups: count, key_mask: None };
             let attended = tape.self_attention(&normed, attention)?;
             let attended = out.forward(tape, parameters, &attended)?;
             x = tape.add(&x, &attended)?;
-            let normed = norms[1].forward(tape, parameters, &x, epsilon)?;
+            let normed = norms[1].layer_norm(tape, parameters, &x, epsilon)?;
             let hidden = first.forward(tape, parameters, &normed)?;
             let hidden = self.activate(tape, &hidden)?;
             let hidden = second.forward(tape, parameters, &hidden)?;
@@ -251,7 +227,7 @@ impl Transformer {
         match &self.after {
             None => Ok(class),
             Some((norm, projection)) => {
-                let class = norm.forward(tape, parameters, &class, epsilon)?;
+                let class = norm.layer_norm(tape, parameters, &class, epsilon)?;
                 tape.linear(&class, &parameters.tensor(*projection), None)
             }
         }

@@ -20,7 +20,7 @@
 //! target is shown all three at each of its places before its second block, so that the network can
 //! compare them, and its head can take of each instead of c.
 
-use crate::world_model::block::Linear;
+use crate::layer::Linear;
 use crate::world_model::extension::nearness::VIEWS;
 use crate::{Error, LatentShape};
 use far_tensor::{

@@ -8,7 +8,7 @@ use crate::{Error, Result, Shape, Tape, Tensor};
 use std::sync::Arc;
 
 programs! {
-    /// Gather and scatter.
+    /// Gather, and scatter for its backward.
     EMBEDDING = "embedding": "run.cuh", "embedding.cu";
 }
 
@@ -24,33 +24,23 @@ impl Tape {
         let element = table.element(cuda);
         let (_, _, width) = shape.around(0);
         let output = cuda.buffer(element, shape.elements())?;
-        let source = (table.pointer(cuda, element)?, element);
-        let places = cuda.upload_indices("gather_rows", &indices)?;
-        let size = [indices.len(), width];
-        cuda.gather(source, &places, (output.pointer(), element), size, false)?;
+        let source = table.pointer(cuda, element)?;
+        let places = cuda.upload_indices(&indices)?;
+        let run = run_length(&[width]);
+        let (count, accumulate) = (indices.len(), false);
+        let arguments = arguments![
+            source,
+            places.pointer(),
+            output.pointer(),
+            count,
+            width,
+            run as i32,
+            accumulate
+        ];
+        let kernel = kernel_from!(EMBEDDING, "gather_rows", element);
+        cuda.launch(kernel, element, Launch::elements(count * width / run), arguments)?;
         Ok(self.record_cuda("gather_rows", shape, output, &[table], |_| GatherBackward {
             table: table.clone(),
-            indices,
-            width,
-        }))
-    }
-
-    /// See [`Tape::scatter_rows`]; `shape` is that of the result.
-    pub(crate) fn scatter_rows_cuda(
-        &mut self,
-        cuda: &Cuda,
-        shape: Shape,
-        x: &Tensor,
-        indices: Arc<[usize]>,
-    ) -> Result<Tensor> {
-        let element = x.element(cuda);
-        let (_, rows, width) = shape.around(0);
-        let output = cuda.buffer(element, shape.elements())?;
-        let source = (x.pointer(cuda, element)?, element);
-        let target = (output.pointer(), element);
-        cuda.scatter("scatter_rows", source, &indices, target, [rows, width], false)?;
-        Ok(self.record_cuda("scatter_rows", shape, output, &[x], |_| ScatterBackward {
-            x: x.clone(),
             indices,
             width,
         }))
@@ -59,13 +49,10 @@ impl Tape {
 
 impl Cuda {
     /// Indices as `int`s on the GPU.
-    fn upload_indices(&self, operation: &'static str, indices: &[usize]) -> Result<CudaBuffer> {
-        let narrow = |index: &usize| {
-            i32::try_from(*index).map_err(|_| Error::Index {
-                operation,
-                index: *index,
-                rows: i32::MAX as usize,
-            })
+    fn upload_indices(&self, indices: &[usize]) -> Result<CudaBuffer> {
+        let (operation, rows) = ("gather_rows", i32::MAX as usize);
+        let narrow = |&index: &usize| {
+            i32::try_from(index).map_err(|_| Error::Index { operation, index, rows })
         };
         let indices = indices.iter().map(narrow).collect::<Result<Vec<i32>>>()?;
         // An `int` has the size of an f32.
@@ -74,26 +61,9 @@ impl Cuda {
         Ok(buffer)
     }
 
-    /// target[n] ← table[indices[n]] for [count, width] elements, added if `accumulate`.
-    fn gather(
-        &self,
-        table: (u64, Element),
-        indices: &CudaBuffer,
-        target: (u64, Element),
-        [count, width]: [usize; 2],
-        accumulate: bool,
-    ) -> Result<()> {
-        let run = run_length(&[width]);
-        let places = indices.pointer();
-        let arguments = arguments![table.0, places, target.0, count, width, run as i32, accumulate];
-        let kernel = kernel_from!(EMBEDDING, "gather_rows", table.1);
-        self.launch(kernel, target.1, Launch::elements(count * width / run), arguments)
-    }
-
     /// target[indices[n]] += source[n] for a target of [rows, width], from zeros unless `accumulate`.
     fn scatter(
         &self,
-        operation: &'static str,
         source: (u64, Element),
         indices: &[usize],
         target: (u64, Element),
@@ -101,8 +71,8 @@ impl Cuda {
         accumulate: bool,
     ) -> Result<()> {
         let (order, offsets) = by_target(indices, rows);
-        let order = self.upload_indices(operation, &order)?;
-        let offsets = self.upload_indices(operation, &offsets)?;
+        let order = self.upload_indices(&order)?;
+        let offsets = self.upload_indices(&offsets)?;
         let run = run_length(&[width]);
         let arguments = arguments![
             source.0,
@@ -153,31 +123,7 @@ impl CudaBackward for GatherBackward {
         let element = cuda.gradient_element(&self.table, source.1);
         let size = [self.table.shape().extents()[0], self.width];
         gradients.with_cuda(&self.table, element, |target, accumulate| {
-            let target = (target, element);
-            cuda.scatter("gather_rows", source, &self.indices, target, size, accumulate)
-        })
-    }
-}
-
-struct ScatterBackward {
-    x: Tensor,
-    indices: Arc<[usize]>,
-    width: usize,
-}
-
-impl CudaBackward for ScatterBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let source = (upstream.pointer(), upstream.element());
-        let element = cuda.gradient_element(&self.x, source.1);
-        let indices = cuda.upload_indices("scatter_rows", &self.indices)?;
-        let size = [self.indices.len(), self.width];
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            cuda.gather(source, &indices, (target, element), size, accumulate)
+            cuda.scatter(source, &self.indices, (target, element), size, accumulate)
         })
     }
 }

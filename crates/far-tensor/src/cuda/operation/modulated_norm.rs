@@ -1,7 +1,9 @@
 //! LayerNorm with affine map and modulation on a GPU.
 
 use super::modulation::{Chunks, aligned, with_modulation};
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
+use crate::cuda::{
+    Cuda, CudaBuffer, Element, Kernel, Launch, Program, argument_groups, arguments, programs,
+};
 use crate::gradient::GradientStore;
 use crate::operation::{Affine, Gate, Modulation};
 use crate::tape::CudaBackward;
@@ -140,29 +142,16 @@ impl Tape {
         let Places { gamma, beta, vectors, parts, shift, scale } = norm.places(cuda)?;
         let gates = gate.vectors.pointer(cuda, element)?;
         let dealt = norm.chunks(cuda, threads, FORWARD_THREADS);
-        let arguments = arguments![
-            base,
-            branch,
-            sum.pointer(),
-            gates,
-            gate_parts,
-            gate.part,
-            output.pointer(),
-            statistics.pointer(),
-            gamma,
-            beta,
-            vectors,
-            parts,
-            shift,
-            scale,
-            width,
-            norm.group_rows(),
-            dealt.chunks,
-            dealt.chunk_rows,
-            epsilon
+        let Chunks { chunks, chunk_rows, .. } = dealt;
+        let arguments = argument_groups![
+            [base, branch, sum.pointer(), gates],
+            [gate_parts, gate.part],
+            [output.pointer(), statistics.pointer(), gamma, beta, vectors],
+            [parts, shift, scale, width, norm.group_rows(), chunks, chunk_rows],
+            [epsilon]
         ];
         let launch = Launch::blocks(dealt.blocks(), threads);
-        cuda.launch(kernel("gated_norm_forward"), element, launch, arguments)?;
+        cuda.launch(kernel("gated_norm_forward"), element, launch, &arguments)?;
         let constant = |buffer: CudaBuffer| {
             Tensor::new(*x.shape(), Arc::new(buffer.into()), 0, Origin::Constant)
         };
@@ -203,21 +192,10 @@ impl Norm {
             return cuda.launch(kernel("modulated_norm_forward_any"), element, launch, arguments);
         };
         let dealt = self.chunks(cuda, threads, FORWARD_THREADS);
+        let Chunks { chunks, chunk_rows, .. } = dealt;
         let arguments = arguments![
-            x,
-            y,
-            statistics,
-            gamma,
-            beta,
-            vectors,
-            parts,
-            shift,
-            scale,
-            width,
-            group_rows,
-            dealt.chunks,
-            dealt.chunk_rows,
-            epsilon
+            x, y, statistics, gamma, beta, vectors, parts, shift, scale, width, group_rows, chunks,
+            chunk_rows, epsilon
         ];
         let launch = Launch::blocks(dealt.blocks(), threads);
         cuda.launch(kernel("modulated_norm_forward"), element, launch, arguments)
@@ -263,22 +241,12 @@ impl CudaBackward for NormBackward {
             sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer(), beta.pointer()]);
         let finish = |gradient: u64| {
             let (launch, slices) = dealt.totals(width);
-            let arguments = arguments![
-                partials.pointer(),
-                gamma,
-                beta,
-                vectors,
-                gradient,
-                gamma_sums,
-                beta_sums,
-                parts,
-                shift,
-                scale,
-                width,
-                dealt.chunks,
-                slices
+            let arguments = argument_groups![
+                [partials.pointer(), gamma, beta, vectors, gradient, gamma_sums, beta_sums],
+                [parts, shift, scale, width, dealt.chunks],
+                [slices]
             ];
-            cuda.launch(kernel("modulated_norm_finish"), element, launch, arguments)
+            cuda.launch(kernel("modulated_norm_finish"), element, launch, &arguments)
         };
         let mut finished = false;
         if let Some((vectors, ..)) = &norm.modulation {

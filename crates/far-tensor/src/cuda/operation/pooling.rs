@@ -28,7 +28,7 @@ pub(crate) struct Pooling {
 }
 
 impl Pooling {
-    /// The planes and the window as kernels are told, between `before` and `after`.
+    /// The planes and the window as kernels take them, between `before` and `after`.
     fn arguments<'a>(
         &self,
         before: &[Argument<'a>],

@@ -1,4 +1,4 @@
-//! `far bench joint`: the whole step of Algorithm 1, in parts, beside what it cannot do without.
+//! `far bench joint`: the whole step of Algorithm 1, in parts, and its floor.
 
 use super::engine::{Engine, EngineArguments};
 use super::joint_data::JointData;

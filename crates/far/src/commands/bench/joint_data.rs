@@ -13,7 +13,7 @@ const FRAMES: [u32; 2] = [420, 140];
 /// Walks of a world: enough that every part of the split has some.
 const WALKS: u32 = 24;
 
-/// The folders of a measurement, gone when it ends.
+/// The folders of a measurement, removed when it ends.
 pub struct JointData {
     config: String,
     given: Option<PathBuf>,

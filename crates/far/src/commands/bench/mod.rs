@@ -61,7 +61,7 @@ pub enum Command {
     ///
     /// Example: far bench store --records 1000000 --dimension 256
     Store(store::Arguments),
-    /// Rendering of the built-in worlds.
+    /// Time rendering of the built-in worlds.
     World(world::Arguments),
 }
 

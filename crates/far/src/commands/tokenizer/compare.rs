@@ -50,7 +50,7 @@ pub struct Arguments {
 
 /// Rows of the sheet.
 const SHOWN: usize = 5;
-/// The smallest side of a picture that SSIM and LPIPS can look at.
+/// The smallest side of a picture that SSIM and LPIPS accept.
 const LEAST_SIDE: u32 = 31;
 
 /// One frame of an episode.
@@ -138,7 +138,7 @@ fn spread(dataset: &Dataset, episodes: &[u32], count: usize) -> anyhow::Result<V
     Ok((0..count).map(|place| all[place * all.len() / count]).collect())
 }
 
-/// Frames beside what comes back of them, at the frame's own size.
+/// Frames and their reconstructions, at the frame's own size.
 fn round_trips(
     dataset: &Dataset,
     tokenizer: &dyn Tokenizer,
@@ -205,7 +205,7 @@ impl Quality {
     }
 }
 
-/// Some frames, each beside what every tokenizer makes of it.
+/// Some frames, each beside its reconstruction by every tokenizer.
 fn sheet(columns: &[(&String, Vec<[Picture; 2]>)]) -> Picture {
     let count = columns[0].1.len();
     let rows = count.min(SHOWN);

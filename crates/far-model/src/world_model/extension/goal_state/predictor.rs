@@ -6,7 +6,7 @@
 //! from the tokens, and MLP(p) = (logit of presence, position) in the goal's camera. The loss is
 //! BCE(logit, v*) + w·v*·smoothL1(position), each averaged over the examples that it applies to.
 
-use crate::world_model::block::Linear;
+use crate::layer::Linear;
 use crate::world_model::context::{ContextBatch, ContextFrame, FrameCondition, Goal};
 use crate::{POSE_FEATURES, SignalLayout};
 use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};

@@ -3,7 +3,7 @@
 use super::kernels::{HOPPER_BACKWARD, HOPPER_BACKWARD_SHORT, HOPPER_FORWARD};
 use super::{Call, Gradients, Upstream};
 use crate::Result;
-use crate::cuda::{Element, Kernel, Launch, TensorMap, arguments};
+use crate::cuda::{Element, Kernel, Launch, TensorMap, argument_groups, arguments};
 
 /// The forward kernels: queries of a block, its threads and its shared memory.
 const FORWARD: (&str, [usize; 3]) = ("attention_forward_hopper_64", [128, 256, 99_408]);
@@ -72,8 +72,6 @@ impl Call<'_> {
     }
 
     pub(super) fn forward_hopper(&self, output: u64, logarithms: u64) -> Result<()> {
-        let [query, key, value] = &self.maps()?;
-        let [groups, heads, queries, keys] = self.sizes();
         let (name, [rows, threads, shared]) = match self.layout.channels {
             128 => FORWARD_WIDE,
             _ if self.is_short() => FORWARD_SHORT,
@@ -89,27 +87,19 @@ impl Call<'_> {
         self.cuda.launch_plain(
             Kernel { program: &HOPPER_FORWARD, name },
             Launch { shared, ..Launch::blocks(blocks, threads) },
-            arguments![
-                query,
-                key,
-                value,
-                output,
-                logarithms,
-                self.mask,
-                groups,
-                heads,
-                queries,
-                keys,
-                self.width(),
-                self.scale()
+            &argument_groups![
+                self.maps()?.each_ref(),
+                [output, logarithms, self.mask],
+                self.sizes(),
+                [self.width()],
+                [self.scale()]
             ],
         )
     }
 
     /// The same with the keys of some blocks dealt out to several, and a pass that merges them.
     fn forward_split(&self, output: u64, logarithms: u64, split: Split) -> Result<()> {
-        let [query, key, value] = &self.maps()?;
-        let [groups, heads, queries, keys] = self.sizes();
+        let [_, heads, queries, _] = self.sizes();
         let (_, [rows, threads, shared]) = FORWARD;
         let Split { whole, rest, splits } = split;
         let [whole_blocks, parts] = [whole, splits].map(|count| count as i32);
@@ -120,22 +110,14 @@ impl Call<'_> {
         self.cuda.launch_plain(
             kernel("attention_forward_split_hopper_64"),
             Launch { shared, ..Launch::blocks(whole + rest * splits, threads) },
-            arguments![
-                query,
-                key,
-                value,
-                output,
-                logarithms,
-                self.mask,
-                groups,
-                heads,
-                queries,
-                keys,
-                width,
-                self.scale(),
-                scratch,
-                whole_blocks,
-                parts
+            &argument_groups![
+                self.maps()?.each_ref(),
+                [output, logarithms, self.mask],
+                self.sizes(),
+                [width],
+                [self.scale()],
+                [scratch],
+                [whole_blocks, parts]
             ],
         )?;
         self.cuda.launch_plain(
@@ -147,13 +129,11 @@ impl Call<'_> {
 
     pub(super) fn backward_hopper(&self, from: &Upstream, to: Gradients) -> Result<()> {
         let cuda = self.cuda;
-        let [query, key, value] = &self.maps()?;
-        let [groups, heads, queries, keys] = self.sizes();
+        let maps = &self.maps()?;
+        let [groups, heads, queries, _] = self.sizes();
         let Upstream { output, upstream, logarithms } = *from;
         let (width, scale, pairs) = (self.width(), self.scale(), self.pairs());
         let upstream_map = &self.map(upstream, self.layout.queries, width)?;
-        let [to_query, to_key, to_value] = to.places;
-        let [query_stride, key_stride] = to.strides;
         let [rows, threads, shared] = BACKWARD_BLOCK;
         let kernel = |name| Kernel { program: &HOPPER_BACKWARD, name };
         if self.is_short() {
@@ -165,24 +145,15 @@ impl Call<'_> {
                     name: "attention_backward_short_hopper_64",
                 },
                 Launch { shared, ..Launch::blocks(pairs, threads) },
-                arguments![
-                    query,
-                    key,
-                    value,
-                    upstream_map,
-                    output_map,
-                    logarithms,
-                    to_query,
-                    to_key,
-                    to_value,
-                    self.mask,
-                    groups,
-                    heads,
-                    queries,
-                    keys,
-                    query_stride,
-                    key_stride,
-                    scale
+                &argument_groups![
+                    maps.each_ref(),
+                    [upstream_map, output_map],
+                    [logarithms],
+                    to.places,
+                    [self.mask],
+                    self.sizes(),
+                    to.strides,
+                    [scale]
                 ],
             );
         }
@@ -198,23 +169,15 @@ impl Call<'_> {
         cuda.launch_plain(
             kernel("attention_backward_hopper_64"),
             Launch { shared, ..Launch::blocks(blocks, threads) },
-            arguments![
-                query,
-                key,
-                value,
-                upstream_map,
-                scratch,
-                to_query,
-                to_key,
-                to_value,
-                self.mask,
-                groups,
-                heads,
-                queries,
-                keys,
-                query_stride,
-                key_stride,
-                scale
+            &argument_groups![
+                maps.each_ref(),
+                [upstream_map],
+                [scratch],
+                to.places,
+                [self.mask],
+                self.sizes(),
+                to.strides,
+                [scale]
             ],
         )
     }

@@ -4,7 +4,7 @@ mod hopper;
 mod kernels;
 
 use crate::cuda::{
-    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, arguments,
+    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, argument_groups,
 };
 use crate::gradient::GradientStore;
 use crate::operation::AttentionLayout;
@@ -131,34 +131,24 @@ impl<'a> Call<'a> {
         if self.is_hopper(&[64, 128]) {
             return self.forward_hopper(output, logarithms);
         }
-        let [query, key, value] = self.places;
-        let [query_stride, key_stride] = self.strides;
-        let [groups, heads, queries, keys] = self.sizes();
         let pairs = self.pairs();
-        let head = self.layout.channels as i32;
-        let arguments = arguments![
-            query,
-            key,
-            value,
-            output,
-            logarithms,
-            self.mask,
-            groups,
-            heads,
-            queries,
-            keys,
-            query_stride,
-            key_stride,
-            self.width(),
-            self.scale(),
-            head
+        let arguments = argument_groups![
+            self.places,
+            [output, logarithms, self.mask],
+            self.sizes(),
+            self.strides,
+            [self.width()],
+            [self.scale()],
+            [self.layout.channels as i32]
         ];
-        let launch =
-            |name, program: &'static Program, [rows, threads, shared]: [usize; 3], arguments| {
-                let blocks = pairs * self.layout.queries.div_ceil(rows);
-                let launch = Launch { shared, ..Launch::blocks(blocks, threads) };
-                self.cuda.launch_plain(Kernel { program, name }, launch, arguments)
-            };
+        let launch = |name,
+                      program: &'static Program,
+                      [rows, threads, shared]: [usize; 3],
+                      arguments: &[_]| {
+            let blocks = pairs * self.layout.queries.div_ceil(rows);
+            let launch = Launch { shared, ..Launch::blocks(blocks, threads) };
+            self.cuda.launch_plain(Kernel { program, name }, launch, arguments)
+        };
         // All but the plain kernels know their head.
         let known = &arguments[..arguments.len() - 1];
         if let Some(kernels) = self.tensor_core() {
@@ -169,7 +159,7 @@ impl<'a> Call<'a> {
         let kernels = PlainKernels::of(self.element, self.layout.channels);
         let [rows, shared] = kernels.forward_block;
         let block = [rows, PlainKernels::THREADS, shared];
-        launch(kernels.forward, &ATTENTION_PLAIN, block, arguments)
+        launch(kernels.forward, &ATTENTION_PLAIN, block, &arguments)
     }
 
     /// Gradients of queries, keys and values, overwritten.
@@ -212,17 +202,13 @@ impl<'a> Call<'a> {
         }
         let [groups, heads, queries, _] = self.sizes();
         let launch = Launch { grid: [pairs, tiles, 1], threads: kernels.threads, shared: 0 };
-        let arguments = arguments![
-            scratch.pointer(),
-            to.places[0],
-            groups,
-            heads,
-            queries,
-            splits as i32,
-            to.strides[0],
-            self.scale()
+        let arguments = argument_groups![
+            [scratch.pointer(), to.places[0]],
+            [groups, heads, queries, splits as i32],
+            [to.strides[0]],
+            [self.scale()]
         ];
-        cuda.launch_plain(kernel(kernels.sum_splits), launch, arguments)
+        cuda.launch_plain(kernel(kernels.sum_splits), launch, &arguments)
     }
 
     fn backward_plain(&self, from: &Upstream, to: Gradients) -> Result<()> {
@@ -238,15 +224,11 @@ impl<'a> Call<'a> {
             kernel("attention_delta_plain"),
             self.element,
             Launch::blocks((pairs * self.layout.queries).div_ceil(4), PlainKernels::THREADS),
-            arguments![
-                output,
-                upstream,
-                delta.pointer(),
-                groups,
-                heads,
-                queries,
-                self.width(),
-                head
+            &argument_groups![
+                [output, upstream, delta.pointer()],
+                [groups, heads, queries],
+                [self.width()],
+                [head]
             ],
         )?;
         let arguments = self.backward_arguments(from, to, delta.pointer(), 0);
@@ -269,36 +251,19 @@ impl<'a> Call<'a> {
         to: Gradients,
         delta: u64,
         scratch: u64,
-    ) -> [Argument<'static>; 23] {
-        let [query, key, value] = self.places;
-        let [query_stride, key_stride] = self.strides;
-        let [groups, heads, queries, keys] = self.sizes();
+    ) -> Vec<Argument<'static>> {
         let Upstream { output, upstream, logarithms } = *from;
-        let head = self.layout.channels as i32;
-        *arguments![
-            query,
-            key,
-            value,
-            output,
-            upstream,
-            logarithms,
-            delta,
-            self.mask,
-            to.places[0],
-            to.places[1],
-            to.places[2],
-            scratch,
-            groups,
-            heads,
-            queries,
-            keys,
-            query_stride,
-            key_stride,
-            self.width(),
-            to.strides[0],
-            to.strides[1],
-            self.scale(),
-            head
+        argument_groups![
+            self.places,
+            [output, upstream, logarithms, delta, self.mask],
+            to.places,
+            [scratch],
+            self.sizes(),
+            self.strides,
+            [self.width()],
+            to.strides,
+            [self.scale()],
+            [self.layout.channels as i32]
         ]
     }
 }

@@ -1,7 +1,7 @@
 //! A dataset that has everything a configuration asks for: latents, poses, times, and the
-//! labels, masks and sounds it names. Somebody walks around a circle and back.
+//! labels, masks and sounds it names. The camera goes around a circle and back.
 //!
-//! It is for trying a configuration before its corpus is at hand, and for measuring speed.
+//! It is for trying a configuration before its corpus is available, and for measuring speed.
 
 use crate::{ChangeMaskSource, Error, Result, TrainConfig};
 use far_data::{
