@@ -4,7 +4,9 @@ use crate::dataset::split;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::pose_rows::Axes;
 use crate::query_batch::{flat, misfit, poses};
-use far_data::{DatasetDescription, EpisodeFacts, EpisodeWriter, Frame, FrameImage, Phase, Picture};
+use far_data::{
+    DatasetDescription, EpisodeFacts, EpisodeWriter, Frame, FrameImage, Phase, Picture,
+};
 use far_memory::Pose;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray4, PyUntypedArrayMethods};
 use pyo3::prelude::*;

@@ -100,7 +100,11 @@ fn page(folder: &Path) -> Outcome<PathBuf> {
     let written = std::fs::create_dir_all(folder.join("report"));
     written.and_then(|()| std::fs::write(&path, page)).map_err(|error| {
         let cause = format!("cannot write {}: {error}", path.display());
-        Failure::new(Kind::Dataset, cause, "look at the folder's permissions and the room on the disk")
+        Failure::new(
+            Kind::Dataset,
+            cause,
+            "look at the folder's permissions and the room on the disk",
+        )
     })?;
     Ok(path)
 }
@@ -115,7 +119,12 @@ fn arms_of(given: &[GivenArm], description: &DatasetDescription) -> Outcome<Vec<
                 rule.with_camera(&description.camera(), description.overlap_radius).build()?
             }
             (None, Some(policy)) => policy.get().again()?,
-            (None, None) => return Err(Failure::input(format!("arm {name:?} has no policy"), "give an id or a Policy")),
+            (None, None) => {
+                return Err(Failure::input(
+                    format!("arm {name:?} has no policy"),
+                    "give an id or a Policy",
+                ));
+            }
         };
         let learned = policy.is_learned() && !arms.iter().any(Arm::is_leading);
         let arm = Arm::policy(name.clone(), policy);

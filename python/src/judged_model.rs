@@ -41,7 +41,11 @@ impl JudgedModel {
     }
 
     /// Calls into Python; what is raised there is kept and ends the evaluation.
-    fn ask<T>(&self, what: &'static str, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    fn ask<T>(
+        &self,
+        what: &'static str,
+        call: impl FnOnce(Python<'_>) -> PyResult<T>,
+    ) -> Result<T> {
         Python::attach(|py| call(py)).map_err(|error| {
             let reason = error.to_string();
             if let Ok(mut raised) = self.raised.lock() {
@@ -71,8 +75,7 @@ impl JudgedModel {
         let targets = contexts.conditions().chunks(2 + slots);
         let strides = targets.map(|frames| frames[0].time).collect::<Vec<f32>>();
         let frames = shaped(Array4::from_shape_vec((count, height, width, 3), frames))?;
-        let memories =
-            shaped(Array5::from_shape_vec((count, slots, height, width, 3), memories))?;
+        let memories = shaped(Array5::from_shape_vec((count, slots, height, width, 3), memories))?;
         let poses = shaped(Array2::from_shape_vec((count, 7), poses))?;
         let goals = shaped(Array2::from_shape_vec((count, 7), goals))?;
         let recalled = shaped(Array3::from_shape_vec((count, slots, 7), recalled))?;
@@ -116,7 +119,9 @@ impl JudgedModel {
 
 /// Position and rotation of a camera; zeros where there is none.
 fn numbers(camera: Option<Pose>) -> [f32; 7] {
-    let Some(Pose { position: [x, y, z], rotation: [a, b, c, d] }) = camera else { return [0.0; 7] };
+    let Some(Pose { position: [x, y, z], rotation: [a, b, c, d] }) = camera else {
+        return [0.0; 7];
+    };
     [x, y, z, a, b, c, d]
 }
 

@@ -156,10 +156,11 @@ impl Snapshot {
         let queries = QueryBatch::new(&queries, self.inner.schema())?;
         let query = queries.iter().next().ok_or_else(unequal_pools)?;
         let cue = cue.map(|cue| self.cue(cue)).transpose()?;
-        let seen = |ids: &PyReadonlyArray1<'py, i64>| -> Outcome<Vec<(Sighting, Option<Vec<f32>>)>> {
-            let ids = self.known(flat(ids.as_slice(), "the ids")?)?;
-            Ok(ids.iter().map(|id| self.sighting(cue, *id as usize)).collect())
-        };
+        let seen =
+            |ids: &PyReadonlyArray1<'py, i64>| -> Outcome<Vec<(Sighting, Option<Vec<f32>>)>> {
+                let ids = self.known(flat(ids.as_slice(), "the ids")?)?;
+                Ok(ids.iter().map(|id| self.sighting(cue, *id as usize)).collect())
+            };
         let (own, others) = (seen(&ids)?, seen(&others)?);
         let scale = FeatureScale { length: length_scale, time: time_scale };
         let sight = line_of_sight(query);

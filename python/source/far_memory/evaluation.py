@@ -100,7 +100,7 @@ def evaluate(
     if not episodes:
         raise InputError(f"the part {split!r} has no clip to judge", "record more episodes, or name another part")
     asked = _Asked(model, dataset.description["resolution"])
-    arms = {"random": "random", **policies}
+    arms = {**policies, "random": policies.get("random", "random")}  # the last: `copy` pastes what the first one recalls
     plan = {
         "walk": {"stride": stride, "pool": pool},
         "slots": k,
