@@ -83,6 +83,13 @@ impl Dataset {
     }
 }
 
+impl Dataset {
+    /// The same dataset, opened once more for somebody who keeps it.
+    pub fn reopened(&self) -> Outcome<far_data::Dataset> {
+        Ok(far_data::Dataset::open(self.inner.folder())?)
+    }
+}
+
 impl Episode {
     fn check(&self, frame: i64) -> Outcome<usize> {
         usize::try_from(frame).ok().filter(|frame| *frame < self.inner.len()).ok_or_else(|| {

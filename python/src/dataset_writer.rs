@@ -4,16 +4,20 @@ use crate::dataset::split;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::pose_rows::Axes;
 use crate::query_batch::{flat, misfit, poses};
-use far_data::{DatasetDescription, EpisodeFacts, Frame, FrameImage, Phase, Picture};
+use far_data::{
+    DatasetDescription, EpisodeFacts, EpisodeWriter, Frame, FrameImage, Phase, Picture,
+};
 use far_memory::Pose;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray4, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
 
-/// A dataset being written.
+/// A dataset being written. Threads write episodes side by side; closing waits for them.
 #[pyclass(frozen, module = "far_memory._native")]
 pub struct DatasetWriter {
-    inner: far_data::DatasetWriter,
+    /// `None` when it is closed: the folder's lock is free then.
+    inner: RwLock<Option<far_data::DatasetWriter>>,
 }
 
 #[pymethods]
@@ -30,7 +34,7 @@ impl DatasetWriter {
     ) -> PyResult<Self> {
         let description = DatasetDescription::new(corpus, fps, resolution, field_of_view);
         let inner = py.detach(|| far_data::DatasetWriter::create(&path, description));
-        Ok(Self { inner: inner.map_err(Failure::from)? })
+        Ok(Self { inner: RwLock::new(Some(inner.map_err(Failure::from)?)) })
     }
 
     /// Writes one episode: times [n], poses, frames [n, height, width, 3], and the index of the first return frame.
@@ -69,7 +73,12 @@ impl DatasetWriter {
 
     /// Writes the index; returns how many episodes there are.
     fn finish(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(py.detach(|| self.inner.finish()).map_err(Failure::from)?)
+        Ok(py.detach(|| self.with(|writer| Ok(writer.finish()?)))?)
+    }
+
+    /// Lets go of the folder at once; episodes that are complete stay. Closing again does nothing.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| *self.inner.write().unwrap_or_else(PoisonError::into_inner) = None);
     }
 }
 
@@ -83,6 +92,11 @@ struct Columns<'a> {
 }
 
 impl DatasetWriter {
+    fn with<T>(&self, work: impl FnOnce(&far_data::DatasetWriter) -> Outcome<T>) -> Outcome<T> {
+        let writer = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        writer.as_ref().map_or_else(|| Err(closed()), work)
+    }
+
     fn write(&self, id: u32, facts: EpisodeFacts, columns: &Columns<'_>) -> Outcome<()> {
         let [width, height] = columns.size;
         let bytes = width as usize * height as usize * 3;
@@ -93,7 +107,12 @@ impl DatasetWriter {
                 "give [n, height, width, 3]",
             ));
         }
-        let mut episode = self.inner.episode(id, facts)?;
+        self.with(|writer| Self::write_rows(writer.episode(id, facts)?, columns))
+    }
+
+    fn write_rows(mut episode: EpisodeWriter<'_>, columns: &Columns<'_>) -> Outcome<()> {
+        let [width, height] = columns.size;
+        let bytes = width as usize * height as usize * 3;
         let rows = columns.times.iter().zip(columns.poses).zip(columns.pixels.chunks_exact(bytes));
         for (index, ((time, pose), pixels)) in rows.enumerate() {
             let phase = if index < columns.boundary { Phase::Explore } else { Phase::Return };
@@ -103,4 +122,9 @@ impl DatasetWriter {
         episode.finish()?;
         Ok(())
     }
+}
+
+fn closed() -> Failure {
+    let hint = "make another one for the same folder: it goes on where this one ended";
+    Failure::new(Kind::Closed, "the writer is closed", hint)
 }

@@ -147,6 +147,29 @@ impl From<WorldError> for Failure {
     }
 }
 
+impl From<far_eval::Error> for Failure {
+    fn from(error: far_eval::Error) -> Self {
+        match error {
+            far_eval::Error::Data(error) => error.into(),
+            far_eval::Error::Memory(error) => error.into(),
+            far_eval::Error::Model(far_model::Error::Data(error)) => error.into(),
+            far_eval::Error::Model(far_model::Error::Memory(error)) => error.into(),
+            far_eval::Error::MissingFile { .. } | far_eval::Error::MalformedFile { .. } => {
+                Self::new(Kind::Dataset, error.to_string(), "give the folder of an evaluation")
+            }
+            far_eval::Error::File { .. } => {
+                let mut cause = error.to_string();
+                if let Some(source) = std::error::Error::source(&error) {
+                    cause = format!("{cause}: {source}");
+                }
+                let hint = "look at the path, its permissions and the room on the disk";
+                Self::new(Kind::Dataset, cause, hint)
+            }
+            other => Self::input(other.to_string(), "look at the arguments of evaluate()"),
+        }
+    }
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         Python::attach(|py| match class(py, failure.kind) {

@@ -3,8 +3,10 @@
 
 mod dataset;
 mod dataset_writer;
+mod evaluation;
 mod examples;
 mod failure;
+mod judged_model;
 mod key_rows;
 mod memory;
 mod policy;
@@ -27,6 +29,8 @@ mod _native {
     #[pymodule_export]
     use crate::dataset_writer::DatasetWriter;
     #[pymodule_export]
+    use crate::evaluation::{evaluate_model, write_report};
+    #[pymodule_export]
     use crate::examples::Examples;
     #[pymodule_export]
     use crate::memory::Memory;
@@ -48,6 +52,7 @@ mod _native {
     fn initialize(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("FEATURE_SET", far_memory::FEATURE_SET)?;
         module.add("FEATURES", far_memory::FEATURES)?;
+        module.add("OVERLAP_FEATURES", far_memory::OVERLAP_FEATURES)?;
         module.add("DEVIATION_FLOOR", far_memory::DEVIATION_FLOOR)?;
         module.add("RETRIEVER_VERSION", far_memory::RETRIEVER_VERSION)?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))

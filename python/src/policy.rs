@@ -33,6 +33,16 @@ impl Policy {
         Ok(Self { policy, source: Source::Rule(config) })
     }
 
+    /// The same policy once more, for somebody who keeps it.
+    pub fn again(&self) -> Outcome<Box<dyn RecallPolicy>> {
+        Ok(match &self.source {
+            Source::Rule(config) => config.clone().build()?,
+            Source::Retriever { retriever, threads } => {
+                Box::new(retriever.clone().with_threads(*threads))
+            }
+        })
+    }
+
     fn from_retriever(retriever: Retriever, threads: usize) -> Self {
         let policy = Box::new(retriever.clone().with_threads(threads));
         Self { policy, source: Source::Retriever { retriever, threads } }

@@ -6,7 +6,10 @@ use crate::policy::Policy;
 use crate::query_batch::{GivenQueries, QueryBatch, flat};
 use crate::recall_batch::{RecallArrays, RecallBatch};
 use far_memory::store::Store;
-use far_memory::{FEATURES, FeatureScale, Keys, MemoryId, Payload, features};
+use far_memory::{
+    FEATURES, FeatureScale, Keys, MemoryId, OVERLAP_FEATURES, Payload, Sighting, features,
+    line_of_sight, overlap_features,
+};
 use numpy::ndarray::{Array2, Array3, ArrayView1, ArrayView2};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -122,12 +125,7 @@ impl Snapshot {
         ids: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<GatheredKeys<'py>> {
         let cue = self.cue(cue)?;
-        let ids = flat(ids.as_slice(), "the ids")?;
-        let length = self.inner.len() as i64;
-        if let Some(id) = ids.iter().find(|id| !(0..length).contains(id)) {
-            let cause = format!("there is no memory {id}; the snapshot has {length}");
-            return Err(Failure::input(cause, "ids count from 0").into());
-        }
+        let ids = self.known(flat(ids.as_slice(), "the ids")?)?;
         let key = self.inner.schema().keys().find(|key| key.0 == cue);
         let dimension = key.map_or(0, |(_, _, dimension, _)| dimension);
         let mut keys = Array2::zeros((ids.len(), dimension));
@@ -140,6 +138,42 @@ impl Snapshot {
             }
         }
         Ok((keys.into_pyarray(py), present.into_pyarray(py)))
+    }
+
+    /// How far memories are from others for the goal of one query, as retrievers of sets compare them, with
+    /// the keys of a cue or without: [ids, others, features].
+    #[allow(clippy::too_many_arguments, reason = "each says something about the comparison")]
+    fn overlaps<'py>(
+        &self,
+        py: Python<'py>,
+        queries: GivenQueries<'py>,
+        ids: PyReadonlyArray1<'py, i64>,
+        others: PyReadonlyArray1<'py, i64>,
+        cue: Option<&str>,
+        length_scale: f32,
+        time_scale: f32,
+    ) -> PyResult<Bound<'py, PyArray3<f32>>> {
+        let queries = QueryBatch::new(&queries, self.inner.schema())?;
+        let query = queries.iter().next().ok_or_else(unequal_pools)?;
+        let cue = cue.map(|cue| self.cue(cue)).transpose()?;
+        let seen =
+            |ids: &PyReadonlyArray1<'py, i64>| -> Outcome<Vec<(Sighting, Option<Vec<f32>>)>> {
+                let ids = self.known(flat(ids.as_slice(), "the ids")?)?;
+                Ok(ids.iter().map(|id| self.sighting(cue, *id as usize)).collect())
+            };
+        let (own, others) = (seen(&ids)?, seen(&others)?);
+        let scale = FeatureScale { length: length_scale, time: time_scale };
+        let sight = line_of_sight(query);
+        let mut numbers = Vec::with_capacity(own.len() * others.len() * OVERLAP_FEATURES);
+        for (first, key) in &own {
+            for (second, other) in &others {
+                let keys = key.as_ref().zip(other.as_ref());
+                let cosine = keys.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum());
+                numbers.extend(overlap_features(sight, first, second, cosine, scale));
+            }
+        }
+        let array = Array3::from_shape_vec((own.len(), others.len(), OVERLAP_FEATURES), numbers);
+        Ok(array.map_err(|_| unequal_pools())?.into_pyarray(py))
     }
 
     /// Which records have a key of the cue.
@@ -213,6 +247,28 @@ impl Snapshot {
     /// The snapshot itself.
     pub fn inner(&self) -> &far_memory::Snapshot {
         &self.inner
+    }
+
+    /// Ids that are all there.
+    fn known<'a>(&self, ids: &'a [i64]) -> Outcome<&'a [i64]> {
+        let length = self.inner.len() as i64;
+        match ids.iter().find(|id| !(0..length).contains(*id)) {
+            None => Ok(ids),
+            Some(id) => Err(Failure::input(
+                format!("there is no memory {id}; the snapshot has {length}"),
+                "ids count from 0",
+            )),
+        }
+    }
+
+    /// When and from where a memory was seen, and its key of a cue.
+    fn sighting(&self, cue: Option<usize>, index: usize) -> (Sighting, Option<Vec<f32>>) {
+        let key = cue.and_then(|cue| self.inner.key(cue, index)).map(|key| {
+            let mut numbers = vec![0.0; key.len()];
+            key.copy_to(&mut numbers);
+            numbers
+        });
+        (Sighting::new(self.inner.time(index), self.inner.pose(index).as_ref()), key)
     }
 
     fn feature_rows(&self, queries: &QueryBatch, scale: FeatureScale) -> Outcome<Array3<f32>> {

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from far_memory import Convention, DatasetError, FarError, InputError, Memory
+from far_memory import ClosedError, Convention, DatasetError, FarError, InputError, Memory
 from far_memory.data import Dataset, TrainingExamples, Writer
 from far_memory.worlds import record, variants
 
@@ -38,8 +38,12 @@ def write(path: Path, **changes: object) -> Writer:
     given: dict[str, object] = {
         "scene": "lawn", "split": "train", "time": times, "pose": poses, "convention": SAID, "frames": frames, "boundary": 30,
     }  # fmt: skip
-    for id in range(3):
-        writer.episode(id, **(given | changes))  # type: ignore[arg-type]
+    try:
+        for id in range(3):
+            writer.episode(id, **(given | changes))  # type: ignore[arg-type]
+    except FarError:
+        writer.close()  # the exception still holds the writer, but the folder is free
+        raise
     return writer
 
 
@@ -121,15 +125,14 @@ def test_bad_data_is_named(tmp_path: Path) -> None:
         ({"split": "exam"}, "no part"),
         ({"boundary": -1}, "no episode"),
     ]
-    for number, (changes, cause) in enumerate(refused):
-        # A folder each: a writer keeps its folder locked until it is gone, and the exception still holds it.
+    for changes, cause in refused:
         with pytest.raises(FarError, match=cause) as caught:
-            write(tmp_path / str(number), **changes)
+            write(tmp_path / "refused", **changes)
         assert caught.value.hint
     with pytest.raises(DatasetError, match="dataset.json is missing"):
         Dataset(tmp_path / "nothing")
     with pytest.raises(DatasetError, match="not finished"):
-        Dataset(tmp_path / "0")
+        Dataset(tmp_path / "refused")
     tmp_path = tmp_path / "whole"
     write(tmp_path).finish()
     with pytest.raises(DatasetError, match="not one of"):
@@ -140,6 +143,29 @@ def test_bad_data_is_named(tmp_path: Path) -> None:
         TrainingExamples(tmp_path, steps=1, horizn=3)
     with pytest.raises(DatasetError, match="another recording"):
         Writer(tmp_path, corpus="garden", fps=20, resolution=(8, 8), field_of_view=(90, 90))
+
+
+def test_a_writer_lets_go_of_its_folder(tmp_path: Path) -> None:
+    about: dict[str, object] = {"corpus": "garden", "fps": 10, "resolution": (8, 8), "field_of_view": (90, 90)}
+    times, poses, frames = walk()
+    given: dict[str, object] = {"scene": "lawn", "split": "train", "time": times, "pose": poses, "convention": SAID, "boundary": 30}
+    with pytest.raises(InputError, match="float64") as caught, Writer(tmp_path, **about) as writer:  # type: ignore[arg-type]
+        writer.episode(0, frames=frames, **given)  # type: ignore[arg-type]
+        with pytest.raises(DatasetError, match="is being written"):
+            Writer(tmp_path, **about)  # type: ignore[arg-type]
+        writer.episode(1, frames=frames.astype(float), **given)  # type: ignore[arg-type]
+    assert caught.value.__traceback__ is not None, "it holds the frames that hold the writer"
+    with pytest.raises(ClosedError, match="closed") as closed:
+        writer.episode(2, frames=frames, **given)  # type: ignore[arg-type]
+    assert "same folder" in closed.value.hint
+    with Writer(tmp_path, **about) as again:  # type: ignore[arg-type]
+        again.episode(1, frames=frames, **given)  # type: ignore[arg-type]
+    assert Dataset(tmp_path).ids() == [0, 1], "the first was complete, and the block finished"
+    with Writer(tmp_path, **about) as third:  # type: ignore[arg-type]
+        assert third.finish() == 2
+    third.close()
+    with pytest.raises(ClosedError):
+        third.finish()
 
 
 def test_worlds_are_recorded(tmp_path: Path) -> None:

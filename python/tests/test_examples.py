@@ -41,10 +41,11 @@ def test_a_world_model_of_one_s_own_learns_recalls_and_is_judged(tmp_path: Path)
     options = [part for name, value in sizes.items() for part in (f"--{name}", str(value))]
     output = run("own_world_model.py", "--folder", str(tmp_path), *options)
     results = json.loads((tmp_path / "results.json").read_text())
-    assert {"far-multi", "worldmem", "nearest-pose", "none", "random"} <= set(results["arms"])
+    assert {"far-multi", "worldmem", "nearest-pose", "none", "random", "copy", "oracle"} <= set(results["arms"])
     assert results["clips"] == 1 and results["corpus"] == "village" and "recall quality" in output
-    assert set(results["paired"]["far-multi"]["random"]["psnr"]) == {"mean", "lo", "hi"}
-    assert (tmp_path / "retriever.safetensors").exists()
+    assert {"mean", "lo", "hi"} <= set(results["paired"]["far-multi"]["random"]["psnr"])
+    assert (tmp_path / "retriever.safetensors").exists() and "far-multi" in (tmp_path / "report/index.html").read_text()
+    assert len((EXAMPLES / "own_world_model.py").read_text().splitlines()) < 200
 
 
 def test_the_notebook_runs(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from .errors import (
     RetrieverError,
     StoreError,
 )
-from .evaluation import evaluate
+from .evaluation import evaluate, report
 from .memory import Key, Memory
 from .policy import Policy, rules
 from .pose_check import PoseReport, check_poses
@@ -52,5 +52,6 @@ __all__ = [
     "__version__",
     "check_poses",
     "evaluate",
+    "report",
     "rules",
 ]

@@ -12,11 +12,13 @@ __all__ = [
     "FEATURES",
     "FEATURE_SET",
     "Memory",
+    "OVERLAP_FEATURES",
     "Policy",
     "RETRIEVER_VERSION",
     "Snapshot",
     "VERSION",
     "canonical_poses",
+    "evaluate_model",
     "pose_report",
     "published_slots",
     "record_world",
@@ -25,10 +27,12 @@ __all__ = [
     "retriever_shapes",
     "rules",
     "world_variants",
+    "write_report",
 ]
 
 FEATURE_SET: str
 FEATURES: int
+OVERLAP_FEATURES: int
 DEVIATION_FLOOR: float
 RETRIEVER_VERSION: int
 VERSION: str
@@ -67,6 +71,15 @@ class Snapshot:
     def searched(self, queries: Any) -> NDArray[np.int64]: ...
     def keys(self, cue: str) -> list[NDArray[Any]]: ...
     def gather(self, cue: str, ids: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]: ...
+    def overlaps(
+        self,
+        queries: Any,
+        ids: NDArray[np.int64],
+        others: NDArray[np.int64],
+        cue: str | None,
+        length_scale: float,
+        time_scale: float,
+    ) -> NDArray[np.float32]: ...
     def present(self, cue: str) -> NDArray[np.bool_]: ...
     def times(self) -> list[NDArray[np.float64]]: ...
     def poses(self) -> NDArray[np.float32]: ...
@@ -107,6 +120,22 @@ def pose_report(
     frames: NDArray[np.uint8] | None,
     view: list[float],
 ) -> tuple[str, list[str]]: ...
+def evaluate_model(
+    dataset: Dataset,
+    episodes: list[int],
+    predict: Any,
+    keys: Any,
+    cues: list[tuple[str, int]],
+    arms: list[tuple[str, str | None, Policy | None]],
+    plan: str,
+    cache: str,
+    lpips: str | None,
+    device: str,
+    train_seconds: float | None,
+    folder: str | None,
+    progress: Any,
+) -> str: ...
+def write_report(folder: str) -> str: ...
 def canonical_poses(rows: NDArray[np.float64], convention: Any) -> NDArray[np.float32]: ...
 def world_variants() -> list[tuple[str, list[str]]]: ...
 def record_world(
@@ -156,3 +185,4 @@ class DatasetWriter:
         boundary: int,
     ) -> None: ...
     def finish(self) -> int: ...
+    def close(self) -> None: ...

@@ -25,6 +25,8 @@ def numpy_of(value: Any, what: str) -> NDArray[Any]:
 
 def floats(value: Any, what: str, dtype: type[np.floating[Any]] = np.float64, *, real: bool = False) -> NDArray[Any]:
     """Contiguous floats. With ``real``, whole numbers are refused: a key of integers is a mistake."""
+    if type(value) is np.ndarray and value.dtype.type is dtype and value.flags.c_contiguous and value.ndim:
+        return value  # as most are: nothing to check and nothing to copy
     array = numpy_of(value, what)
     allowed = "fV" if real else "fiu"
     if array.dtype.kind not in allowed:
@@ -58,6 +60,8 @@ def booleans(value: Any, what: str) -> NDArray[np.bool_]:
 
 def row(value: Any, what: str) -> NDArray[np.float64]:
     """One float for each record or query; a single number stands for one."""
+    if type(value) is float:
+        return np.array([value])
     array = floats(value, what)
     if array.ndim > 1:
         raise InputError(f"{what} has the shape {array.shape}", "give one number for each record or query")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from . import _native
 from .arrays import numpy_of, pose_rows, row
 from .convention import Convention, check_convention
-from .errors import DatasetError, InputError
+from .errors import ClosedError, DatasetError, InputError
 from .memory import Memory
 from .trajectory import check_trajectory
 
@@ -177,6 +179,8 @@ class Writer:
     """Writes trajectories of one's own as a dataset. One that was interrupted goes on in the same folder.
 
     ``resolution`` is [width, height] in pixels, ``field_of_view`` the full horizontal and vertical angle in degrees.
+    One writer at a time has a folder, until ``finish`` or ``close``. In a ``with`` block both happen by themselves: it finishes
+    at the end of the block, and after an exception closes, keeping the episodes that are complete.
     """
 
     def __init__(
@@ -234,8 +238,25 @@ class Writer:
         )
 
     def finish(self) -> int:
-        """Writes the index; returns how many episodes there are."""
-        return self._native.finish()
+        """Writes the index and lets go of the folder; returns how many episodes there are."""
+        count = self._native.finish()
+        self._native.close()
+        return count
+
+    def close(self) -> None:
+        """Lets go of the folder at once, without an index; episodes that are complete stay. Closing again does nothing."""
+        self._native.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                with contextlib.suppress(ClosedError):  # it was finished inside
+                    self._native.finish()
+        finally:
+            self._native.close()
 
 
 def _indices(indices: Any) -> NDArray[np.int64]:

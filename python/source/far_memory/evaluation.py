@@ -1,16 +1,16 @@
-"""Judges a world model under many recall rules: rollouts, recall quality, controls and paired intervals.
+"""Judges a world model under many recall rules, as ``far eval`` does, and makes the page of ``far report``.
 
-The findings have the shape of the project's ``results.json``, so that ``far report FOLDER`` makes its page.
+Rollouts, recall quality, controls, intervals and the page are the project's own; only the model is asked here.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
-import shutil
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,59 +18,46 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .convention import Convention
-from .data import Dataset, Episode
+from . import _native
+from .arrays import numpy_of
+from .data import Dataset
 from .errors import InputError
-from .memory import Memory
-from .queries import Queries
-from .snapshot import Snapshot
-
-# As far eval does: the ends of an interval then vary by about 2 % of its width.
-DRAWS = 2_000
-# Sets of random memories that stand for chance, for each question.
-RANDOM_SETS = 8
+from .policy import policy_of
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a model may know when it predicts a frame."""
+class Steps:
+    """What a model may know when it predicts n frames. Poses are positions and quaternions in ``Convention.native()``."""
 
-    frame: NDArray[np.uint8]
-    """The present picture, [height, width, 3]: in a rollout, what the model predicted before."""
-    pose: NDArray[np.float32]
-    """Where the camera is: position and quaternion in ``Convention.native()``, [7]."""
-    goal: NDArray[np.float32]
-    """The camera of the frame to be predicted, [7]."""
-    stride: float
-    """Seconds to it."""
+    frames: NDArray[np.uint8]
+    """The present pictures, [n, height, width, 3]: in a rollout, what the model predicted before."""
+    poses: NDArray[np.float32]
+    """Where the camera is, [n, 7]."""
+    goals: NDArray[np.float32]
+    """The camera of the frame to be predicted, [n, 7]."""
+    strides: NDArray[np.float32]
+    """Seconds to it, [n]."""
     memories: NDArray[np.uint8]
-    """Recalled pictures, best first, [k, height, width, 3]; zeros where ``mask`` is False."""
+    """Recalled pictures, best first, [n, k, height, width, 3]; zeros where ``mask`` is False."""
     memory_poses: NDArray[np.float32]
-    """Their cameras, [k, 7]."""
+    """Their cameras, [n, k, 7]; zeros where ``mask`` is False."""
     mask: NDArray[np.bool_]
-    """Where there is a memory, [k]."""
-    seed: int
-    """For models that draw: the same for every rule."""
+    """Where there is a memory, [n, k]. The width k is that of the longest context, which can be 0."""
+    seeds: NDArray[np.uint64]
+    """For models that draw, [n]: the same for every rule and for every context of a question."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
 
 
 class WorldModel(Protocol):
     """What is judged."""
 
-    def predict(self, steps: Sequence[Step]) -> NDArray[np.uint8]:
-        """The predicted pictures, [steps, height, width, 3]."""
+    def predict(self, steps: Steps) -> NDArray[np.uint8]:
+        """The predicted pictures, [n, height, width, 3]."""
 
     def keys(self, frames: NDArray[np.uint8]) -> Mapping[str, NDArray[np.float32]]:
         """Keys of pictures by cue, for the memory and for queries; empty if the model has no key cues."""
-
-
-@dataclass(frozen=True)
-class Clip:
-    """One episode as it is judged: what is remembered, and the frames to be generated."""
-
-    episode: Episode
-    memory: Snapshot
-    remembered: NDArray[np.int64]
-    frames: NDArray[np.int64]
 
 
 def evaluate(
@@ -82,235 +69,108 @@ def evaluate(
     clips: int = 16,
     split: str = "test",
     stride: int = 4,
+    horizon: int | None = None,
     pool: int = 200,
     questions: int = 4,
-    candidates: int = 40,
+    candidates: int = 60,
+    draws: int = 1,
+    replays: int = 3,
     seed: int = 0,
+    lpips: str | os.PathLike[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
     train_seconds: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Judges a model under every policy (by the name of its arm) on the same clips; returns and writes ``results.json``.
+    """Judges a model under every policy, by the name of its arm, on the same clips; returns what ``results.json`` holds.
 
-    The controls ``none`` and ``random`` are always among the arms. ``psnr`` is of whole rollouts, ``one_step_psnr`` of
-    predictions from real frames, ``recall_quality`` compares utilities of whole sets: 0 is chance, 1 the oracle, which takes
-    each memory by what it adds. Intervals are over clips (95 %, bootstrap). With ``folder``, ``far report`` makes the page if it is installed.
+    ``random`` and the controls ``none`` (no memory), ``copy`` (the first memory pasted) and ``oracle`` (knows the future) are
+    always among the arms. A rule given by its id sees with the dataset's camera. ``stride`` is the frames from one generated
+    frame to the next, ``horizon`` the most from the present to the goal of a question (``2 * stride``), ``pool`` the most
+    memories. ``draws`` predictions, each with its own seed, are averaged where a model draws. Metrics are those of ``far eval``:
+    PSNR and SSIM of whole rollouts and at their end, LPIPS if ``lpips`` names its weights, ``one_step_psnr`` from real frames,
+    ``recall_quality`` of whole sets (0 is chance, 1 the oracle); intervals are over clips (95 %, bootstrap).
+
+    With ``folder``, ``results.json``, scores, replays of the first clips and the page ``report/index.html`` are written there.
     """
-    arms: dict[str, object] = {"none": "none", "random": "random", **policies}
-    walks = [_clip(model, dataset, id, stride, pool) for id in dataset.select(split)[:clips]]
-    walks = [walk for walk in walks if len(walk.frames) > 1 and len(walk.remembered)]
-    if not walks or k < 1:
-        raise InputError(f"the part {split!r} has no clip to judge, or k is {k}", "record more episodes, and recall at least one memory")
-    values: dict[str, dict[str, list[float]]] = {arm: {"psnr": [], "one_step_psnr": [], "gain": []} for arm in arms}
-    best: list[float] = []
-    for number, walk in enumerate(walks):
-        asked = np.linspace(0, len(walk.frames) - 2, min(questions, len(walk.frames) - 1)).astype(int)
-        recalls: dict[str, NDArray[np.int64]] = {}
-        for arm, policy in arms.items():
-            values[arm]["psnr"].append(_rollout(model, walk, policy, k, seed + number))
-            single, recalls[arm] = _one_step(model, walk, policy, asked, k, seed + number)
-            values[arm]["one_step_psnr"].append(single)
-        gains, oracle = _gains(model, walk, asked, recalls, candidates, k, seed + number)
-        best.append(oracle)
-        for arm in arms:
-            values[arm]["gain"].append(gains[arm])
-    results = _results(dataset, values, np.array(best), len(walks), k, seed, train_seconds)
+    for name, value, least in [("k", k, 1), ("clips", clips, 1), ("stride", stride, 1), ("pool", pool, 1), ("seed", seed, 0)]:
+        if not isinstance(value, int) or value < least:
+            raise InputError(f"{name} is {value!r}", f"give a whole number of at least {least}")
+    episodes = dataset.select(split)
+    if not episodes:
+        raise InputError(f"the part {split!r} has no clip to judge", "record more episodes, or name another part")
+    asked = _Asked(model, dataset.description["resolution"])
+    arms = {**policies, "random": policies.get("random", "random")}  # the last: `copy` pastes what the first one recalls
+    plan = {
+        "walk": {"stride": stride, "pool": pool},
+        "slots": k,
+        "clips": clips,
+        "questions": questions,
+        "horizon": 2 * stride if horizon is None else horizon,
+        "utility": {"draws": draws, "candidates": candidates},
+        "replays": replays,
+        "seed": seed,
+    }
     if folder is not None:
-        write_results(results, folder)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as cache:
+        text = _native.evaluate_model(
+            dataset._native,
+            episodes,
+            asked.predict,
+            asked.keys,
+            asked.cues(dataset.episode(episodes[0]).frames([0])),
+            [(name, one, None) if isinstance(one, str) else (name, None, policy_of(one, None)) for name, one in arms.items()],
+            json.dumps(plan),
+            cache,
+            None if lpips is None else os.fspath(lpips),
+            device,
+            train_seconds,
+            None if folder is None else os.fspath(folder),
+            progress,
+        )
+    if folder is not None:
+        if sys.argv and sys.argv[0] not in ("", "-c"):
+            (Path(folder) / "command.txt").write_text(shlex.join(["python", *sys.argv]) + "\n")
+        report(folder)
+    results: dict[str, Any] = json.loads(text)
     return results
 
 
-def write_results(results: dict[str, Any], folder: str | os.PathLike[str]) -> Path | None:
-    """Writes ``results.json`` and, where the program ``far`` is installed, the page; returns the page's path."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "results.json").write_text(json.dumps(results, indent=2, allow_nan=False) + "\n")
-    program = shutil.which(os.environ.get("FAR", "far"))
-    if program is None:
-        return None
-    page = place / "report.html"
-    subprocess.run([program, "report", str(place), "--out", str(page)], check=True, capture_output=True)
-    return page
+def report(folder: str | os.PathLike[str]) -> Path:
+    """Writes the self-contained page of an evaluation's folder, as ``far report`` does; returns its path."""
+    return Path(_native.write_report(os.fspath(folder)))
 
 
-def _clip(model: WorldModel, dataset: Dataset, id: int, stride: int, pool: int) -> Clip:
-    episode = dataset.episode(id)
-    count = min(pool, episode.boundary)
-    remembered = np.arange(count, dtype=np.int64) * episode.boundary // max(count, 1)
-    frames = np.arange(episode.boundary, len(episode), stride, dtype=np.int64)
-    keys = dict(model.keys(episode.frames(remembered))) if count else {}
-    cues: dict[str, int | None] = {"meta": None} | {cue: rows.shape[1] for cue, rows in keys.items()}
-    memory = Memory(cues)
-    episode.remember(memory, remembered, keys)
-    return Clip(episode, memory.snapshot(), remembered, frames)
+class _Asked:
+    """A model's answers, checked."""
 
+    def __init__(self, model: WorldModel, resolution: list[int]) -> None:
+        self.model, self.size = model, (resolution[1], resolution[0], 3)
+        self.known: dict[str, int] = {}
 
-def _queries(model: WorldModel, walk: Clip, steps: Sequence[int], frames: NDArray[np.uint8], seed: int) -> Queries:
-    """From the frames at these steps to the next ones."""
-    times, poses = walk.episode.times(), walk.episode.poses()
-    now, goal = walk.frames[list(steps)], walk.frames[[step + 1 for step in steps]]
-    return Queries(
-        time=times[now],
-        pose=(poses[now, :3], poses[now, 3:]),
-        goal=(poses[goal, :3], poses[goal, 3:]),
-        convention=Convention.native(),
-        keys=dict(model.keys(frames)),
-        stride=times[goal] - times[now],
-        seed=[seed * 1_000 + step for step in steps],
-    )
+    def cues(self, frames: NDArray[np.uint8]) -> list[tuple[str, int]]:
+        """The model's key cues and their dimensions."""
+        self.known = {cue: numpy_of(rows, f"keys of cue {cue!r}").shape[-1] for cue, rows in self.model.keys(frames).items()}
+        return list(self.known.items())
 
-
-def _steps(
-    walk: Clip, steps: Sequence[int], frames: NDArray[np.uint8], ids: NDArray[np.int64], seed: int
-) -> list[Step]:
-    times, poses = walk.episode.times(), walk.episode.poses()
-    found = []
-    for place, step in enumerate(steps):
-        mask = ids[place] >= 0
-        recalled = walk.remembered[np.where(mask, ids[place], 0)]
-        pictures = walk.episode.frames(recalled)
-        pictures[~mask] = 0
-        now, goal = walk.frames[step], walk.frames[step + 1]
-        stride = float(times[goal] - times[now])
-        found.append(Step(frames[place], poses[now], poses[goal], stride, pictures, poses[recalled], mask, seed * 1_000 + step))
-    return found
-
-
-def _rollout(model: WorldModel, walk: Clip, policy: object, k: int, seed: int) -> float:
-    """The mean PSNR of a rollout: every prediction starts from the one before."""
-    frame = walk.episode.frames(walk.frames[:1])
-    quality = []
-    for step in range(len(walk.frames) - 1):
-        ids = walk.memory.recall(policy, _queries(model, walk, [step], frame, seed), k).ids
-        frame = model.predict(_steps(walk, [step], frame, ids, seed))
-        quality.append(_psnr(frame[0], walk.episode.frames(walk.frames[step + 1 : step + 2])[0]))
-    return float(np.mean(quality))
-
-
-def _one_step(
-    model: WorldModel, walk: Clip, policy: object, asked: NDArray[np.int64], k: int, seed: int
-) -> tuple[float, NDArray[np.int64]]:
-    """The mean PSNR of predictions from real frames, and what was recalled for them."""
-    steps = asked.tolist()
-    frames = walk.episode.frames(walk.frames[steps])
-    ids = walk.memory.recall(policy, _queries(model, walk, steps, frames, seed), k).ids
-    predicted = model.predict(_steps(walk, steps, frames, ids, seed))
-    truth = walk.episode.frames(walk.frames[[step + 1 for step in steps]])
-    return float(np.mean([_psnr(*pair) for pair in zip(predicted, truth)])), ids
-
-
-def _gains(
-    model: WorldModel,
-    walk: Clip,
-    asked: NDArray[np.int64],
-    recalls: dict[str, NDArray[np.int64]],
-    candidates: int,
-    k: int,
-    seed: int,
-) -> tuple[dict[str, float], float]:
-    """U(recalled) − U(random) of every arm and of the oracle, the mean over questions.
-
-    U of a set is measured as it is read, whole. Random sets stand for chance; the oracle chooses by one seed and is judged by
-    another, like everybody.
-    """
-    totals, best = dict.fromkeys(recalls, 0.0), 0.0
-    count = min(candidates, len(walk.remembered))
-    spread = (np.arange(count) * len(walk.remembered) // count).tolist()
-    for place, step in enumerate(asked.tolist()):
-        recalled = {arm: [int(id) for id in ids[place] if id >= 0] for arm, ids in recalls.items()}
-        open = sorted({*spread, *(id for ids in recalled.values() for id in ids)})
-        oracle = greedy(open, list(recalled.values()), k, lambda sets: _utilities(model, walk, step, sets, k, seed + 700_000))
-        drawn = np.random.default_rng(seed + step).permutation(len(walk.remembered)).tolist()
-        size = min(k, len(drawn))
-        chance = [drawn[first : first + size] for first in range(0, min(RANDOM_SETS * size, len(drawn) - size + 1), size)]
-        judged = _utilities(model, walk, step, [*chance, *recalled.values(), oracle], k, seed + 500_000)
-        gains = judged[len(chance) :] - judged[: len(chance)].mean()
-        best += float(gains[-1]) / len(asked)
-        for arm, gain in zip(recalls, gains):
-            totals[arm] += float(gain) / len(asked)
-    return totals, best
-
-
-def greedy(
-    candidates: Sequence[int], rivals: Sequence[list[int]], k: int, utility: Callable[[list[list[int]]], NDArray[np.float64]]
-) -> list[int]:
-    """The oracle's set: each memory by what it adds to those before it, or a rival's set where that is worth more.
-
-    From the second memory on, the better half of the candidates is tried. It stops where nothing adds anything.
-    """
-    nothing, *alone = utility([[], *([id] for id in candidates)])
-    taken: list[int] = []
-    worth, open = float(nothing), list(zip(candidates, alone))
-    while open and len(taken) < k and max(value for _, value in open) > worth:
-        id, worth = max(open, key=lambda one: one[1])
-        taken.append(id)
-        half = sorted(open, key=lambda one: -one[1])[: (len(candidates) + 1) // 2 + 1] if len(taken) == 1 else open
-        left = sorted(one for one, _ in half if one != id)
-        open = list(zip(left, utility([[*taken, one] for one in left]))) if left and len(taken) < k else []
-    if rivals:
-        values = utility(list(rivals))
-        if values.max() > worth:
-            return rivals[int(values.argmax())]
-    return taken
-
-
-def _utilities(
-    model: WorldModel, walk: Clip, step: int, sets: Sequence[list[int]], k: int, seed: int
-) -> NDArray[np.float64]:
-    """Minus the squared error of the prediction with each set of memories as the context."""
-    frames = np.repeat(walk.episode.frames(walk.frames[[step]]), len(sets), axis=0)
-    ids = np.array([[*ids, *[-1] * (k - len(ids))] for ids in sets])
-    asked = _steps(walk, [step] * len(sets), frames, ids, seed)
-    truth = walk.episode.frames(walk.frames[[step + 1]]).astype(np.float64)
-    errors: NDArray[np.float64] = np.square((model.predict(asked) - truth) / 255).reshape(len(sets), -1).sum(1)
-    return -errors
-
-
-def _psnr(found: NDArray[np.uint8], truth: NDArray[np.uint8]) -> float:
-    error = float(np.mean(np.square((found.astype(np.float64) - truth) / 255)))
-    return min(-10 * math.log10(max(error, 1e-12)), 100.0)
-
-
-def interval(above: NDArray[np.float64], below: NDArray[np.float64], seed: int) -> dict[str, float] | None:
-    """Σ above / Σ below over clips with its 95 % bootstrap interval; None where the ratio means nothing."""
-    if len(above) == 0 or below.sum() <= 0:
-        return None
-    drawn = np.random.default_rng(seed).integers(0, len(above), (DRAWS, len(above)))
-    parts = above[drawn].sum(1), below[drawn].sum(1)
-    ratios = np.sort(parts[0][parts[1] > 0] / parts[1][parts[1] > 0])
-    ends = [float(ratios[round(share * (len(ratios) - 1))]) for share in (0.025, 0.975)]
-    return {"mean": float(above.sum() / below.sum()), "lo": ends[0], "hi": ends[1]}
-
-
-def _results(
-    dataset: Dataset,
-    values: dict[str, dict[str, list[float]]],
-    best: NDArray[np.float64],
-    clips: int,
-    k: int,
-    seed: int,
-    train_seconds: float | None,
-) -> dict[str, Any]:
-    metrics = {"psnr": "psnr", "one_step_psnr": "one_step_psnr", "recall_quality": "gain"}
-    below = {"psnr": np.ones(clips), "one_step_psnr": np.ones(clips), "recall_quality": best}
-
-    def compared(first: str, second: str | None) -> dict[str, dict[str, float]]:
-        found = {}
-        for metric, name in metrics.items():
-            own = np.array(values[first][name])
-            other = np.array(values[second][name]) if second is not None else 0.0
-            if (one := interval(own - other, below[metric], seed)) is not None:
-                found[metric] = one
+    def predict(self, *parts: Any) -> NDArray[np.uint8]:
+        """Pictures, from the parts of ``Steps``."""
+        steps = Steps(*parts)
+        found = numpy_of(self.model.predict(steps), "what the model predicted")
+        if found.dtype != np.uint8 or found.shape != (len(steps), *self.size):
+            raise InputError(
+                f"the model predicted {found.dtype} of shape {found.shape}", f"return bytes [{len(steps)}, height, width, 3]"
+            )
         return found
 
-    return {
-        "corpus": dataset.description["corpus"],
-        "clips": clips,
-        "seed": seed,
-        "device": "cpu",
-        "train_seconds": train_seconds,
-        "judge": "common",
-        "slots": k,
-        "arms": {arm: compared(arm, None) for arm in values},
-        "paired": {arm: {other: compared(arm, other) for other in values if other != arm} for arm in values},
-        "curves": {},
-    }
+    def keys(self, cue: str, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The keys of one cue."""
+        found = self.model.keys(frames)
+        rows = numpy_of(found[cue], f"keys of cue {cue!r}") if cue in found else np.zeros(0)
+        if rows.shape != (len(frames), self.known[cue]) or not np.isfinite(rows).all():
+            raise InputError(
+                f"the model's keys of cue {cue!r} have the shape {rows.shape} or a value that is not finite",
+                f"return finite numbers [{len(frames)}, {self.known[cue]}]",
+            )
+        return np.ascontiguousarray(rows, np.float32)

@@ -54,7 +54,8 @@ class Queries:
         self.goals = pose_rows(goal, "goal")
         self.keys = key_rows(keys, count)
         self.strides = _spread(row(stride, "stride"), count)
-        self.seeds = _spread(wholes(seed, "seed").reshape(-1), count)
+        plain = type(seed) is int and 0 <= seed < 2**64
+        self.seeds = _spread(np.array([seed], np.uint64) if plain else wholes(seed, "seed").reshape(-1), count)
         self.pool = None if pool is None else wholes(pool, "pool")
         if self.pool is not None and self.pool.ndim not in (1, 2):
             raise InputError(f"the pool has the shape {self.pool.shape}", "give ids [m], or first and end [n, 2]")

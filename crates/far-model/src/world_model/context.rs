@@ -104,6 +104,8 @@ pub struct ContextBatch<'a> {
     nothing: Vec<f32>,
     present: Vec<bool>,
     conditions: Vec<FrameCondition>,
+    /// Poses as they were given, [B, 2 + K].
+    cameras: Vec<Option<Pose>>,
     /// Poses of context frames in the axes of their goals' cameras.
     views: Vec<Pose>,
     strides: Vec<f32>,
@@ -133,6 +135,7 @@ impl<'a> ContextBatch<'a> {
             nothing: vec![0.0; shape.elements()],
             present: Vec::new(),
             conditions: Vec::new(),
+            cameras: Vec::new(),
             views: Vec::new(),
             strides: Vec::new(),
             actions: Vec::new(),
@@ -187,6 +190,7 @@ impl<'a> ContextBatch<'a> {
         self.viewpoints.resize(frames * viewpoint.width, 0.0);
         self.states.resize(frames * self.signals.state.width, 0.0);
         self.conditions.resize(self.examples * (2 + self.slots), FrameCondition::default());
+        self.cameras.resize(self.conditions.len(), None);
         self.present.extend((0..self.slots).map(|slot| slot < filled));
         self.strides.push(query.stride / self.scale.time);
         self.actions.extend_from_slice(&query.action);
@@ -205,6 +209,7 @@ impl<'a> ContextBatch<'a> {
             let features = |pose: &Pose| self.scale.pose_features(pose.displacement_from(frame));
             pose.map_or([0.0; POSE_FEATURES], features)
         };
+        self.cameras.push(pose.copied());
         self.conditions.push(FrameCondition {
             from_current: relative(&query.pose),
             from_goal: relative(&query.goal),
@@ -238,6 +243,7 @@ impl<'a> ContextBatch<'a> {
             nothing: self.nothing,
             present: self.present,
             conditions: self.conditions,
+            cameras: self.cameras,
             views: self.views,
             strides: self.strides,
             actions: self.actions,
@@ -320,6 +326,12 @@ impl<'a> ContextBatch<'a> {
     /// Where and when all frames lie, [B, 2 + K]: target, current, slots.
     pub fn conditions(&self) -> &[FrameCondition] {
         &self.conditions
+    }
+
+    /// Cameras in the world, [B, 2 + K]: target, current, slots; `None` in empty slots and where no pose is
+    /// known. World models of other programs, which re-center poses by themselves, read these.
+    pub fn cameras(&self) -> &[Option<Pose>] {
+        &self.cameras
     }
 
     /// States of the current frame and the slots, [B, 1 + K, state]; zeros in empty slots.

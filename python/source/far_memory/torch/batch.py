@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .._native import FEATURES
@@ -29,6 +30,8 @@ class RetrieverBatch:
     """Where a slot has a score for a cue, [B, N, M]."""
     strides: Tensor
     """Seconds to the goal, [B]."""
+    asked: tuple[tuple[Snapshot, Queries], ...] = ()
+    """The memory and the query of each example."""
 
     @property
     def mask(self) -> Tensor:
@@ -87,7 +90,16 @@ class RetrieverBatch:
                 embeddings[row] = asked_rows[row]
             inputs.append((torch.from_numpy(keys), torch.from_numpy(embeddings)))
         strides = torch.from_numpy(queries.strides.astype(np.float32))
-        return cls(torch.from_numpy(ids), tuple(inputs), torch.from_numpy(present), strides)
+        pairs = tuple(zip(snapshots, asked))
+        return cls(torch.from_numpy(ids), tuple(inputs), torch.from_numpy(present), strides, pairs)
+
+    def overlaps(self, config: dict[str, Any], row: int, slots: Sequence[int], others: Sequence[int]) -> NDArray[np.float32]:
+        """How far the memories of some slots of an example are from those of others, [slots, others, F]."""
+        snapshot, query = self.asked[row]
+        term, ids = config["set"], self.ids[row].cpu().numpy()
+        return snapshot._native.overlaps(
+            query, ids[list(slots)], ids[list(others)], term.get("key"), term["length_scale"], term["time_scale"]
+        )
 
 
 def _snapshots(memories: Memory | Snapshot | Sequence[Memory | Snapshot], count: int) -> list[Snapshot]:

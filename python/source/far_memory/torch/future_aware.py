@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 import torch.distributed
 from torch import Tensor, nn
@@ -21,8 +20,10 @@ from ..memory import Memory
 from ..queries import Queries
 from ..snapshot import Snapshot
 from .batch import RetrieverBatch
+from .candidates import CandidateDraw, Candidates, Ranked, gathered
 from .draw import Draw
 from .retriever import Retriever, Scores
+from .set_term import fill
 
 Utility = Callable[[Tensor, Draw], Tensor]
 
@@ -45,6 +46,8 @@ class FutureAware:
     ``k`` memories for each example, and ``loss`` is added to the model's own. ``samples`` draws of noise are averaged;
     the retriever learns in every ``every``-th step. ``nats`` is what a unit of the utility's loss is worth (the number of
     elements, for a mean squared error) and ``temperature`` divides it. ``extra`` memories drawn at random are credited too.
+    ``credit`` is "single", what a memory is worth alone, or "marginal", what it adds to those recalled before it in a slot
+    that is drawn for each example; a retriever of sets has marginal credit unless it is told otherwise.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class FutureAware:
         nats: float = 1.0,
         temperature: float = 1.0,
         seed: int = 0,
+        credit: str | None = None,
     ) -> None:
         for name, value, least in [("k", k, 1), ("samples", samples, 1), ("every", every, 1), ("extra", extra, 0), ("seed", seed, 0)]:
             if not isinstance(value, int) or value < least:
@@ -66,9 +70,12 @@ class FutureAware:
             raise InputError(f"nats are {nats} and the temperature is {temperature}", "give numbers above 0")
         self.retriever, self.k, self.samples, self.every = retriever, k, samples, every
         self.extra, self.nats, self.temperature, self.seed = extra, nats, temperature, seed
+        if credit not in (None, "single", "marginal"):
+            raise InputError(f"the credit is {credit!r}", "give 'single' or 'marginal'")
+        self.credit = credit or ("marginal" if self.plain.recalls_sets else "single")
         self.step = 0
         self._batch: RetrieverBatch | None = None
-        self._chosen = torch.empty(0, 0, dtype=torch.long)
+        self._ranked: list[Ranked] = []
 
     @property
     def plain(self) -> Retriever:
@@ -82,24 +89,42 @@ class FutureAware:
         return module
 
     def recall(self, memories: Memory | Snapshot | Sequence[Memory | Snapshot], queries: Queries) -> Recalled:
-        """The best ``k`` memories for each query, at most one of a chunk; from one memory, or from one for each query."""
+        """The best ``k`` memories for each query, at most one of a chunk; from one memory, or from one for each query.
+
+        A retriever of sets fills slot by slot, and may leave some empty.
+        """
         plain = self.plain
-        if plain.recalls_sets:
-            raise InputError("this retriever recalls sets, which are learned by `far train`", "recall by its policy(), or train one without a set")
         device = next((parameter.device for parameter in plain.parameters()), torch.device("cpu"))
         self._batch = RetrieverBatch.read(plain.config, memories, queries).to(device)
         with torch.no_grad():
             scores = plain(self._batch)
-        self._chosen = chunk_top(scores.fused, self._batch.mask, plain.chunk, self.k)
-        ids = gathered(self._batch.ids, self._chosen)
+        # What competes for the last slot are the k memories behind those recalled before.
+        self._ranked = self._rank(self._batch, scores, 2 * self.k - 1 if self.credit == "marginal" else self.k)
+        chosen = [one.slots[: min(one.kept, self.k)] for one in self._ranked]
+        slots = torch.tensor([[*own, *[-1] * (self.k - len(own))] for own in chosen], device=device).view(-1, self.k)
+        ids = gathered(self._batch.ids, slots)
         return Recalled(ids, ids >= 0, scores)
+
+    def _rank(self, batch: RetrieverBatch, scores: Scores, count: int) -> list[Ranked]:
+        plain = self.plain
+        if scores.set is None:
+            found = chunk_top(scores.fused, batch.mask, plain.chunk, count).tolist()
+            return [Ranked([slot for slot in row if slot >= 0], self.k) for row in found]
+        ranked = []
+        lengths, fused = batch.mask.sum(1).tolist(), scores.fused.float().cpu().numpy()
+        for row, length in enumerate(lengths):
+            features = lambda slot: batch.overlaps(plain.config, row, range(length), [slot])[:, 0]  # noqa: B023, E731
+            slots, _, kept = fill(fused[row, :length], scores.set, row, count, features)
+            ranked.append(Ranked(slots, kept))
+        return ranked
 
     def loss(self, utility: Utility) -> Tensor:
         """The retriever's loss for the examples of the last ``recall``, a scalar.
 
-        ``utility(memories, draw)`` is called without gradients, for every candidate and draw: ``memories`` [B, 1] has one
-        memory for each example as the only context (−1 for none), ``draw`` the noise. It returns the model's loss for
-        each example, [B]. Every process makes the same calls and, under DDP, takes the same retriever steps.
+        ``utility(memories, draw)`` is called without gradients, for every candidate and draw: ``memories`` [B, n] are the only
+        context of each example (−1 for none), ``draw`` is the noise. It returns the model's loss for each example, [B].
+        With single credit n is 1; with marginal credit the candidate stands behind the memories recalled before it.
+        Every process makes the same calls and, under DDP, takes the same retriever steps.
         """
         batch = self._batch
         if batch is None:
@@ -108,14 +133,17 @@ class FutureAware:
         self.step += 1
         if (self.step - 1) % self.every:
             return torch.zeros((), device=batch.ids.device)
-        slots, kinds = self._candidates(batch)
-        utilities = self._utilities(gathered(batch.ids, slots), utility)
+        drawn = CandidateDraw(self.k, self.extra, self.credit == "marginal", self.seed, self.step)
+        candidates = Candidates.draw(self.plain, batch, self._ranked, drawn, self._examples(len(batch.ids)))
+        utilities = self._utilities(batch, candidates, utility)
         # Through what wraps the retriever, so that its gradients are shared.
         scores: Scores = self.retriever(batch)
-        fused = scores.fused
-        total = fused.sum() * 0.0  # an empty pool still takes part in the step
-        for members in kinds:
-            total = total + distillation(gathered(fused, slots), utilities, members)
+        total = scores.fused.sum() * 0.0  # an empty pool still takes part in the step
+        if scores.set is not None:
+            total = total + 0.0 * sum(part.sum() for part in scores.set if part is not None)
+        competing = candidates.scores(scores)
+        for members in candidates.members:
+            total = total + distillation(competing, utilities, members)
         return total
 
     def _examples(self, count: int) -> list[int]:
@@ -123,56 +151,26 @@ class FutureAware:
         rank = torch.distributed.get_rank() if _distributed() else 0
         return list(range(rank * count, (rank + 1) * count))
 
-    def _candidates(self, batch: RetrieverBatch) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Slots [B, A] of the candidates, −1 for none, and which belong to the global and to the local pool."""
-        chunk = self.plain.chunk
-        count, width = len(batch.ids), self.k + self.extra + chunk
-        lengths = batch.mask.sum(1).tolist()
-        chosen = self._chosen.tolist()
-        slots = np.full((count, width), -1, np.int64)
-        members = np.zeros((2, count, width), bool)
-        for row, example in enumerate(self._examples(count)):
-            recalled = [slot for slot in chosen[row] if slot >= 0]
-            if not recalled:
-                continue
-            random = np.random.default_rng([2, self.seed, self.step, example])
-            first = recalled[random.integers(len(recalled))] // chunk * chunk
-            others = np.setdiff1d(np.arange(lengths[row]), recalled)
-            drawn = random.permutation(others)[: self.extra].tolist()
-            local = range(first, min(first + chunk, lengths[row]))
-            candidates = recalled + drawn + [slot for slot in local if slot not in recalled and slot not in drawn]
-            slots[row, : len(candidates)] = candidates
-            members[0, row, : len(recalled) + len(drawn)] = True
-            members[1, row, : len(candidates)] = [slot in local for slot in candidates]
-        device = batch.ids.device
-        pools = torch.from_numpy(members).to(device)
-        return torch.from_numpy(slots).to(device), (pools[0], pools[1])
-
     @torch.no_grad()
-    def _utilities(self, ids: Tensor, utility: Utility) -> Tensor:
-        """û [B, A] in nats."""
-        total = torch.zeros(ids.shape, device=ids.device)
+    def _utilities(self, batch: RetrieverBatch, candidates: Candidates, utility: Utility) -> Tensor:
+        """û in nats, [B, A], or [B, A + 1] with the empty memory."""
+        counted = candidates.members[0] | candidates.members[1]
+        total = torch.zeros(counted.shape, device=batch.ids.device)
         for sample in range(self.samples):
-            draw = Draw(self.seed, self.step, sample, self.samples, self._examples(len(ids)))
-            for place in range(ids.shape[1]):
-                losses = utility(ids[:, place : place + 1], draw)
-                if losses.shape != ids.shape[:1]:
-                    raise InputError(f"the utility returned losses of shape {tuple(losses.shape)}", f"return [{len(ids)}], one for each example")
+            draw = Draw(self.seed, self.step, sample, self.samples, self._examples(len(total)))
+            for place in range(total.shape[1]):
+                losses = utility(candidates.contexts(batch, place), draw)
+                if losses.shape != total.shape[:1]:
+                    raise InputError(f"the utility returned losses of shape {tuple(losses.shape)}", f"return [{len(total)}], one for each example")
                 total[:, place] -= losses.to(total)
         total = total * (self.nats / (self.temperature * self.samples))
-        if not torch.isfinite(total[ids >= 0]).all():
-            raise InputError("the utility returned a loss that is not finite", "look at the model's loss with a single memory")
-        return torch.where(ids >= 0, total, 0.0)
+        if not torch.isfinite(total[counted]).all():
+            raise InputError("the utility returned a loss that is not finite", "look at the model's loss with these memories")
+        return torch.where(counted, total, 0.0)
 
 
 def _distributed() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def gathered(values: Tensor, slots: Tensor) -> Tensor:
-    """The values [B, N] at slots [B, A]; −1 where a slot is."""
-    found = values.gather(1, slots.clamp(min=0))
-    return torch.where(slots >= 0, found, torch.full_like(found, -1))
 
 
 def chunk_top(scores: Tensor, mask: Tensor, chunk: int, k: int) -> Tensor:

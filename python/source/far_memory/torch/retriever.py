@@ -17,6 +17,7 @@ from .. import _native
 from ..errors import InputError, RetrieverError
 from ..policy import Policy
 from .batch import RetrieverBatch
+from .set_term import SetScores, SetTerm
 
 VARIANCE_FLOOR = 1e-12
 
@@ -32,6 +33,8 @@ class Scores(NamedTuple):
     """What each cue says, [B, N, M]; 0 where it has no score."""
     standardized: Tensor
     """The same in deviations from its mean over the pool, [B, N, M]."""
+    set: SetScores | None = None
+    """What makes them scores that know the set, where the retriever recalls sets."""
 
 
 class MetadataScorer(nn.Module):
@@ -77,8 +80,10 @@ class Retriever(nn.Module):
     """Scores memories by several cues and weighs the cues by a gate.
 
     ``cues`` maps names to None (time and pose) or to the dimension of the keys. ``adapter`` is "identity",
-    "residual" (begins as the identity) or "network". What ``save`` writes is the file that ``far_memory.Policy.load`` and
-    Rust recall by.
+    "residual" (begins as the identity) or "network". ``selection`` says how slots are filled: "chunks" recalls the best of each
+    of ``chunk`` consecutive memories, "learned" slot by slot with a learned term for what a memory repeats (by pose, time and the
+    keys of the first key cue), "abstaining" lets slots stay empty too. What ``save`` writes is the file that
+    ``far_memory.Policy.load`` and Rust recall by.
 
     >>> retriever = Retriever(cues={"meta": None, "vision": 256}, chunk=10)
     >>> sum(parameter.numel() for parameter in retriever.parameters())
@@ -98,7 +103,10 @@ class Retriever(nn.Module):
         adapter_width: int = 64,
         stride_products: bool = True,
         stride_scale: float = 6.4,
+        selection: str = "chunks",
     ) -> None:
+        if selection not in ("chunks", "learned", "abstaining"):
+            raise InputError(f"the selection is {selection!r}", "give 'chunks', 'learned' or 'abstaining'")
         metadata = {
             "kind": "metadata",
             "features": _native.FEATURE_SET,
@@ -115,6 +123,10 @@ class Retriever(nn.Module):
             "chunk_size": chunk,
             "gate": {"stride_products": stride_products, "stride_scale": stride_scale},
         }
+        if selection != "chunks":
+            compared = [name for name, size in cues.items() if size is not None][:1]
+            scales = {"length_scale": length_scale, "time_scale": time_scale}
+            config["set"] = scales | ({"key": compared[0]} if compared else {}) | {"abstains": selection == "abstaining"}
         self._build(config)
 
     def _build(self, config: dict[str, Any]) -> None:
@@ -127,17 +139,15 @@ class Retriever(nn.Module):
         self.scorers = nn.ModuleList(_scorer(cue["scorer"]) for cue in config["cues"])
         features = dict(shapes).get("gate.weight", [0])[0]
         self.gate = nn.Parameter(torch.zeros(features)) if len(config["cues"]) > 1 else None
-        # What makes recall one of sets is kept and written; Rust trains it (`far train`).
-        self.set = nn.ParameterDict({name.removeprefix("set."): torch.zeros(shape) for name, shape in shapes if name.startswith("set.")})
-        self.set.requires_grad_(False)
+        self.set = SetTerm(len(config["cues"]), config["set"]["abstains"]) if config.get("set") else None
         found = {name: list(tensor.shape) for name, tensor in self._tensors().items()}
         if found != {name: list(shape) for name, shape in shapes}:
             raise RetrieverError(f"this module has the tensors {found}, the file {shapes}", "use far and far_memory of one version")
 
     @property
     def recalls_sets(self) -> bool:
-        """Whether memories are recalled slot by slot, each given those before it; trained by ``far train``."""
-        return "set" in self.config
+        """Whether memories are recalled slot by slot, each given those before it."""
+        return self.set is not None
 
     @property
     def chunk(self) -> int:
@@ -157,8 +167,10 @@ class Retriever(nn.Module):
         standardized = offset / (deviation + _native.DEVIATION_FLOOR)[:, None]
         largest = torch.where(present, raw, -torch.inf).amax(1)
         largest = torch.where(available, largest, 0.0)
-        weights = self._weights(torch.stack([largest, mean, deviation], dim=-1), available, batch.strides)
-        return Scores((weights[:, None] * standardized).sum(-1), weights, raw, standardized)
+        statistics = torch.stack([largest, mean, deviation], dim=-1)
+        weights = self._weights(statistics, available, batch.strides)
+        term = None if self.set is None else self.set(statistics, available)
+        return Scores((weights[:, None] * standardized).sum(-1), weights, raw, standardized, term)
 
     def _weights(self, statistics: Tensor, available: Tensor, strides: Tensor) -> Tensor:
         """λ [B, M] from max, mean and deviation [B, M, 3] of each cue's raw scores."""
@@ -174,8 +186,9 @@ class Retriever(nn.Module):
         return torch.where(available, weights, 0.0)
 
     def parameter_groups(self, rate: float, gate_rate: float = 20.0) -> list[dict[str, Any]]:
-        """Groups for an optimizer: at the scorers' own rate the gate would hardly move, so it learns faster."""
+        """Groups for an optimizer: at the scorers' own rate gate and set term would hardly move, so they learn faster."""
         gate = [] if self.gate is None else [self.gate]
+        gate += [] if self.set is None else list(self.set.parameters())
         groups = [{"params": list(self.scorers.parameters()), "lr": rate}, {"params": gate, "lr": gate_rate * rate}]
         return [group for group in groups if group["params"]]
 
@@ -189,7 +202,8 @@ class Retriever(nn.Module):
                 for part in ("weight", "bias"):
                     tensors[f"cue.{cue['name']}.{kind}.{place}.{part}"] = getattr(layer, part)
         tensors |= {} if self.gate is None else {"gate.weight": self.gate}
-        return tensors | {f"set.{name}": values for name, values in self.set.items()}
+        learned = [] if self.set is None else self.set.named_parameters()
+        return tensors | {f"set.{name}": values for name, values in learned}
 
     def to_bytes(self) -> bytes:
         """The bytes of the retriever's file."""

@@ -28,6 +28,9 @@ fn frames_are_recentered_on_now_and_on_the_goal() {
     assert_eq!((memory.from_goal, memory.time), (still, -1.5));
     assert_eq!(memory.from_current[0], 1.0);
     assert_eq!(*empty, FrameCondition::default());
+    let asked = query();
+    assert_eq!(batch.cameras(), [Some(asked.goal), Some(asked.pose), Some(asked.goal), None]);
+    assert_eq!(batch.clone().into_owned().cameras(), batch.cameras());
 }
 
 #[test]
