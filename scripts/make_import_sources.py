@@ -152,11 +152,12 @@ class Sources:
         path.write_bytes(content)
 
     def place(self, source, names):
-        """Says where the pictures of a source belong; puts them there when asked."""
-        self.write(f"{source}/pictures.txt", "".join(f"{name}\n" for name in names))
-        if self.whole:
-            for name, content in zip(names, self.png):
-                self.write(f"{source}/{name}", content)
+        """Puts the pictures of a source where they belong, or says where that is."""
+        if not self.whole:
+            self.write(f"{source}/pictures.txt", "".join(f"{name}\n" for name in names))
+            return
+        for name, content in zip(names, self.png):
+            self.write(f"{source}/{name}", content)
 
     def truth(self):
         lines = ["time,x,y,z,qw,qx,qy,qz"]

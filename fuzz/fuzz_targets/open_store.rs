@@ -123,7 +123,8 @@ fn sign(text: &str) -> Vec<u8> {
 fn read_all(snapshot: &Snapshot) {
     let mut sum = 0.0;
     for index in 0..snapshot.len() {
-        sum += snapshot.time(index) + f64::from(snapshot.pose(index).yaw());
+        sum +=
+            snapshot.time(index) + snapshot.pose(index).map_or(0.0, |pose| f64::from(pose.yaw()));
         for (cue, _, dimension, _) in snapshot.schema().keys() {
             if let Some(key) = snapshot.key(cue, index) {
                 sum += f64::from(key.dot(&vec![1.0; dimension]));
