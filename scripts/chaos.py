@@ -26,8 +26,8 @@ import time
 SETTINGS = [
     "data.batch=4", "retriever.queries=4", "world_model={ depth = 2, width = 16, heads = 2 }",
     "encoder={ depth = 1, width = 16, heads = 2, key = 8 }", "encoder.pretraining={ steps = 20, batch = 4 }",
-    "tokenizer.patch_pca.frames=100",
-    "training={ steps = 40, checkpoint_every = 5, keep_checkpoints = 3, evaluate_every = 20 }",
+    "tokenizer.patch_pca={ resolution = [16, 16], patch = 8, channels = 8, frames = 100 }",
+    "training={ steps = 60, checkpoint_every = 5, keep_checkpoints = 3, evaluate_every = 20 }",
     "evaluation={ clips = 2, clips_in_training = 1, questions = 1, utility_pool = 4, utility_levels = 1, replays = 1 }",
     "evaluation.sampler.steps=2", "evaluation.most_steps=3", "utility.levels=1",
 ]
@@ -49,7 +49,7 @@ def verbs(root):
     common = ["--config", "quick", "--data", str(data)]
     compare = ["--arm", "far-multi", "--arm", "none", "--jobs", "2", "--out", str(root / "comparison")]
     return [
-        Verb("record", ["world", "record", "--world", "village", "--episodes", "10", "--size", "32",
+        Verb("record", ["world", "record", "--world", "village", "--episodes", "10", "--size", "16",
                         "--threads", "2", "--out", str(data)], data, ("episodes/*.arrow", "episodes.arrow")),
         Verb("pretrain", ["pretrain", *common, *sets, "--out", str(root / "encoder.safetensors")],
              root, ("encoder.safetensors.partial",)),
@@ -79,7 +79,7 @@ def finish(far, verb):
     begun = time.monotonic()
     process = start(far, verb)
     _, errors = process.communicate(timeout=600)
-    if process.returncode != 0:
+    if process.returncode != 0 or "--fresh" in errors:
         sys.exit(f"{verb.name} ended with {process.returncode} after disturbances:\n{errors}")
     return time.monotonic() - begun
 
@@ -146,10 +146,11 @@ def contents(root):
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         skip = path.name in VOLATILE or path.name.endswith(("lock", ".log", ".partial")) or "/cache/" in f"/{name}"
-        if skip or not path.is_file() or path.name == "index.html":
+        # What a kill leaves of a file that was being written has a name that nothing reads.
+        if skip or not path.is_file() or path.name == "index.html" or path.name.startswith(".tmp"):
             continue
         content = path.read_bytes()
-        if path.name == "results.json":
+        if path.name == "results.json" or path.parent.name == "scores":
             results = json.loads(content)
             results.pop("train_seconds", None)
             content = json.dumps(results, sort_keys=True).encode()
@@ -178,14 +179,14 @@ def main():
     counts = collections.Counter()
     work = pathlib.Path(tempfile.mkdtemp(prefix="far-chaos-"))
     log = open(work / "log.txt", "w")
-    print(f"working in {work}")
+    print(f"working in {work}", flush=True)
     # The same path for both, so that it is the same in every file.
     root, whole = work / "disturbed", work / "whole"
     root.mkdir()
     seconds = {verb.name: finish(far, verb) for verb in verbs(root)}
     expected = contents(root)
     root.rename(whole)
-    print("undisturbed: " + ", ".join(f"{name} {taken:.1f} s" for name, taken in seconds.items()))
+    print("undisturbed: " + ", ".join(f"{name} {taken:.1f} s" for name, taken in seconds.items()), flush=True)
     begun, made, rounds = time.monotonic(), 0, 0
     while made < arguments.disturbances:
         shutil.rmtree(root, ignore_errors=True)
@@ -200,7 +201,7 @@ def main():
         differing = [name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)]
         if differing:
             sys.exit(f"round {rounds}: other than undisturbed: {', '.join(sorted(differing))}; kept in {work}")
-        print(f"round {rounds}: {made} disturbances, {len(found)} files as undisturbed")
+        print(f"round {rounds}: {made} disturbances, {len(found)} files as undisturbed", flush=True)
     kinds = collections.Counter()
     for (name, kind), count in ((key, count) for key, count in counts.items() if isinstance(key, tuple)):
         kinds[kind] += count

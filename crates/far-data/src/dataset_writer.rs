@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::summary::episode_stem;
 use crate::{
     DataError, DatasetDescription, EpisodeFacts, EpisodeSummary, EpisodeWriter, Result, durable,
-    episode, index, write_lock::WriteLock,
+    episode, index, journal::Journal, write_lock::WriteLock,
 };
 
 /// A dataset being recorded.
@@ -40,6 +40,7 @@ pub struct DatasetWriter {
     folder: PathBuf,
     description: DatasetDescription,
     finished: Mutex<BTreeMap<u32, EpisodeSummary>>,
+    journal: Mutex<Journal>,
     _lock: WriteLock,
 }
 
@@ -63,9 +64,10 @@ impl DatasetWriter {
             }
             Err(error) => return Err(DataError::io("read", &path)(error)),
         }
-        let finished = recover(folder, &episodes, &description)?;
+        let journal = Journal::new(folder);
+        let finished = recover(folder, &episodes, &description, &journal)?;
         let (folder, finished) = (folder.to_path_buf(), Mutex::new(finished));
-        Ok(Self { folder, description, finished, _lock: lock })
+        Ok(Self { folder, description, finished, journal: Mutex::new(journal), _lock: lock })
     }
 
     /// What the dataset has in common.
@@ -99,11 +101,16 @@ impl DatasetWriter {
     pub fn finish(&self) -> Result<usize> {
         let summaries: Vec<EpisodeSummary> = self.finished().values().cloned().collect();
         index::write(&self.folder.join("episodes.arrow"), &summaries)?;
+        self.journal().remove()?;
         Ok(summaries.len())
     }
 
-    pub(crate) fn record(&self, summary: EpisodeSummary) {
+    /// Gives the whole file of an episode its final name.
+    pub(crate) fn publish(&self, summary: EpisodeSummary) -> Result<()> {
+        self.journal().note(&summary)?;
+        durable::publish(&self.episode_path(summary.id))?;
         self.finished().insert(summary.id, summary);
+        Ok(())
     }
 
     pub(crate) fn episode_path(&self, id: u32) -> PathBuf {
@@ -112,6 +119,10 @@ impl DatasetWriter {
 
     pub(crate) fn audio_path(&self, id: u32) -> PathBuf {
         audio_path(&self.folder, id)
+    }
+
+    fn journal(&self) -> std::sync::MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn finished(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, EpisodeSummary>> {
@@ -161,11 +172,13 @@ fn refuse_run(folder: &Path) -> Result<()> {
 }
 
 /// Summaries of the episodes that an earlier attempt completed. One whose file is damaged, or is not
-/// the one that the index of an earlier recording lists, is left out and so recorded again.
+/// the one that the index of an earlier recording or the journal of an unfinished one lists, is left out
+/// and so recorded again.
 fn recover(
     folder: &Path,
     episodes: &Path,
     description: &DatasetDescription,
+    journal: &Journal,
 ) -> Result<BTreeMap<u32, EpisodeSummary>> {
     let entries = std::fs::read_dir(episodes).map_err(DataError::io("list", episodes))?;
     let mut paths = Vec::new();
@@ -179,13 +192,22 @@ fn recover(
         }
     }
     let listed = index::Index::open(&folder.join("episodes.arrow"), description.splits.len() == 2);
+    let noted = journal.read()?;
     let is_listed = |summary: &EpisodeSummary| {
         let row =
             listed.as_ref().ok().and_then(|index| Some(index.summary(index.row(summary.id)?)));
         let same = |listed: &Option<String>, found| listed.is_none() || listed == found;
-        row.is_none_or(|row| {
+        let in_index = row.map(|row| {
             same(&row.hash, &summary.hash) && same(&row.audio_hash, &summary.audio_hash)
-        })
+        });
+        let in_journal = noted.as_ref().map(|noted| {
+            let hashes = noted.get(&summary.id);
+            hashes.is_some_and(|(hash, sound)| {
+                summary.hash.as_ref() == Some(hash) && summary.audio_hash == *sound
+            })
+        });
+        // Episodes of a recording by an older program, which kept no journal, are in neither.
+        in_index == Some(true) || in_journal.unwrap_or(in_index.is_none())
     };
     let found = paths.into_par_iter().map(|(id, path)| recover_episode(id, &path, description));
     let found: Vec<Option<EpisodeSummary>> = found.collect::<Result<_>>()?;

@@ -149,16 +149,15 @@ impl<'a> EpisodeWriter<'a> {
             Some(sound) => Some(sound.finish()?),
             None => None,
         };
-        durable::publish(&self.path)?;
         let summary = EpisodeSummary {
             id: self.id,
             facts: self.facts.clone(),
             frames: self.frames,
             boundary: self.boundary.unwrap_or(self.frames),
-            hash: Some(durable::hash_file(&self.path)?),
+            hash: Some(durable::hash_file(&durable::partial(&self.path))?),
             audio_hash,
         };
-        self.dataset.record(summary.clone());
+        self.dataset.publish(summary.clone())?;
         Ok(summary)
     }
 

@@ -42,6 +42,7 @@ mod frame_schema;
 pub mod import;
 mod index;
 mod inspection;
+mod journal;
 mod key_column;
 mod large_column;
 mod mask;

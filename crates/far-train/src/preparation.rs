@@ -58,8 +58,8 @@ impl Preparation {
     }
 }
 
-/// Copies what another run made before its first step into a run's folder, where it has none yet, so
-/// that it is not made again and both have the same.
+/// Copies what another run made before its first step into a run's folder, where it has none yet or a
+/// damaged one, so that it is not made again and both have the same.
 ///
 /// # Errors
 /// If there is nothing to copy, or the disk refuses.
@@ -70,7 +70,7 @@ pub fn share_preparation(from: &Path, to: &Path) -> Result<()> {
     for name in names.filter(|name| is_artifact(name)) {
         let (source, path) = (from.join(&name), to.join(&name));
         found = true;
-        if !path.exists() {
+        if Checkpoint::open(&path).is_err() {
             // Whole or absent: a copy that was cut short must not be taken for an encoder.
             let partial = to.join(format!("{name}.partial"));
             std::fs::copy(&source, &partial).map_err(Error::file("copy", &source))?;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_copied_and_what_is_there_stays() {
+    fn what_is_missing_or_damaged_is_copied_and_what_is_whole_stays() {
         let folder = tempfile::tempdir().unwrap();
         let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
         for run in [&from, &to] {
@@ -94,13 +94,24 @@ mod tests {
         let refused = share_preparation(&from, &to).unwrap_err();
         assert!(matches!(refused, Error::NotPrepared { .. }), "{refused}");
         let [tokenizer, encoder] = ["tokenizer.safetensors", "encoder-audio.safetensors"];
+        // The smallest file of tensors: none of them, and a note.
+        let file = |note: &str| {
+            let header = format!("{{\"__metadata__\":{{\"note\":\"{note}\"}}}}");
+            [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()
+        };
         for name in [tokenizer, encoder, "config.toml"] {
-            std::fs::write(from.join(name), "made").unwrap();
+            std::fs::write(from.join(name), file("made")).unwrap();
         }
-        std::fs::write(to.join(tokenizer), "own").unwrap();
-        share_preparation(&from, &to).unwrap();
-        let read = |name: &str| std::fs::read_to_string(to.join(name)).unwrap();
-        assert_eq!((read(tokenizer).as_str(), read(encoder).as_str()), ("own", "made"));
-        assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2, "nothing is left over");
+        std::fs::write(to.join(tokenizer), file("own")).unwrap();
+        let read = |name: &str| std::fs::read(to.join(name)).unwrap();
+        for torn in [None, Some(0), Some(4), Some(20)] {
+            if let Some(length) = torn {
+                std::fs::write(to.join(encoder), &file("made")[..length]).unwrap();
+            }
+            share_preparation(&from, &to).unwrap();
+            assert!(read(tokenizer) == file("own"), "what is whole stays");
+            assert!(read(encoder) == file("made"), "{torn:?}");
+            assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2, "nothing is left over");
+        }
     }
 }

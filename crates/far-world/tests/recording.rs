@@ -69,6 +69,33 @@ fn a_recording_goes_on_where_it_stopped() {
     assert!(files(whole.path()) == after, "a resumed recording differs from an uninterrupted one");
 }
 
+/// A recording that was killed has no index yet; what it wrote is checked all the same.
+#[test]
+fn an_episode_that_changed_before_the_index_was_written_is_recorded_again() {
+    let whole = tempfile::tempdir().unwrap();
+    run(whole.path(), "static", 3, 1);
+    let whole = files(whole.path());
+    for place in [5, 50, 95] {
+        let folder = tempfile::tempdir().unwrap();
+        let village = world("village").unwrap();
+        let recording = Recording::new(village, Some("static"), 11, 16).unwrap();
+        // Its folder is in the way of the last episode, so that the index is not written.
+        let last = folder.path().join("episodes/000002.arrow");
+        std::fs::create_dir_all(&last).unwrap();
+        std::fs::write(last.join("in the way"), "").unwrap();
+        record(village, &recording, 3, folder.path(), 1, &|_| {}).unwrap_err();
+        std::fs::remove_dir_all(&last).unwrap();
+        assert!(!folder.path().join("episodes.arrow").exists());
+        let path = folder.path().join("episodes/000001.arrow");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.len() * place / 100;
+        bytes[at] ^= 16;
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(run(folder.path(), "static", 3, 1).0, 1, "the first one alone is kept");
+        assert!(files(folder.path()) == whole, "flipped at {place} %");
+    }
+}
+
 #[test]
 fn another_recording_in_the_same_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();

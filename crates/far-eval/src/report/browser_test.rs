@@ -80,12 +80,19 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
     let pairs = second.results.paired.get_mut("far-multi").expect("the fixture has it");
     pairs.get_mut("temporal").expect("the fixture has it").insert("psnr".into(), few);
     second.results.arms.get_mut("temporal").expect("there").insert("psnr".into(), few);
+    // More rules than there are colors.
+    let mut many = ReportRun { name: "many".into(), results: results(), ..ReportRun::default() };
+    for place in 0..18 {
+        let (name, psnr) = (format!("rule-{place:02}"), interval(10.0 + f64::from(place), 0.2));
+        many.results.arms.insert(name.clone(), [("psnr".to_owned(), psnr)].into());
+        many.results.curves.insert(name, many.results.curves["far-multi"].clone());
+    }
     // A run of which there is nothing but a name must not stop the others.
-    let third = ReportRun { name: "empty".into(), ..ReportRun::default() };
+    let empty = ReportRun { name: "empty".into(), ..ReportRun::default() };
 
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("index.html");
-    std::fs::write(&page, report_page(&[first, second, third])).unwrap();
+    std::fs::write(&page, report_page(&[first, second, many, empty])).unwrap();
     let (document, messages) = visit(&chromium, &page, &folder.path().join("profile"));
     let (_, result) = document.split_once("data-selftest=\"").expect("the test ran to its end");
     assert_eq!(result.split_once('"').unwrap().0, "passed");

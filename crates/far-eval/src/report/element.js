@@ -59,14 +59,18 @@ const color = (name) => `var(--c${arms.get(name)?.color ?? 10})`;
 const isControl = (name) => arms.get(name)?.role === "control";
 
 /** Controls are dashed, each in its own way, so that grays need not be distinguished. */
+const CONTROL_DASHES = { none: "2 4", copy: "6 4", oracle: "9 3 2 3", tokenizer: "14 4" };
+/** Lines of arms that share a color: along the line, and in the short one of the legend. */
+const PATTERNS = [[null, null], ["8 4", "6 4"], ["2 3", "2 2"], ["10 3 2 3", "7 2 2 2"]];
+
 function dash(name) {
-  const patterns = { none: "2 4", copy: "6 4", oracle: "9 3 2 3", tokenizer: "14 4" };
-  return isControl(name) ? (patterns[name] ?? "4 4") : null;
+  if (isControl(name)) return CONTROL_DASHES[name] ?? "4 4";
+  return PATTERNS[(arms.get(name)?.pattern ?? 0) % PATTERNS.length][0];
 }
 
 /** The short line that stands for an arm everywhere. */
 function swatch(name) {
-  const line = { x1: 0, x2: 16, y1: 5, y2: 5, "stroke-width": 4, "stroke-dasharray": dash(name) && "3 2" };
+  const line = { x1: 0, x2: 16, y1: 5, y2: 5, "stroke-width": 4, "stroke-dasharray": isControl(name) ? "3 2" : PATTERNS[(arms.get(name)?.pattern ?? 0) % PATTERNS.length][1] };
   const node = shape("svg", { class: "swatch", viewBox: "0 0 16 10", "aria-hidden": "true" }, shape("line", line));
   node.style.stroke = color(name);
   return node;

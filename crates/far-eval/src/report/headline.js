@@ -105,8 +105,9 @@ function drawCurves(run) {
       return {
         name, text: name, color: color(name), dash: dash(name), width: role === "learned" ? 3 : 2,
         points: time.map((at, index) => [at, values[index]?.[0], values[index]?.[3]]),
+        // Many bands over each other show nothing: those of rules only while there are few lines.
         bandOpacity: shown.length <= 3 || role === "learned" ? 0.16 : 0.07,
-        band: time.map((at, index) => [at, values[index]?.[1], values[index]?.[2]]),
+        band: shown.length <= 6 || role === "learned" ? time.map((at, index) => [at, values[index]?.[1], values[index]?.[2]]) : null,
       };
     });
     if (series.length === 0) {

@@ -78,6 +78,22 @@ impl Headline {
         counts.all(|count| count == first).then_some(first)
     }
 
+    /// Rules behind the strongest `count` in rollout PSNR, which the differences are about, best first. Where
+    /// it was not measured, the order of the rows counts.
+    pub fn weaker_rules(&self, count: usize) -> Vec<&str> {
+        let psnr = self.column("psnr");
+        let mean = |row: &Row| {
+            let value = row.cells[psnr?].as_ref()?.value.mean;
+            (!value.is_nan()).then_some(value)
+        };
+        let mut rules: Vec<&Row> = self.rows.iter().filter(|row| row.role == Role::Rule).collect();
+        rules.sort_by(|a, b| match (mean(a), mean(b)) {
+            (Some(first), Some(second)) => second.total_cmp(&first),
+            (first, second) => second.is_some().cmp(&first.is_some()),
+        });
+        rules.into_iter().skip(count).map(|row| row.arm.as_str()).collect()
+    }
+
     /// The value of an arm.
     pub fn cell(&self, arm: &str, column: usize) -> Option<&Cell> {
         self.rows.iter().find(|row| row.arm == arm)?.cells[column].as_ref()
@@ -185,6 +201,22 @@ mod tests {
             .map(|row| row.arm.as_str())
             .collect();
         assert_eq!(best, ["far-multi"], "the oracle is better but a control");
+    }
+
+    #[test]
+    fn the_strongest_rules_are_those_of_the_best_rollouts() {
+        let mut results = results();
+        for (arm, quality, psnr) in
+            [("i3dm", 0.1, 17.0), ("vrag", 0.9, 12.0), ("spmem", 0.2, f64::NAN)]
+        {
+            let values = [("recall_quality", quality), ("psnr", psnr)];
+            let values = values.map(|(id, mean)| (id.to_owned(), interval(mean, 0.1)));
+            results.arms.insert(arm.into(), values.into());
+        }
+        let headline = Headline::of(&results);
+        assert_eq!(headline.rows[0].arm, "vrag", "rows go by recall quality");
+        assert_eq!(headline.weaker_rules(1), ["worldmem", "temporal", "vrag", "spmem"]);
+        assert_eq!(headline.weaker_rules(9), Vec::<&str>::new());
     }
 
     #[test]

@@ -12,12 +12,16 @@ use super::summary::summary;
 use super::template;
 use super::trained_part::{TrainedPart, Training};
 use super::training_log::Series;
-use crate::Results;
+use crate::{Results, Role};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Characters of pictures per run: with everything else a page stays below six megabytes.
 const PICTURE_BUDGET: usize = 5_200_000;
+
+/// Rules that are all shown at once; of more, the strongest are, and the others on demand.
+const MOST_RULES: usize = 10;
+const STRONGEST: usize = 6;
 
 #[derive(Serialize)]
 struct PageData<'a> {
@@ -36,6 +40,8 @@ struct RunData<'a> {
     facts: Vec<(&'static str, String)>,
     summary: Vec<String>,
     headline: Headline,
+    /// Arms that are shown when they are asked for.
+    on_demand: Vec<String>,
     curves: Vec<CurveGroup<'a>>,
     replays: Vec<ReplayView<'a>>,
     probes: Vec<ProbePage<'a>>,
@@ -104,11 +110,13 @@ fn title(runs: &[ReportRun]) -> String {
 }
 
 fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
+    let headline = Headline::of(&run.results);
     RunData {
         name: &run.name,
         facts: facts(&run.results),
         summary: summary(&run.results),
-        headline: Headline::of(&run.results),
+        on_demand: on_demand(&headline),
+        headline,
         curves: CurveGroup::all(&run.results),
         replays: run.replays.iter().map(|replay| ReplayView::new(replay, pack)).collect(),
         probes: probes(run, pack),
@@ -118,6 +126,15 @@ fn run_data<'a>(run: &'a ReportRun, pack: &mut PicturePack<'a>) -> RunData<'a> {
         configs: configs(run),
         command: run.command.as_deref(),
     }
+}
+
+/// Controls but for the oracle, and the weaker rules where there are more than a chart can show.
+fn on_demand(headline: &Headline) -> Vec<String> {
+    let rules = headline.rows.iter().filter(|row| row.role == Role::Rule).count();
+    let weaker = if rules > MOST_RULES { headline.weaker_rules(STRONGEST) } else { Vec::new() };
+    let controls = headline.rows.iter().filter(|row| row.role == Role::Control);
+    let controls = controls.map(|row| row.arm.as_str()).filter(|arm| *arm != "oracle");
+    weaker.into_iter().chain(controls).map(str::to_owned).collect()
 }
 
 /// The curves of the run and of the trainings inside its folder, with no more points than are drawn.
@@ -196,7 +213,7 @@ fn duration(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::TrainingLog;
-    use crate::report::fixture::{both_ends, counterfactual, replay, results};
+    use crate::report::fixture::{both_ends, counterfactual, interval, replay, results};
     use serde_json::Value;
 
     fn run() -> ReportRun {
@@ -277,6 +294,23 @@ mod tests {
         assert_eq!(arms.len(), 6);
         assert_eq!(data["runs"].as_array().unwrap().len(), 2);
         assert_eq!(data["pictures"].as_array().unwrap().len(), 35, "pictures are shared");
+    }
+
+    #[test]
+    fn of_many_rules_the_strongest_are_shown_and_the_others_on_demand() {
+        let of = |rules: usize| {
+            let mut results = results();
+            for place in 0..rules {
+                let psnr = interval(10.0 + place as f64, 0.1);
+                results.arms.insert(format!("rule-{place:02}"), [("psnr".to_owned(), psnr)].into());
+            }
+            on_demand(&Headline::of(&results))
+        };
+        // Beside two rules of the fixture and its controls, none and oracle.
+        assert_eq!(of(MOST_RULES - 2), ["none"]);
+        let hidden = of(MOST_RULES);
+        assert_eq!(hidden.len(), MOST_RULES + 2 - STRONGEST + 1);
+        assert!(hidden.contains(&"rule-00".to_owned()) && !hidden.contains(&"rule-09".to_owned()));
     }
 
     #[test]

@@ -28,21 +28,37 @@ function runArms(run) {
   return data.arms.filter((arm) => names.has(arm.name));
 }
 
+/** Draws again what depends on which arms are shown. */
+function drawShown() {
+  drawCurves(currentRun());
+  drawStates(currentRun());
+  drawProbes(currentRun());
+  if (view) {
+    drawStrip();
+    seek(state.step);
+  }
+}
+
 function drawLegend(run) {
   const buttons = runArms(run).map((arm) => element("button", {
     type: "button", title: arm.note, "data-arm": arm.name, "aria-pressed": String(state.shown.has(arm.name)),
     onclick: (event) => {
       if (!state.shown.delete(arm.name)) state.shown.add(arm.name);
       event.currentTarget.setAttribute("aria-pressed", String(state.shown.has(arm.name)));
-      drawCurves(currentRun());
-      drawStates(currentRun());
-      drawProbes(currentRun());
-      if (view) {
-        drawStrip();
-        seek(state.step);
-      }
+      drawShown();
     },
   }, swatch(arm.name), arm.name));
+  if (run.on_demand.length > 0) {
+    buttons.push(element("button", {
+      type: "button", class: "all", title: "Controls and weaker rules are hidden at first", "data-all": "",
+      onclick: () => {
+        runArms(run).forEach((arm) => state.shown.add(arm.name));
+        drawLegend(run);
+        drawShown();
+        byId("legend").querySelector("[data-all]").focus();
+      },
+    }, "show all"));
+  }
   byId("legend").replaceChildren(...buttons);
   byId("legend").hidden = buttons.length === 0;
 }
@@ -77,8 +93,8 @@ function chooseRun(index) {
   state.run = index;
   const run = currentRun();
   const own = runArms(run);
-  // Controls are many lines that few ask for: they come when they are called.
-  state.shown = new Set(own.filter((arm) => arm.role !== "control" || arm.name === "oracle").map((arm) => arm.name));
+  // Controls and weak rules are many lines that few ask for: they come when they are called.
+  state.shown = new Set(own.map((arm) => arm.name).filter((name) => !run.on_demand.includes(name)));
   if (state.shown.size === 0) own.forEach((arm) => state.shown.add(arm.name));
   chooseRunButton();
   drawHeader(run);

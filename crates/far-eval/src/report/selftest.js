@@ -25,6 +25,11 @@ function selfTest() {
         expect("an arm can be hidden", lines() === before - 1 && chip.getAttribute("aria-pressed") === "false");
         chip.click();
         expect("an arm can be shown again", lines() === before);
+        byId("legend").querySelector("[data-all]")?.click();
+        const curves = run.curves.find((group) => group.metric.id === "psnr") ?? run.curves[0];
+        expect("all arms can be shown", lines() === Object.keys(curves.arms).length);
+        const drawn = [...byId("curve").querySelectorAll("path.series")].map((path) => `${path.style.stroke} ${path.getAttribute("stroke-dasharray")}`);
+        expect("no two lines look alike", new Set(drawn).size === drawn.length);
       }
       for (const table of ["probe", "detail"]) {
         const probed = run.headline.metrics.filter((metric) => metric.table === table).length;

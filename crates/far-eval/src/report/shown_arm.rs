@@ -14,6 +14,8 @@ pub struct ShownArm {
     pub role: Role,
     /// Which color of the page's palette it has.
     pub color: usize,
+    /// Which pattern its lines have: 0 while no other arm has this color, then one for each more.
+    pub pattern: usize,
     /// What it does, in one line; empty when it is not known.
     pub note: String,
 }
@@ -36,24 +38,28 @@ const FIXED: [&str; 8] = [
 
 impl ShownArm {
     /// All these arms: learned, then rules, then controls, each in the order of their colors. Colors
-    /// do not repeat while there are any left.
+    /// do not repeat while there are any left; then lines have another pattern.
     pub fn all(described: &BTreeMap<&str, ArmDescription>) -> Vec<Self> {
         let mut free = (0..COLORS)
             .filter(|color| FIXED.get(*color).is_none_or(|fixed| !described.contains_key(fixed)))
             // Colors that no arm owns come before those of arms that are not here.
             .collect::<Vec<_>>();
         free.sort_by_key(|color| (*color < FIXED.len(), *color));
-        let mut free = free.into_iter().chain((0..COLORS).cycle());
+        let unused = free.into_iter().map(|color| (color, 0));
+        let again = (1..).flat_map(|pattern| (0..COLORS).map(move |color| (color, pattern)));
+        let mut free = unused.chain(again);
         let mut arms: Vec<Self> = Vec::new();
         for (name, ArmDescription { role, note, .. }) in described {
             let mut controls = Control::ALL.iter();
             let control = controls.position(|control| control.id() == *name);
             let fixed = FIXED.iter().position(|fixed| fixed == name);
             let color = control.map(|index| COLORS + index).or(fixed);
-            let color = color.or_else(|| free.next()).unwrap_or(0);
-            arms.push(Self { name: (*name).to_owned(), role: *role, color, note: note.clone() });
+            let own = color.map(|color| (color, 0));
+            let (color, pattern) = own.or_else(|| free.next()).expect("patterns do not end");
+            let (name, note) = ((*name).to_owned(), note.clone());
+            arms.push(Self { name, role: *role, color, pattern, note });
         }
-        arms.sort_by_key(|arm| (arm.role, arm.color));
+        arms.sort_by_key(|arm| (arm.role, arm.pattern, arm.color));
         arms
     }
 }
@@ -88,10 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn more_arms_than_colors_repeat_instead_of_failing() {
+    fn more_arms_than_colors_differ_in_the_pattern_of_their_lines() {
         let names: Vec<String> = (0..30).map(|index| format!("rule-{index:02}")).collect();
-        let arms = all(names.iter().map(String::as_str));
-        assert_eq!(arms.len(), 30);
-        assert!(arms.iter().all(|arm| arm.color < COLORS));
+        let arms = all(names.iter().map(String::as_str).chain(["far-multi", "worldmem", "oracle"]));
+        let lines: BTreeSet<[usize; 2]> = arms.iter().map(|arm| [arm.color, arm.pattern]).collect();
+        assert_eq!((arms.len(), lines.len()), (33, 33));
+        assert!(arms.iter().all(|arm| arm.color < COLORS || arm.role == Role::Control));
+        let leading = arms.iter().find(|arm| arm.name == "far-multi").unwrap();
+        assert_eq!([leading.color, leading.pattern], [0, 0]);
     }
 }

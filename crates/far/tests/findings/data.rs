@@ -65,3 +65,14 @@ fn without_held_out_episodes_nothing_is_trained_in_vain() {
     assert!(message.contains("no validation episode"), "{message}");
     assert!(!run.exists());
 }
+
+/// Frames of 32 × 32 pixels, which no preset needs to know.
+#[test]
+fn tokenizers_are_compared_at_the_frames_own_size() {
+    let mut command =
+        far(["tokenizer", "compare", "--kind", "patch-pca", "--frames", "4", "--json"]);
+    command.arg("--data").arg(village());
+    command.args(["--set", "tokenizer.patch_pca.frames=100"]);
+    let line: Value = serde_json::from_str(&succeeds(command)).expect("JSON");
+    assert!(line["psnr"].as_f64().is_some_and(|psnr| psnr > 10.0), "{line}");
+}

@@ -1,7 +1,7 @@
 //! Who takes part in the demo's comparison, and who stands in its table on the terminal.
 
 use super::ARMS;
-use far_eval::{Headline, Results, Role};
+use far_eval::{Headline, Results};
 use far_memory::policy::RuleConfig;
 
 /// Rules in the terminal's table besides the paper's.
@@ -14,12 +14,11 @@ pub fn arms() -> impl Iterator<Item = &'static str> {
     ARMS.into_iter().chain(others.filter(move |id| !controls.contains(id) && !ARMS.contains(id)))
 }
 
-/// The results with the strongest rules and the paper's, and the names of the others, best first.
+/// The results with the strongest rules by rollout PSNR and the paper's, and the names of the others, best first.
 pub fn abridged(results: &Results) -> (Results, Vec<String>) {
     let headline = Headline::of(results);
-    let rules = headline.rows.iter().filter(|row| row.role == Role::Rule);
-    let weaker = rules.skip(STRONGEST).filter(|row| !ARMS.contains(&row.arm.as_str()));
-    let left_out: Vec<String> = weaker.map(|row| row.arm.clone()).collect();
+    let weaker = headline.weaker_rules(STRONGEST).into_iter().filter(|arm| !ARMS.contains(arm));
+    let left_out: Vec<String> = weaker.map(str::to_owned).collect();
     let mut shown = results.clone();
     shown.arms.retain(|arm, _| !left_out.contains(arm));
     (shown, left_out)
@@ -43,9 +42,11 @@ mod tests {
     fn the_terminal_has_the_strongest_six_and_the_papers() {
         let mut results = Results::default();
         for (place, arm) in arms().chain(["oracle"]).enumerate() {
-            // The paper's rules are the weakest here, the last ones the strongest.
-            let psnr = Interval::of(&[10.0 + place as f64; 5], 0);
-            results.arms.insert(arm.to_owned(), ArmResults::from([("psnr".to_owned(), psnr)]));
+            // The paper's rules are the weakest here, the last ones the strongest, whatever their recall quality.
+            let values =
+                [("psnr", 10.0 + place as f64), ("recall_quality", 1.0 - 0.01 * place as f64)];
+            let values = values.map(|(id, value)| (id.to_owned(), Interval::of(&[value; 5], 0)));
+            results.arms.insert(arm.to_owned(), ArmResults::from(values));
         }
         let (shown, left_out) = abridged(&results);
         assert_eq!(shown.arms.len(), ARMS.len() + STRONGEST + 1);

@@ -78,7 +78,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     for kind in &arguments.kinds {
-        let config = configuration(arguments, kind).map_err(explain)?;
+        let size = dataset.description().resolution;
+        let config = configuration(arguments, kind, size).map_err(explain)?;
         let device = config.compute.open().map_err(explain)?;
         let tokenizer = config.tokenizer.build(&dataset, &learned, &device).map_err(explain)?;
         let pictures = round_trips(&dataset, tokenizer.as_ref(), &places, &device)?;
@@ -113,8 +114,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-fn configuration(arguments: &Arguments, kind: &str) -> far_train::Result<TrainConfig> {
-    let mut sets = arguments.sets.clone();
+/// The configuration of one tokenizer; patches are fitted to frames of `size`, their own, by default.
+fn configuration(
+    arguments: &Arguments,
+    kind: &str,
+    size: [u32; 2],
+) -> far_train::Result<TrainConfig> {
+    let mut sets = vec![format!("tokenizer.patch_pca.resolution={size:?}")];
+    sets.extend(arguments.sets.iter().cloned());
     sets.push(format!("tokenizer.kind=\"{kind}\""));
     sets.extend(arguments.compute.sets());
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();

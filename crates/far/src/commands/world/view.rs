@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let recording =
         Recording::new(world, variant, arguments.seed, arguments.size).map_err(super::explain)?;
     if arguments.episodes == 0 || arguments.pictures == 0 {
-        return Err(Hint::error("nothing to show", "--episodes and --pictures start at 1"));
+        return Err(Hint::usage("nothing to show", "--episodes and --pictures start at 1"));
     }
     let mut studio = Studio::new(world.camera(), recording.size);
     let (mut cells, mut map) = (Vec::new(), None);
