@@ -36,6 +36,22 @@ impl EncodedClip {
         Ok(Some(Self { episode: dataset.episode(id)?, memory, frames, pool }))
     }
 
+    /// The same return with these frames as its memories (see [`EncodedEpisode::remembering`]). Queries
+    /// are about the same frames, which have other numbers.
+    ///
+    /// # Errors
+    /// If an episode was encoded with other keys.
+    ///
+    /// # Panics
+    /// If a frame is no explore frame of its episode.
+    pub fn remembering(&self, memories: &[(&EncodedEpisode, usize)]) -> Result<Self> {
+        let (count, boundary) = (memories.len(), self.episode.boundary());
+        let episode = Arc::new(self.episode.remembering(boundary, memories)?);
+        let pool = Pool::ids((0..count).map(MemoryId::from));
+        let frames = self.frames.iter().map(|frame| frame - boundary + count).collect();
+        Ok(Self { episode, memory: (0..count).collect(), frames, pool })
+    }
+
     /// The episode.
     pub fn episode(&self) -> &EncodedEpisode {
         &self.episode
@@ -141,6 +157,36 @@ mod tests {
         assert_ne!(queries, clips[0].queries(&EvaluationPlan { seed: 1, ..plan.clone() }));
         // A return of three frames has two that lead somewhere.
         assert_eq!(clips[1].queries(&plan).len(), 2);
+    }
+
+    #[test]
+    fn a_clip_with_foreign_memories_asks_about_the_same_frames() {
+        let (_folder, dataset) = road(&[31, 9], None);
+        let clips = clips(&dataset);
+        let (own, other) = (clips[0].episode(), clips[1].episode());
+        let memories = [(other, 3), (own, 7), (other, 39)];
+        let clip = clips[0].remembering(&memories).unwrap();
+        assert_eq!((clip.memory(), clip.episode().boundary()), (&[0, 1, 2][..], 3));
+        let pairs = clips[0].queries(&plan()).into_iter().zip(clip.queries(&plan()));
+        for (before, after) in pairs.chain(clips[0].steps(None).into_iter().zip(clip.steps(None))) {
+            for (before, after) in [(before.now(), after.now()), (before.goal(), after.goal())] {
+                assert_eq!(own.latent(before), clip.episode().latent(after));
+                assert_eq!(own.poses()[before], clip.episode().poses()[after]);
+                assert_eq!(own.times()[before], clip.episode().times()[after]);
+            }
+        }
+        for (frame, (episode, remembered)) in memories.into_iter().enumerate() {
+            assert_eq!(clip.episode().latent(frame), episode.latent(remembered));
+            let (new, old) = (clip.episode().memory(), episode.memory());
+            assert_eq!(new.pose(frame), old.pose(remembered));
+            assert_eq!(new.time(frame), old.time(remembered));
+            let keys = [(new, frame), (old, remembered)].map(|(memory, frame)| {
+                let mut key = vec![0.0; 3];
+                memory.key(1, frame).expect("the road has keys").copy_to(&mut key);
+                key
+            });
+            assert!(keys[0].iter().zip(&keys[1]).all(|(a, b)| (a - b).abs() < 1e-6));
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub fn road(lengths: &[usize], tint: Option<[u8; 3]>) -> (tempfile::TempDir, Enc
     let writer = DatasetWriter::create(&path, description).expect("a new folder");
     for (id, &length) in lengths.iter().enumerate() {
         let id = id as u32;
-        let facts = EpisodeFacts::new("road", Split::Test, 0);
+        let facts = EpisodeFacts::new(format!("road {id}"), Split::Test, 0);
         let mut episode = writer.episode(id, facts).expect("a new episode");
         for frame in 0..EXPLORED + length {
             let (place, phase) = match frame.checked_sub(EXPLORED) {

@@ -365,6 +365,10 @@ impl RecallPolicy for Retriever {
         true
     }
 
+    fn abstains(&self) -> bool {
+        self.config.set.as_ref().is_some_and(|set| set.abstains)
+    }
+
     fn recall(
         &self,
         snapshot: &Snapshot,

@@ -15,6 +15,7 @@ mod retriever;
 #[cfg(test)]
 mod testing;
 mod tokenizer;
+mod transplanted_episode;
 mod weight_cache;
 mod weight_file;
 mod world_model;

@@ -5,6 +5,7 @@ use far_data::{Anchor, TrainingExample, TrainingSampler};
 use far_memory::{MemoryId, Pool, Recall, RecallPolicy, RecallQuery};
 use far_model::{ConditionScale, EncodedDataset, Present, Query, embed_queries, recall_all};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// One training example.
 pub struct Example {
@@ -64,6 +65,23 @@ impl Example {
         let pool = Pool::ids(memory.frames.iter().map(|frame| MemoryId(u64::from(*frame))));
         let recall = query.for_memory(pool).with_seed(seed);
         Ok(Self { query, recall, anchor })
+    }
+
+    /// The same question, asked with the memories of another example: where those are of another place,
+    /// there is nothing to recall.
+    ///
+    /// # Errors
+    /// If the pool names memories that are not there.
+    pub fn with_memories_of(&self, other: &Self) -> Result<Self> {
+        let (own, foreign) = (self.query.episode(), other.query.episode());
+        let pool = foreign.memory().pool(&other.recall.pool, other.recall.pool_cap)?;
+        let memories: Vec<_> = pool.iter().map(|id| (foreign.as_ref(), id.index())).collect();
+        let first = self.query.now().min(self.query.goal());
+        let episode = Arc::new(own.remembering(first, &memories)?);
+        let moved = |frame: usize| frame - first + memories.len();
+        let query = Query::new(episode, moved(self.query.now()), moved(self.query.goal()));
+        let recall = self.recall.clone().with_pool(Pool::Range(0..memories.len()));
+        Ok(Self { query, recall, anchor: self.anchor })
     }
 
     /// What a policy recalls for each example.

@@ -3,8 +3,9 @@
 
 use crate::change_mask::change_weights;
 use crate::context_source::{ContextSource, perturb_contexts};
+use crate::credit::Credit;
 use crate::example::Example;
-use crate::learned_retriever::{Credit, LearnedRetriever, RetrieverReport};
+use crate::learned_retriever::{LearnedRetriever, RetrieverReport};
 use crate::prepared_step::{PreparedStep, StepPreparation};
 use crate::step_times::{StepTimes, timed};
 use crate::{Error, Result, RetrieverSettings, TrainingSettings};

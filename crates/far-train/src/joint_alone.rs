@@ -33,10 +33,11 @@ impl Joint<'_> {
         let weights = self.utility_weights(&examples)?;
         let (credit, step) = (self.credit(weights.as_deref()), self.steps());
         let Some(learner) = self.retrievers().first() else { return Ok(alone) };
-        let pools = learner.candidates(&examples, &credit, step)?;
+        let questions = learner.questions(&examples, &credit);
+        let pools = learner.candidates(&questions, &credit, step)?;
         for _ in 0..credits {
             let begun = Instant::now();
-            credit.utilities(&examples, &pools, step)?;
+            credit.utilities(&questions, &pools, step)?;
             alone.credit.push(begun.elapsed());
         }
         Ok(alone)

@@ -1,19 +1,23 @@
 //! A retriever that learns from credit: the second half of Algorithm 1.
 
+use crate::credit::{Credit, Question};
 use crate::example::Example;
 use crate::step_times::{StepTimes, timed};
 use crate::{CreditRule, Result, RetrieverSettings};
-use far_memory::{MemoryId, Recall, Retriever, RetrieverConfig};
+use far_memory::{Recall, RecallPolicy, Retriever, RetrieverConfig};
 use far_model::{
     CandidateBatch, CandidatePools, PoolDraw, RetrieverBatch, RetrieverHealth,
-    RetrieverTrainingConfig, TrainableRetriever, Utilities, UtilityConfig, UtilityMeter,
-    WorldModel, candidate_distillation,
+    RetrieverTrainingConfig, TrainableRetriever, Utilities, candidate_distillation,
 };
 use far_tensor::{
-    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Matching, Random, Step, Tape,
-    Trained,
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Matching, Random, Step, Tape, Trained,
 };
 use std::sync::Arc;
+
+/// Of one in so many examples more is asked than what would help first: what would add to a set, and what
+/// would help among foreign memories. The few numbers of the set term need no more, and the scores get
+/// all of the first slot's credit: with a third of it the first memory was worse.
+const MORE: usize = 8;
 
 /// A learned arm: its parameters, and the policy they amount to.
 pub struct LearnedRetriever {
@@ -93,22 +97,60 @@ impl LearnedRetriever {
         step: u64,
         times: &mut StepTimes,
     ) -> Result<Option<RetrieverReport>> {
-        let pools = timed(&mut times.recall, || self.candidates(examples, credit, step))?;
-        let utilities = timed(&mut times.credit, || credit.utilities(examples, &pools, step))?;
-        timed(&mut times.retriever, || self.learn(examples, &pools, utilities, credit))
+        let abroad = timed(&mut times.recall, || self.abroad(examples))?;
+        let mut questions = self.questions(examples, credit);
+        let later = false;
+        questions.extend(abroad.iter().map(|(row, example)| Question {
+            example,
+            row: *row,
+            later,
+        }));
+        let pools = timed(&mut times.recall, || self.candidates(&questions, credit, step))?;
+        let utilities = timed(&mut times.credit, || credit.utilities(&questions, &pools, step))?;
+        timed(&mut times.retriever, || self.learn(&questions, &pools, utilities, credit))
+    }
+
+    /// What is asked about examples: what would help first about each, and, for the credit of sets, of some
+    /// once more what would add to those recalled before.
+    pub fn questions<'e>(
+        &self,
+        examples: &[&'e Example],
+        credit: &Credit<'_>,
+    ) -> Vec<Question<'e>> {
+        let all = |later| {
+            let examples = examples.iter().copied().enumerate();
+            examples.map(move |(row, example)| Question { example, row, later })
+        };
+        let sets = self.settings.credit == CreditRule::Marginal && credit.slots > 1;
+        all(false).chain(all(true).step_by(MORE).filter(|_| sets)).collect()
+    }
+
+    /// Some examples, by their places, with the memories of the next one of another episode, where the
+    /// empty memory competes: who never lacks a memory cannot learn when to do without.
+    fn abroad(&self, examples: &[&Example]) -> Result<Vec<(usize, Example)>> {
+        let episode = |example: &Example| example.query.episode().id();
+        let mut abroad = Vec::new();
+        for place in (0..examples.len()).step_by(MORE).filter(|_| self.policy.abstains()) {
+            let (own, others) = (examples[place], examples.iter().cycle().skip(place + 1));
+            let mut others = others.copied().take(examples.len() - 1);
+            if let Some(other) = others.find(|other| episode(other) != episode(own)) {
+                abroad.push((place, own.with_memories_of(other)?));
+            }
+        }
+        Ok(abroad)
     }
 
     /// One update from the utilities of candidates.
     fn learn(
         &mut self,
-        examples: &[&Example],
+        questions: &[Question<'_>],
         pools: &[CandidatePools],
         utilities: Utilities,
         credit: &Credit<'_>,
     ) -> Result<Option<RetrieverReport>> {
-        let queries: Vec<_> = examples
+        let queries: Vec<_> = questions
             .iter()
-            .map(|example| (&example.recall, example.query.episode().memory()))
+            .map(|asked| (&asked.example.recall, asked.example.query.episode().memory()))
             .collect();
         let Utilities { values, spread } = utilities;
         let batch = RetrieverBatch::new(self.retriever.config(), &queries)?;
@@ -128,14 +170,14 @@ impl LearnedRetriever {
         Ok(health.map(|health| RetrieverReport { step, health, spread }))
     }
 
-    /// The candidates of every example: for the paper's credit the memories recalled, each by itself; for
-    /// that of sets those that compete for a slot, given the memories recalled before it.
+    /// The candidates of every question: those that would be recalled first, or those that compete for a
+    /// later slot, given the memories recalled before it.
     ///
     /// # Errors
     /// If recall fails.
     pub fn candidates(
         &self,
-        examples: &[&Example],
+        questions: &[Question<'_>],
         credit: &Credit<'_>,
         step: u64,
     ) -> Result<Vec<CandidatePools>> {
@@ -143,33 +185,36 @@ impl LearnedRetriever {
             &mut Random::stream(credit.seed, &format!("candidates of {}", self.name), step);
         let (settings, slots) = (&self.settings, credit.slots);
         let config = self.retriever.config();
-        let empty = config.set.as_ref().is_some_and(|set| set.abstains);
-        let marginal = settings.credit == CreditRule::Marginal;
+        let empty = self.policy.abstains();
+        let examples: Vec<&Example> = questions.iter().map(|question| question.example).collect();
         // Even where a slot would stay empty, memories compete for it.
         let filling = self.policy().clone().without_abstaining();
-        let asked = if marginal { 2 * slots - 1 } else { slots };
-        let recalls = Example::recall_all(&filling, examples, asked)?;
-        let mut pools = Vec::with_capacity(examples.len());
-        let kept: Vec<usize> = if empty {
-            let recalls = Example::recall_all(self.policy(), examples, slots)?;
+        let later = questions.iter().any(|question| question.later);
+        let asked = if later { 2 * slots - 1 } else { slots };
+        let recalls = Example::recall_all(&filling, &examples, asked)?;
+        let mut pools = Vec::with_capacity(questions.len());
+        let kept: Vec<usize> = if empty && later {
+            let recalls = Example::recall_all(self.policy(), &examples, slots)?;
             recalls.iter().map(Recall::len).collect()
         } else {
-            vec![slots; examples.len()]
+            vec![slots; questions.len()]
         };
-        for ((recall, example), kept) in recalls.iter().zip(examples).zip(kept) {
-            let (query, memory) = (&example.recall, example.query.episode().memory());
-            let pool = memory.pool(&query.pool, query.pool_cap)?;
+        for ((recall, question), kept) in recalls.iter().zip(questions).zip(kept) {
+            let Example { query, recall: asked, .. } = question.example;
+            let memory = query.episode().memory();
+            let pool = memory.pool(&asked.pool, asked.pool_cap)?;
             // The slot after the last that was filled competes too: that is where recall stopped.
-            let open = (kept + 1).min(slots).min(recall.len()).max(1);
+            let open = (kept + 1).min(slots).min(recall.len());
+            let later = question.later && open > 1;
             let draw = PoolDraw {
                 chunk_size: settings.chunk_size,
                 extra: settings.extra_candidates,
-                taken: if marginal { random.below(open) } else { 0 },
+                taken: if later { 1 + random.below(open - 1) } else { 0 },
                 competing: slots,
                 empty,
             };
             let mut drawn = CandidatePools::draw(recall, &pool, &draw, random)?;
-            drawn.compare(config, query, memory)?;
+            drawn.compare(config, asked, memory)?;
             pools.push(drawn);
         }
         Ok(pools)
@@ -203,74 +248,4 @@ impl LearnedRetriever {
     fn prefix(&self) -> String {
         format!("{}.", self.name)
     }
-}
-
-/// Who gives credit, and how.
-pub struct Credit<'a> {
-    /// The world model whose loss counts.
-    pub model: &'a dyn WorldModel,
-    /// Noise levels and scale.
-    pub config: &'a UtilityConfig,
-    /// Weights of the examples' futures with mean 1, where some elements count more.
-    pub weights: Option<&'a [f32]>,
-    /// What retrievers are updated on.
-    pub device: &'a Device,
-    /// Memories recalled per query, K.
-    pub slots: usize,
-    /// Seed of noises and draws.
-    pub seed: u64,
-}
-
-impl Credit<'_> {
-    /// The utility of every candidate of every example, read with the memories that were recalled before
-    /// it and no others; that of the empty memory is what those are worth.
-    ///
-    /// # Errors
-    /// If the world model refuses a context.
-    pub fn utilities(
-        &self,
-        examples: &[&Example],
-        pools: &[CandidatePools],
-        step: u64,
-    ) -> Result<Utilities> {
-        let elements = self.model.shape().elements();
-        let mut values = vec![Vec::new(); pools.len()];
-        let mut spread = vec![0.0; self.config.levels];
-        let most = pools.iter().map(|pools| pools.taken.len()).max().unwrap_or(0);
-        // Contexts of one length at a time: a shorter one would be padded to the longest.
-        for taken in 0..=most {
-            let own = |place: &usize| pools[*place].taken.len() == taken;
-            let group: Vec<usize> = (0..pools.len()).filter(own).collect();
-            if group.is_empty() {
-                continue;
-            }
-            let candidates: Vec<_> = group.iter().map(|place| contexts(&pools[*place])).collect();
-            let presents: Vec<_> =
-                group.iter().map(|place| examples[*place].query.recorded()).collect();
-            let weights = self.weights.map(|weights| {
-                let row = |place: &usize| &weights[place * elements..(place + 1) * elements];
-                group.iter().flat_map(row).copied().collect::<Vec<f32>>()
-            });
-            // Each length of context draws noise of its own; the first, that of single credit, by the step.
-            let draw = step | (taken as u64) << 48;
-            let drawn = self.config.perturbations(group.len(), elements, self.seed, draw);
-            let (model, temperature) = (self.model, self.config.temperature);
-            let meter = UtilityMeter { model, temperature, weights: weights.as_deref() };
-            let measured = meter.measure(&presents, &candidates, &drawn)?;
-            let share = group.len() as f32 / pools.len() as f32;
-            spread.iter_mut().zip(measured.spread).for_each(|(sum, own)| *sum += share * own);
-            group.iter().zip(measured.values).for_each(|(place, own)| values[*place] = own);
-        }
-        Ok(Utilities { values, spread })
-    }
-}
-
-/// What the world model reads for each candidate: the memories recalled before and the candidate, for the
-/// empty memory only those before.
-fn contexts(pools: &CandidatePools) -> Vec<Vec<usize>> {
-    let taken: Vec<usize> = pools.taken.iter().map(|id| id.index()).collect();
-    let with = |id: &MemoryId| taken.iter().copied().chain([id.index()]).collect();
-    let mut contexts: Vec<Vec<usize>> = pools.ids.iter().map(with).collect();
-    contexts.extend(pools.empty.then(|| taken.clone()));
-    contexts
 }

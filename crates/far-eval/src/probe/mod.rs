@@ -10,6 +10,7 @@ mod counterfactual_pairs;
 mod crop;
 mod cue_trust;
 mod faces_shown;
+mod foreign_memories;
 mod interface;
 mod measured;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use counterfactual_pairs::CounterfactualPairs;
 use cue_trust::CueTrust;
 use faces_shown::FacesShown;
 use far_model::LatentDetector;
+use foreign_memories::ForeignMemories;
 
 /// Instruments that the built-in probes need and an evaluation may have.
 #[derive(Clone, Copy, Default)]
@@ -48,6 +50,7 @@ impl<'a> Probes<'a> {
             Box::new(CounterfactualPairs::default()),
             Box::new(BothEnds::new(self.detector)),
             Box::new(FacesShown::default()),
+            Box::new(ForeignMemories::default()),
             Box::new(CueTrust::new(self.sight)),
         ]
     }

@@ -84,6 +84,11 @@ pub trait RecallPolicy: Send + Sync {
         false
     }
 
+    /// Whether it leaves slots empty where nothing would help.
+    fn abstains(&self) -> bool {
+        false
+    }
+
     /// Fills `recall` with up to `slots` memories. Allocates nothing once `scratch` and `recall`
     /// have grown to the size of the pool.
     ///

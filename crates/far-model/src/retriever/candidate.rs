@@ -18,7 +18,8 @@ use far_tensor::Random;
 pub struct PoolDraw {
     /// Memories of a chunk, the local pool.
     pub chunk_size: usize,
-    /// Random memories that join the global pool.
+    /// Random memories that join the global pool: any for the first slot, for a later one such as may repeat
+    /// a taken memory, within a chunk's length of it.
     pub extra: usize,
     /// The first so many recalled memories are taken: the candidates are for the slot after them.
     pub taken: usize,
@@ -81,12 +82,15 @@ impl CandidatePools {
         }
         let chunk_size = draw.chunk_size.max(1);
         let drawn = pools.positions[random.below(pools.positions.len())];
-        for _ in 0..draw.extra.min(pool.len() - pools.ids.len() - taken.len()) {
-            // The n-th position that is no candidate yet.
-            let mut known: Vec<usize> = pools.positions.iter().chain(&taken).copied().collect();
-            known.sort_unstable();
-            let mut position = random.below(pool.len() - known.len());
-            known.iter().for_each(|known| position += usize::from(*known <= position));
+        let near = |position: &usize| {
+            taken.is_empty() || taken.iter().any(|taken| taken.abs_diff(*position) <= chunk_size)
+        };
+        let known =
+            |position: &usize| pools.positions.contains(position) || taken.contains(position);
+        let mut open: Vec<usize> =
+            (0..pool.len()).filter(near).filter(|position| !known(position)).collect();
+        for _ in 0..draw.extra.min(open.len()) {
+            let position = open.remove(random.below(open.len()));
             let place = pools.place(pool.id(position), position);
             pools.global.push(place);
         }
@@ -252,6 +256,9 @@ mod tests {
             let pools = CandidatePools::draw(&recalled, &pool, &draw, &mut random).unwrap();
             assert_eq!(pools.taken, [9, 1].map(MemoryId));
             assert_eq!(pools.ids[..2], [6, 8].map(MemoryId));
+            // Extras may repeat what is taken: 9 and 1, within four.
+            let near = |id: &MemoryId| id.0.abs_diff(9) <= 4 || id.0.abs_diff(1) <= 4;
+            assert!(pools.ids[2..5].iter().all(near));
             assert_eq!(pools.global, [0, 1, 2, 3, 4]);
             let candidates: BTreeSet<_> = pools.ids.iter().collect();
             assert_eq!(candidates.len(), pools.ids.len());

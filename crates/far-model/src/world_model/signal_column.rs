@@ -94,6 +94,19 @@ impl EpisodeSignals {
         action
     }
 
+    /// The signals of these frames of episodes, as those of one episode.
+    pub(crate) fn gathered<'a>(&self, frames: impl Iterator<Item = (&'a Self, usize)>) -> Self {
+        let (layout, state_lag) = (self.layout, self.state_lag);
+        let mut gathered = Self { layout, state_lag, ..Self::default() };
+        for (signals, frame) in frames {
+            let FrameSignals { viewpoint, state } = signals.frame(frame);
+            gathered.viewpoints.extend_from_slice(viewpoint);
+            gathered.states.extend_from_slice(state);
+            gathered.events.extend(signals.events.get(frame).cloned());
+        }
+        gathered
+    }
+
     /// The signals of a frame.
     pub(crate) fn frame(&self, frame: usize) -> FrameSignals<'_> {
         let row = |channel: Channel| frame * channel.width..(frame + 1) * channel.width;

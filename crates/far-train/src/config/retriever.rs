@@ -18,7 +18,8 @@ const WIDTH: usize = 128;
 pub enum CreditRule {
     /// How much it helps alone: the paper's.
     Single,
-    /// How much it adds to the memories recalled before it, for a slot drawn per query.
+    /// The same for the first slot, and for some queries how much it adds to the memories recalled before a
+    /// later one.
     Marginal,
 }
 
