@@ -111,8 +111,7 @@ mod tests {
 
     fn rule(repeats: bool) -> MatrixGameConfig {
         let frustum = FrustumConfig { far: 8.0, cells: [5, 4, 6], ..Default::default() };
-        let config = MatrixGameConfig { frustum, query_spacing: 2, repeats, ..Default::default() };
-        config
+        MatrixGameConfig { frustum, query_spacing: 2, repeats, ..Default::default() }
     }
 
     /// Share of a target's cells that a memory sees, by the camera's own projection.

@@ -127,8 +127,8 @@ impl PatchPca {
         Ok(Self { config, parameters, mean, basis, scale })
     }
 
-    /// Mean, components and scale from patches.
-    fn learn(&mut self, patches: &[f32]) -> Result<()> {
+    /// Mean, components and scale from patches; returns the share of their variance that is kept.
+    fn learn(&mut self, patches: &[f32]) -> Result<f64> {
         let (values, channels) = (self.config.values(), self.config.channels);
         let count = (patches.len() / values) as f64;
         let mut mean = vec![0.0f64; values];
@@ -160,6 +160,7 @@ impl PatchPca {
         let covariance = DMatrix::from_fn(values, values, |row, column| {
             rows[row.min(column)][row.max(column)] / count
         });
+        let total = covariance.trace();
         let eigen = SymmetricEigen::new(covariance);
         let mut order: Vec<usize> = (0..values).collect();
         order.sort_by(|a, b| eigen.eigenvalues[*b].total_cmp(&eigen.eigenvalues[*a]));
@@ -184,7 +185,7 @@ impl PatchPca {
             self.parameters.set(id, &flat[start..start + length])?;
             start += length;
         }
-        Ok(())
+        Ok(if total > 0.0 { kept / total } else { 1.0 })
     }
 
     /// The settings.
