@@ -3,7 +3,7 @@
 Records villages, trains a small latent world model together with its recall, judges learned recall against all rules on
 villages it has not seen, and writes results.json and a page to look at.
 
-    python own_world_model.py --folder runs/own            # six minutes on two cores
+    python own_world_model.py --folder runs/own            # five minutes of one core
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def train(walks: list[Walk], size: tuple[int, int], steps: int, batch: int, seed
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    usual = {"folder": Path("runs/own"), "variant": "static", "episodes": 140, "steps": 2000, "batch": 32, "clips": 24, "size": 32, "seed": 1}
+    usual = {"folder": Path("runs/own"), "variant": "static", "episodes": 140, "steps": 1600, "batch": 32, "clips": 24, "size": 32, "seed": 1}
     for name, value in usual.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()
