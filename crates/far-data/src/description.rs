@@ -5,12 +5,12 @@ use std::path::Path;
 use far_memory::Camera;
 use serde::{Deserialize, Serialize};
 
-use crate::{DataError, Result, SplitRule};
+use crate::{DataError, Result, RobotAction, SplitRule};
 
 /// The newest version of the format that this crate reads and writes.
 pub const FORMAT_VERSION: u64 = 2;
 
-/// The version of datasets with poses: programs that know nothing newer read them.
+/// The version of datasets with poses and without commands: programs that know nothing newer read them.
 const WITH_POSES: u64 = 1;
 
 /// The word that opens every `dataset.json`.
@@ -98,7 +98,7 @@ pub struct Generator {
 pub struct DatasetDescription {
     /// Always [`FORMAT_NAME`].
     pub format: String,
-    /// 1, or 2 for a dataset without poses.
+    /// 1, or 2 for a dataset without poses or with commands of a robot.
     pub version: u64,
     /// Name of the corpus: "village", "apartment".
     pub corpus: String,
@@ -116,6 +116,9 @@ pub struct DatasetDescription {
     /// Whether every frame has the camera's position and rotation. Version 1 always has them.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub poses: bool,
+    /// The commands in column `robot_action`; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robot_action: Option<RobotAction>,
     /// Cues that can be computed from this dataset: "metadata", "vision", "audio", "agent".
     pub cues: Vec<String>,
     /// Optional columns that every episode has.
@@ -185,6 +188,7 @@ impl DatasetDescription {
             resolution,
             images: ImageEncoding::Png,
             poses: true,
+            robot_action: None,
             cues: vec!["metadata".into(), "vision".into()],
             signals: Vec::new(),
             labels: Vec::new(),
@@ -201,6 +205,12 @@ impl DatasetDescription {
     /// The same dataset without camera poses.
     pub fn without_poses(mut self) -> Self {
         (self.version, self.poses) = (FORMAT_VERSION, false);
+        self
+    }
+
+    /// The same dataset with commands in column `robot_action`.
+    pub fn with_robot_action(mut self, commands: RobotAction) -> Self {
+        (self.version, self.robot_action) = (FORMAT_VERSION, Some(commands));
         self
     }
 
@@ -242,6 +252,14 @@ impl DatasetDescription {
             (self.format == FORMAT_NAME, "`format` must be \"far-dataset\""),
             (!self.corpus.is_empty(), "`corpus` must not be empty"),
             (self.poses || self.version > WITH_POSES, "`poses`: false needs `version`: 2"),
+            (
+                self.robot_action.is_none() || self.version > WITH_POSES,
+                "`robot_action` needs `version`: 2",
+            ),
+            (
+                self.robot_action.as_ref().is_none_or(RobotAction::is_valid),
+                "`robot_action` must have as many deviations as means, finite and above 0",
+            ),
             (
                 self.poses || !(self.has(Signal::VisibleFaces) || self.has(Signal::States)),
                 "`signals` has \"visible-faces\" or \"states\", which need poses",
@@ -359,6 +377,25 @@ mod tests {
         assert_eq!(parse(&without.to_json()).expect("valid"), without);
         let error = parse(&without.to_json().replace("\"version\": 2", "\"version\": 1"));
         assert!(error.unwrap_err().to_string().contains("`version`: 2"));
+    }
+
+    #[test]
+    fn datasets_with_commands_are_of_version_2() {
+        let commands = RobotAction { mean: vec![0.5, -90.0], deviation: vec![1.0, 12.5] };
+        let plain = DatasetDescription::new("arm", 30.0, [64, 48], [90.0, 73.0]);
+        assert!(!plain.to_json().contains("robot_action"));
+        let with = plain.with_robot_action(commands);
+        let text = with.to_json();
+        assert_eq!(parse(&text).expect("valid"), with);
+        for (from, to, words) in [
+            ("\"version\": 2", "\"version\": 1", "`robot_action` needs"),
+            ("12.5", "0", "above 0"),
+            ("12.5", "12.5, 1", "as many deviations"),
+            ("\"deviation\"", "\"spread\"", "spread"),
+        ] {
+            let error = parse(&text.replacen(from, to, 1)).expect_err(words);
+            assert!(error.to_string().contains(words), "{error} should say {words}");
+        }
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::frame_columns::FrameColumns;
 use crate::frame_schema::{self, column};
 use crate::{
     AgentState, Audio, Change, ChangeKind, DataError, DatasetDescription, EpisodeFacts,
-    EpisodeSummary, Frame, FrameImage, ImageEncoding, Mask, NumericColumn, Phase, Picture, Result,
-    VisibleStates,
+    EpisodeSummary, Frame, FrameImage, ImageEncoding, Mask, NumericColumn, Phase, Picture,
+    ROBOT_ACTION, Result, VisibleStates,
 };
 
 /// An open episode.
@@ -82,7 +82,8 @@ impl Episode {
         path: &Path,
         description: Arc<DatasetDescription>,
     ) -> Result<Self> {
-        let ArrowFile { batches, unknown, note, schema, bytes } = file;
+        let ArrowFile { batches, mut unknown, note, schema, bytes } = file;
+        unknown.retain(|name| name != ROBOT_ACTION || description.robot_action.is_none());
         let columns = FrameColumns::new(batches);
         if columns.len() == 0 {
             return Err(DataError::corrupt(path, "it has no frames"));

@@ -240,7 +240,7 @@ impl DataError {
                 "install ffmpeg (`apt install ffmpeg`, `brew install ffmpeg`), or name it by FAR_FFMPEG=/path/to/ffmpeg".into()
             }
             Self::Poses { better, .. } if better.is_empty() => {
-                "check --axes, --handed, --up and --world-to-camera; --trust-poses imports them as they are".into()
+                "check --axes, --handed, --up and --world-to-camera; --no-poses imports the pictures alone".into()
             }
             Self::Poses { better, .. } => {
                 format!("add {better}; or import the poses as they are with --trust-poses")

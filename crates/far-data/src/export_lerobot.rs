@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::parquet_writer::{Values, write};
-use crate::{DataError, Dataset, Episode, ImageEncoding, Result, durable};
+use crate::{DataError, Dataset, Episode, ImageEncoding, NumericColumn, Result, durable};
 
 /// The camera's feature.
 const CAMERA: &str = "observation.images.camera";
@@ -14,6 +14,8 @@ const CAMERA: &str = "observation.images.camera";
 const POSE: &str = "observation.camera_pose";
 /// 1 in frames of the return.
 pub(crate) const RETURNING: &str = "observation.returning";
+/// How a camera moved, number by number.
+const MOTION: [&str; 5] = ["forward", "left", "up", "turn", "tilt"];
 /// The task that all episodes share.
 const TASK: &str = "explore and return";
 /// Files in a chunk.
@@ -70,10 +72,17 @@ fn folder_of(path: &Path) -> Result<()> {
 fn table(episode: &Episode, number: usize, first: usize) -> Result<Vec<(&'static str, Values)>> {
     let frames = 0..episode.len();
     let whole = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-    let actions = frames.clone().flat_map(|frame| {
+    let motion = |frame: usize| {
         let action = episode.action(frame);
         [action.forward, action.left, action.up, action.turn, action.tilt]
-    });
+    };
+    // A robot's own commands are its action; without them it is how the camera moved.
+    let actions = match &episode.description().robot_action {
+        Some(commands) => commands.stored(episode)?,
+        None => {
+            NumericColumn { width: MOTION.len(), values: frames.clone().flat_map(motion).collect() }
+        }
+    };
     let returning = |frame: usize| i64::from(frame >= episode.boundary());
     let picture = |frame: usize| match episode.description().images {
         ImageEncoding::Raw => episode.picture(frame).map(|picture| picture.to_png()),
@@ -81,7 +90,7 @@ fn table(episode: &Episode, number: usize, first: usize) -> Result<Vec<(&'static
     };
     let mut columns = vec![
         (CAMERA, Values::Pictures(frames.clone().map(picture).collect::<Result<_>>()?)),
-        ("action", Values::Lists(5, actions.collect())),
+        ("action", Values::Lists(actions.width, actions.values)),
         (RETURNING, Values::Whole(frames.clone().map(returning).collect())),
         ("timestamp", Values::Single(episode.times().iter().map(|&time| time as f32).collect())),
         ("frame_index", Values::Whole(frames.clone().map(whole).collect())),
@@ -159,8 +168,11 @@ fn info(dataset: &Dataset, listed: &Listed) -> Value {
             "info": {"field_of_view": [view.horizontal_degrees, view.vertical_degrees]},
         }),
     );
-    let motion = json!(["forward", "left", "up", "turn", "tilt"]);
-    features.insert("action".into(), feature("float32", 5, motion));
+    let action = match &description.robot_action {
+        Some(commands) => feature("float32", commands.width() as u32, Value::Null),
+        None => feature("float32", MOTION.len() as u32, json!(MOTION)),
+    };
+    features.insert("action".into(), action);
     if description.poses {
         let numbers = json!(["x", "y", "z", "qw", "qx", "qy", "qz"]);
         features.insert(POSE.into(), feature("float32", 7, numbers));

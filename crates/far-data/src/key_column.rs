@@ -12,7 +12,9 @@ use crate::arrow_file::{self, NOTE_KEY};
 use crate::dataset_writer::episode_path;
 use crate::summary::episode_stem;
 use crate::write_lock::WriteLock;
-use crate::{CachedTensors, DataError, Dataset, Result, durable, frame_schema, index};
+use crate::{
+    CachedTensors, DataError, Dataset, ROBOT_ACTION, Result, durable, frame_schema, index,
+};
 
 /// Adds the keys of a safetensors file to every episode as column `name`, which a configuration can
 /// then use as a cue (`[cues.NAME] column = "…"`); a column of that name that is there is replaced.
@@ -43,6 +45,7 @@ pub fn add_made_keys<E: From<DataError>>(
     mut make: impl FnMut(u32) -> std::result::Result<Vec<f32>, E>,
 ) -> std::result::Result<(usize, usize), E> {
     check_name(dataset, name)?;
+    let _lock = WriteLock::take(dataset.folder())?;
     let mut columns = Vec::with_capacity(dataset.len());
     for id in dataset.ids() {
         let rows = dataset.lengths(id)?.0 as usize;
@@ -57,8 +60,11 @@ pub fn add_made_keys<E: From<DataError>>(
 }
 
 fn check_name(dataset: &Dataset, name: &str) -> Result<()> {
-    frame_schema::check_name(name, &frame_schema::fields(dataset.description()))
-        .map_err(|reason| DataError::Setting { setting: "--name", reason })
+    let wrong = |reason| DataError::Setting { setting: "--name", reason };
+    if name == ROBOT_ACTION && dataset.description().robot_action.is_some() {
+        return Err(wrong(format!("`{name}` holds the robot's commands")));
+    }
+    frame_schema::check_name(name, &frame_schema::fields(dataset.description())).map_err(wrong)
 }
 
 fn add_keys(dataset: &Dataset, name: &str, columns: Vec<(u32, KeyRows)>) -> Result<(usize, usize)> {

@@ -25,6 +25,9 @@ pub fn verify_episode(dataset: &Dataset, id: u32) -> Result<Arc<Episode>> {
     }
     episode.check_frame_rate()?;
     frames(&episode)?;
+    if let Some(commands) = &dataset.description().robot_action {
+        commands.stored(&episode)?;
+    }
     sound(&episode, &summary)?;
     video(&episode)?;
     Ok(episode)

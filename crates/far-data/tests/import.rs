@@ -1,55 +1,12 @@
 //! Made-up recordings in every format of pictures, written by `scripts/make_import_sources.py`, come out
-//! with the poses they were made with; wrong conventions and hostile files are refused by name.
+//! with the poses they were made with; wrong conventions are named.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+mod import_source;
 
-use far_data::import::{
-    Convention, ConventionChoice, ImportOptions, ImportPlan, Lens, ReturnRule, find_format,
-};
+use far_data::import::{Convention, ConventionChoice, ImportOptions, ReturnRule, find_format};
 use far_data::*;
 use far_memory::Pose;
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import_sources")
-}
-
-/// A copy of a source with its pictures in their places.
-fn source(name: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    copy(&fixtures().join(name), folder.path());
-    let take = |name: &str| {
-        let path = folder.path().join(name);
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let _ = std::fs::remove_file(path);
-        text
-    };
-    // Videos are not opened here: the tests of the program decode them.
-    for line in take("videos.txt").lines() {
-        let place = folder.path().join(line.split(' ').next().expect("a path"));
-        std::fs::create_dir_all(place.parent().expect("a folder")).expect("made");
-        std::fs::write(place, "a video").expect("written");
-    }
-    let places = take("pictures.txt");
-    for (frame, place) in places.lines().enumerate() {
-        let place = folder.path().join(place);
-        std::fs::create_dir_all(place.parent().expect("a folder")).expect("made");
-        std::fs::copy(fixtures().join(format!("pictures/{frame:03}.png")), place).expect("copied");
-    }
-    folder
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("made");
-    for entry in std::fs::read_dir(from).expect("listed") {
-        let path = entry.expect("an entry").path();
-        let target = to.join(path.file_name().expect("a name"));
-        match path.is_dir() {
-            true => copy(&path, &target),
-            false => drop(std::fs::copy(&path, target).expect("copied")),
-        }
-    }
-}
+use import_source::{fixtures, options, plan, source};
 
 /// The poses that the sources were made with.
 fn truth() -> Vec<Pose> {
@@ -63,30 +20,6 @@ fn truth() -> Vec<Pose> {
         }
     };
     text.lines().skip(1).map(pose).collect()
-}
-
-/// Options that read a source of `frames` in the given words.
-fn options(words: &str) -> ImportOptions {
-    let mut options = ImportOptions { lens: Some(Lens::Horizontal(80.0)), ..Default::default() };
-    let mut words = words.split_whitespace();
-    let convention = &mut options.convention;
-    while let Some(word) = words.next() {
-        let mut value = || words.next().expect("a value");
-        match word {
-            "axes" => convention.axes = Some(value().parse().expect("axes")),
-            "up" => convention.up = Some(value().parse().expect("up")),
-            "unit" => convention.unit = Some(value().parse().expect("a number")),
-            "left" => convention.left_handed = Some(true),
-            "inverse" => convention.world_to_camera = Some(true),
-            "xyzw" => options.quaternions_xyzw = true,
-            other => panic!("{other}"),
-        }
-    }
-    options
-}
-
-fn plan(format: &str, source: &Path, options: &ImportOptions) -> Result<ImportPlan> {
-    ImportPlan::new(find_format(format).expect("known"), source, options)
 }
 
 /// Imports a source as one episode.
@@ -191,7 +124,9 @@ fn every_mistake_is_named_and_nothing_is_written() {
         let error = plan("frames", source.path(), &options(words)).err().expect(name);
         let told = format!("{error} {}", error.hint());
         assert!(told.contains(better), "{name}: {told}");
-        if name != "frames-left-matrix" {
+        if name == "frames-left-matrix" {
+            assert!(told.contains("--no-poses") && !told.contains("--trust-poses"), "{told}");
+        } else {
             let trusting = ImportOptions { trust_poses: true, ..options(words) };
             assert!(plan("frames", source.path(), &trusting).is_ok(), "{name} can be trusted");
         }
@@ -327,6 +262,61 @@ fn lerobot_goes_there_and_back() {
     assert_eq!(view, dataset.description().field_of_view);
 }
 
+/// The commands of a robot: described for models, kept through imports and exports.
+#[test]
+fn commands_of_a_robot_are_described_and_go_there_and_back() {
+    let (folder, walk) = import("frames", "frames-opencv", &options(""));
+    let lerobot = |from: &Dataset, name: &str| {
+        let [out, again] = [name.into(), format!("{name}-again")].map(|at| folder.path().join(at));
+        export_lerobot(from, &out, || ()).expect("written");
+        let options = ImportOptions { no_poses: true, ..options("") };
+        let plan = plan("lerobot", &out, &options).expect("planned");
+        plan.write(&again, &|_| ()).expect("written");
+        Dataset::open(&again).expect("opens")
+    };
+    // Without commands of their own, the motion of the camera is exported as the action.
+    let first = lerobot(&walk, "first");
+    let described = first.description().robot_action.clone().expect("commands");
+    let rows: Vec<[f64; 5]> = (0..36)
+        .map(|frame| walk.episode(0).expect("opens").action(frame))
+        .map(|own| [own.forward, own.left, own.up, own.turn, own.tilt].map(f64::from))
+        .collect();
+    for number in 0..5 {
+        let mean = rows.iter().map(|row| row[number]).sum::<f64>() / 36.0;
+        let spread = rows.iter().map(|row| (row[number] - mean).powi(2)).sum::<f64>() / 36.0;
+        let deviation = if spread < 1e-12 { 1.0 } else { spread.sqrt() };
+        assert!((f64::from(described.mean[number]) - mean).abs() < 1e-6);
+        assert!((f64::from(described.deviation[number]) - deviation).abs() < 1e-5, "{number}");
+    }
+    let episode = verify_episode(&first, 0).expect("whole");
+    assert!(!episode.unknown_columns().iter().any(|name| name == ROBOT_ACTION));
+    let standard = described.standardized(&episode).expect("commands");
+    let mean: f32 = (0..36).map(|frame| standard.row(frame)[0]).sum::<f32>() / 36.0;
+    assert!(mean.abs() < 1e-5, "{mean}");
+    // They are what is exported the second time, and what a dataset of ours keeps.
+    let second = lerobot(&first, "second");
+    let plan = plan("dataset", first.folder(), &options("")).expect("planned");
+    plan.write(&folder.path().join("kept"), &|_| ()).expect("written");
+    let kept = Dataset::open(&folder.path().join("kept")).expect("opens");
+    for again in [&second, &kept] {
+        assert_eq!(again.description().robot_action.as_ref(), Some(&described));
+        let column = again.episode(0).expect("opens").numbers(ROBOT_ACTION).expect("a column");
+        assert_eq!(column, episode.numbers(ROBOT_ACTION).expect("a column"));
+    }
+    // A description that does not fit the column is found, and keys do not replace commands.
+    let error = add_made_keys(&first, ROBOT_ACTION, 1, |_| Ok::<_, DataError>(vec![0.0; 36]));
+    assert!(error.unwrap_err().to_string().contains("the robot's commands"));
+    let path = first.folder().join("dataset.json");
+    let other = first
+        .description()
+        .clone()
+        .with_robot_action(RobotAction { mean: vec![0.0; 4], deviation: vec![1.0; 4] });
+    std::fs::write(&path, other.to_json()).expect("written");
+    let first = Dataset::open(first.folder()).expect("opens");
+    let error = verify_episode(&first, 0).err().expect("refused").to_string();
+    assert!(error.contains("`robot_action` has 5 numbers, dataset.json says 4"), "{error}");
+}
+
 #[test]
 fn a_source_without_poses_is_a_dataset_without_poses() {
     let source = source("frames-opencv");
@@ -351,196 +341,6 @@ fn a_source_without_poses_is_a_dataset_without_poses() {
     std::fs::write(&table, &text).expect("written");
     let error = self::plan("frames", source.path(), &options).err().expect("no return");
     assert!(error.to_string().contains("pictures are alike by"), "{error}");
-}
-
-/// Changes a source, imports it, and expects words in the error and nothing on the disk.
-fn refused(name: &str, format: &str, words: &str, spoil: impl Fn(&Path)) {
-    let source = source(name);
-    spoil(source.path());
-    let out = source.path().join("out");
-    let result =
-        plan(format, source.path(), &options("")).and_then(|plan| plan.write(&out, &|_| ()));
-    let error = result.expect_err(words);
-    assert!(error.to_string().contains(words), "{name}: {error} should say {words}");
-    assert!(!out.exists(), "{name}: {words} leaves something behind");
-}
-
-#[test]
-fn hostile_and_broken_sources_are_refused_by_name() {
-    let write = |path: PathBuf, content: &str| std::fs::write(path, content).expect("written");
-    let edit = |path: PathBuf, from: &str, to: &str| {
-        let text = std::fs::read_to_string(&path).expect("there");
-        assert!(text.contains(from));
-        std::fs::write(&path, text.replacen(from, to, 1)).expect("written");
-    };
-    refused("frames-opencv", "frames", "35 pictures", |path| {
-        std::fs::remove_file(path.join("images/000004.png")).expect("removed");
-    });
-    refused("frames-opencv", "frames", "neither a PNG nor a JPEG", |path| {
-        write(path.join("images/000004.png"), "text");
-    });
-    refused("frames-opencv", "frames", "000004.png", |path| {
-        let picture = path.join("images/000004.png");
-        let bytes = std::fs::read(&picture).expect("there");
-        std::fs::write(&picture, &bytes[..bytes.len() / 2]).expect("written");
-    });
-    refused("frames-opencv", "frames", "limits are exceeded", |path| {
-        // A header that declares two billion pixels a side.
-        let picture = path.join("images/000000.png");
-        let mut bytes = std::fs::read(&picture).expect("there");
-        bytes[16..20].copy_from_slice(&0x7fff_ffffu32.to_be_bytes());
-        let mut header = crc(&bytes[12..29]).to_be_bytes().to_vec();
-        bytes[29..33].swap_with_slice(&mut header);
-        std::fs::write(&picture, bytes).expect("written");
-    });
-    refused("seven-scenes", "seven-scenes", "frame-000003.pose.txt", |path| {
-        edit(path.join("seq-01/frame-000003.pose.txt"), "0 0 0 1", "0 0 nan 1");
-    });
-    refused("seven-scenes", "seven-scenes", "color picture is missing", |path| {
-        std::fs::remove_file(path.join("seq-01/frame-000003.color.png")).expect("removed");
-    });
-    refused("scannet", "scannet", "pose/5.txt", |path| {
-        write(path.join("scene0000_00/pose/5.txt"), "-inf 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1");
-    });
-    refused("transforms", "transforms", "leads out", |path| {
-        edit(path.join("transforms.json"), "./images/frame_00003.png", "../../etc/passwd");
-    });
-    refused("transforms", "transforms", "EOF", |path| {
-        let file = path.join("transforms.json");
-        let text = std::fs::read_to_string(&file).expect("there");
-        write(file, &text[..text.len() / 2]);
-    });
-    refused("tartanair", "tartanair", "36 poses for 35 pictures", |path| {
-        std::fs::remove_file(path.join("office/Easy/P001/image_left/000004_left.png"))
-            .expect("removed");
-    });
-    refused("tum", "tum", "is missing", |path| {
-        std::fs::remove_file(path.join("rgb/100.300000.png")).expect("removed");
-    });
-    refused("colmap-binary", "colmap", "cut short", |path| {
-        let file = path.join("sparse/0/images.bin");
-        let bytes = std::fs::read(&file).expect("there");
-        std::fs::write(&file, &bytes[..bytes.len() - 3]).expect("written");
-    });
-    refused("realestate10k", "realestate10k", "line 2", |path| {
-        edit(path.join("00ab.txt"), "0 0 ", "")
-    });
-    refused("tum", "seven-scenes", "there is no frame-NNNNNN.pose.txt", |_| ());
-    #[cfg(unix)]
-    refused("frames-opencv", "frames", "link leads out", |path| {
-        let picture = path.join("images/000004.png");
-        std::fs::remove_file(&picture).expect("removed");
-        std::os::unix::fs::symlink("/etc/hostname", picture).expect("linked");
-    });
-}
-
-/// Every format with the tables of its source.
-const TABLES: [(&str, &str, &[&str]); 16] = [
-    ("frames", "frames-opencv", &["poses.csv"]),
-    ("frames", "frames-matrix", &["poses.csv"]),
-    ("seven-scenes", "seven-scenes", &["seq-01/frame-000003.pose.txt", "TrainSplit.txt"]),
-    ("tum", "tum", &["rgb.txt", "groundtruth.txt"]),
-    ("transforms", "transforms", &["transforms.json"]),
-    ("colmap", "colmap-text", &["sparse/0/cameras.txt", "sparse/0/images.txt"]),
-    ("colmap", "colmap-binary", &["sparse/0/cameras.bin", "sparse/0/images.bin"]),
-    ("realestate10k", "realestate10k", &["00ab.txt"]),
-    (
-        "scannet",
-        "scannet",
-        &["scene0000_00/pose/5.txt", "scene0000_00/intrinsic/intrinsic_color.txt"],
-    ),
-    ("tartanair", "tartanair", &["office/Easy/P001/pose_left.txt"]),
-    ("soundspaces", "soundspaces", &["17DRP5sb8fy/0/trajectory.jsonl"]),
-    ("thor", "thor", &["episode_0/metadata.jsonl"]),
-    ("loopnav", "loopnav", &["ABA/plains_village_3/5/05-04_13-57-20.json"]),
-    ("worldmem", "worldmem", &["training/plains/000001.npz"]),
-    (
-        "lerobot",
-        "lerobot-v2",
-        &["meta/info.json", "meta/episodes.jsonl", "data/chunk-000/episode_000000.parquet"],
-    ),
-    (
-        "lerobot",
-        "lerobot-v3",
-        &[
-            "meta/info.json",
-            "meta/episodes/chunk-000/file-000.parquet",
-            "data/chunk-000/file-000.parquet",
-        ],
-    ),
-];
-
-/// A small generator of numbers, the same on every run.
-fn next(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*state >> 33) as usize
-}
-
-/// By default a few mutations of every table; with `FAR_FUZZ_SECONDS=180` three minutes for every format,
-/// and with `FAR_FUZZ_FORMAT=colmap` of that format alone. The numbers then differ from run to run.
-#[test]
-fn damaged_tables_are_read_or_refused_and_never_panic() {
-    let wanted = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let seconds: Option<u64> = wanted("FAR_FUZZ_SECONDS").and_then(|text| text.parse().ok());
-    let only = wanted("FAR_FUZZ_FORMAT");
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let mut state = if seconds.is_some() { now().expect("a clock").as_nanos() as u64 } else { 7 };
-    let chosen = TABLES.iter().filter(|(_, name, _)| only.as_ref().is_none_or(|only| only == name));
-    for (format, name, tables) in chosen {
-        let source = source(name);
-        let options = ImportOptions {
-            pose_column: (*format == "lerobot").then(|| "observation.camera_pose".into()),
-            ..options("")
-        };
-        let opened = import::Source::open(source.path()).expect("there");
-        let reader = find_format(format).expect("known");
-        assert!(reader.read(&opened, &options).is_ok(), "{name} is whole");
-        let mut mutations = 0u64;
-        let each = seconds.map(|seconds| Duration::from_secs(seconds) / tables.len() as u32);
-        for table in *tables {
-            let path = source.path().join(table);
-            let whole = std::fs::read(&path).expect("there");
-            let begin = Instant::now();
-            let mut tried = 0;
-            while each.map_or(tried < 150, |each| begin.elapsed() < each) {
-                (tried, mutations) = (tried + 1, mutations + 1);
-                let mut bytes = whole.clone();
-                for _ in 0..1 + next(&mut state) % 4 {
-                    let place = next(&mut state) % bytes.len();
-                    match next(&mut state) % 4 {
-                        0 => bytes.truncate(place.max(1)),
-                        1 => drop(bytes.remove(place)),
-                        2 => bytes.insert(place, b"0-9e\n"[next(&mut state) % 5]),
-                        _ => bytes[place] = next(&mut state) as u8,
-                    }
-                    if bytes.is_empty() {
-                        break;
-                    }
-                }
-                std::fs::write(&path, &bytes).expect("written");
-                // Poses that are read are converted, or refused, too.
-                if let Ok(recordings) = reader.read(&opened, &options) {
-                    for recording in recordings {
-                        let poses: Vec<_> =
-                            recording.frames.iter().filter_map(|frame| frame.pose).collect();
-                        let _ = reader.convention().convert(&poses);
-                    }
-                }
-            }
-            std::fs::write(&path, &whole).expect("written");
-        }
-        println!("{name}: {mutations} mutations of {} tables", tables.len());
-    }
-}
-
-/// CRC-32 as PNG has it, bit by bit.
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        (0..8).for_each(|_| crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 });
-    }
-    !crc
 }
 
 #[test]

@@ -204,7 +204,7 @@ impl EncodedDataset {
             latents,
             memory: memory.snapshot(),
             inputs,
-            signals: EpisodeSignals::of(self.conditioning, &episode),
+            signals: EpisodeSignals::of(self.conditioning, &episode)?,
         })
     }
 

@@ -1,5 +1,8 @@
 //! A few columns of a Parquet file, row by row.
 
+use std::cell::Cell;
+use std::sync::Once;
+
 use bytes::Bytes;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
@@ -68,10 +71,27 @@ impl ParquetTable {
     }
 }
 
-/// Reads with the parquet crate, which panics on some damaged files.
+thread_local! {
+    /// Whether this thread reads with the parquet crate just now.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Reads with the parquet crate, which panics on some damaged files. Nobody is told of such a panic:
+/// the error that it becomes says enough.
 fn guarded<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err("the file is damaged".to_owned()))
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    let outside = GUARDED.replace(true);
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+    GUARDED.set(outside);
+    result.unwrap_or_else(|_| Err("the file is damaged".to_owned()))
 }
 
 /// One row.

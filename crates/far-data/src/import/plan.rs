@@ -13,11 +13,12 @@ use super::{
     deal,
 };
 use crate::{
-    DataError, DatasetDescription, EpisodeFacts, Generator, PoseCheck, PoseReport, Result,
+    DataError, DatasetDescription, EpisodeFacts, Generator, PoseCheck, PoseReport, ROBOT_ACTION,
+    Result, RobotAction, Split,
 };
 
 /// Version of the importer's behavior: the same version, source and options give the same bytes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Recordings whose pictures are held against their poses at most, spread over the source: they
 /// share a convention, and a source may have thousands.
@@ -109,6 +110,11 @@ impl ImportPlan {
         let mut likeness = Looked { recordings: &recordings, poses: &poses, camera, reader };
         let (episodes, best) = plan_episodes(&recordings, windows, options, &mut likeness)?;
         notes.extend(check_returns(&episodes, best)?);
+        if let Some(commands) = commands(&recordings, &episodes) {
+            let width = commands.width();
+            notes.push(format!("`{ROBOT_ACTION}` ({width} numbers) conditions the world model"));
+            description = description.with_robot_action(commands);
+        }
         Ok(Self { description, episodes, reports, notes, recordings, poses, rule })
     }
 
@@ -207,6 +213,21 @@ fn plan_episodes(
         return Err(DataError::Setting { setting: "--window", reason });
     }
     Ok((episodes, best))
+}
+
+/// What the commands of the training episodes are like, where all recordings have them.
+fn commands(recordings: &[Recording], episodes: &[PlannedEpisode]) -> Option<RobotAction> {
+    let mut places = recordings.iter().map(|recording| recording.place_of(ROBOT_ACTION));
+    let place = places.next()??;
+    if places.any(|own| own.as_ref() != Some(&place)) {
+        return None;
+    }
+    let training = episodes.iter().filter(|episode| episode.facts.split == Split::Train);
+    let place = &place;
+    RobotAction::of(training.flat_map(move |episode| {
+        let frames = &recordings[episode.recording].frames[episode.frames.clone()];
+        frames.iter().map(move |frame| &frame.numbers[place.clone()])
+    }))
 }
 
 /// Refuses a source that never returns; says so of single episodes.

@@ -1,5 +1,6 @@
 //! What every format comes down to: frames with a time, a pose and a place of the picture.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -101,6 +102,13 @@ impl Recording {
             self.frames.windows(2).map(|pair| pair[1].time - pair[0].time).collect();
         steps.sort_by(f64::total_cmp);
         steps.get(steps.len() / 2).filter(|step| **step > 0.0).map(|step| 1.0 / step)
+    }
+
+    /// Where a column lies in the [numbers](RecordedFrame::numbers) of a frame.
+    pub fn place_of(&self, column: &str) -> Option<Range<usize>> {
+        let at = self.columns.iter().position(|(name, _)| name == column)?;
+        let begin: usize = self.columns[..at].iter().map(|(_, width)| width).sum();
+        Some(begin..begin + self.columns[at].1)
     }
 
     /// Keeps frames as far apart as `fps` frames per second are: of every tick the frame nearest in

@@ -1,7 +1,8 @@
 //! The one place where columns of a dataset become channels of conditioning.
 
+use crate::Result;
 use crate::world_model::signal::{Channel, FrameSignals, SignalLayout};
-use far_data::{AgentState, DatasetDescription, Episode, Signal};
+use far_data::{AgentState, DatasetDescription, Episode, NumericColumn, RobotAction, Signal};
 use serde::{Deserialize, Serialize};
 
 /// Numbers of a second agent's state: in view or not, and where, now and a little earlier.
@@ -9,7 +10,8 @@ const AGENT_STATE: usize = 6;
 /// Meters that count as 1 in them.
 const AGENT_LENGTH: f32 = 5.0;
 
-/// What the world model is conditioned on beyond poses and times.
+/// What the world model is conditioned on beyond poses, times and the commands of a robot, which it is
+/// given wherever a dataset has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConditioningConfig {
@@ -24,9 +26,12 @@ impl ConditioningConfig {
     /// The channels that the network has on such a dataset.
     pub fn layout(&self, description: &DatasetDescription) -> SignalLayout {
         let channel = |name, width, given| Channel { name, width: if given { width } else { 0 } };
+        // One number per label, and the door.
+        let interactions = if self.interactions { description.labels.len() + 1 } else { 0 };
+        // The mean of the commands on the way, and the last.
+        let commands = 2 * description.robot_action.as_ref().map_or(0, RobotAction::width);
         SignalLayout {
-            // One number per label, and the door.
-            action: channel("signal", description.labels.len() + 1, self.interactions),
+            action: channel("signal", interactions + commands, true),
             viewpoint: channel("door", 1, self.interactions),
             state: channel("state", AGENT_STATE, self.agent),
             goal_state: channel("goal_state", AGENT_STATE / 2, self.agent),
@@ -56,12 +61,14 @@ pub(crate) struct EpisodeSignals {
     viewpoints: Vec<f32>,
     /// [frames, state].
     states: Vec<f32>,
+    /// Commands of a robot, standardized.
+    commands: Option<NumericColumn>,
     /// Frames between the two halves of a state.
     pub(crate) state_lag: usize,
 }
 
 impl EpisodeSignals {
-    pub(crate) fn of(config: ConditioningConfig, episode: &Episode) -> Self {
+    pub(crate) fn of(config: ConditioningConfig, episode: &Episode) -> Result<Self> {
         let layout = config.layout(episode.description());
         let state_lag = episode.description().agent_lag as usize;
         let mut signals = Self { layout, state_lag, ..Self::default() };
@@ -78,18 +85,35 @@ impl EpisodeSignals {
             };
             signals.states = (0..episode.len()).flat_map(states).collect();
         }
-        signals
+        if let Some(commands) = &episode.description().robot_action {
+            signals.commands = Some(commands.standardized(episode)?);
+        }
+        Ok(signals)
     }
 
     /// The interactions after frame `now` up to frame `goal`, one number per label that is 1 where
-    /// something of the kind happened, and how far the acted door is open at the goal.
+    /// something of the kind happened, and how far the acted door is open at the goal; then the mean of
+    /// the commands on the way, and the last of them.
     pub(crate) fn action(&self, now: usize, goal: usize) -> Vec<f32> {
         let mut action = vec![0.0; self.layout.action.width];
-        if let Some(door) = action.last_mut() {
+        let commands = self.commands.as_ref().map_or(0, |commands| 2 * commands.width);
+        let (interactions, told) = action.split_at_mut(self.layout.action.width - commands);
+        if let Some((door, happened)) = interactions.split_last_mut() {
             *door = self.viewpoints[goal];
             for event in self.events[(now + 1).min(goal)..=goal].iter().flatten() {
-                action[usize::from(*event)] = 1.0;
+                happened[usize::from(*event)] = 1.0;
             }
+        }
+        if let Some(commands) = &self.commands {
+            let (mean, last) = told.split_at_mut(commands.width);
+            // The command of a frame leads to the next one.
+            let way = now.min(goal)..goal.max(now + 1);
+            let share = 1.0 / way.len() as f32;
+            for frame in way.clone() {
+                let row = commands.row(frame);
+                mean.iter_mut().zip(row).for_each(|(mean, number)| *mean += share * number);
+            }
+            last.copy_from_slice(commands.row(way.end - 1));
         }
         action
     }
@@ -145,6 +169,31 @@ mod tests {
         assert_eq!(signals.action(1, 3), [0.0, 1.0, 1.0, 1.0]);
         assert_eq!(signals.action(3, 3), [0.0, 1.0, 1.0, 1.0]);
         assert_eq!(signals.frame(2), FrameSignals { viewpoint: &[0.5], state: &[] });
+    }
+
+    #[test]
+    fn commands_are_those_that_lead_from_now_to_the_goal() {
+        let mut description = DatasetDescription::new("corpus", 10.0, [8, 8], [90.0, 90.0]);
+        description.labels = vec!["open".into()];
+        let commands = RobotAction { mean: vec![0.0; 2], deviation: vec![1.0; 2] };
+        let description = description.with_robot_action(commands);
+        let plain = ConditioningConfig::default().layout(&description);
+        assert_eq!((plain.action.width, plain.viewpoint.width), (4, 0));
+        let values = vec![0.0, 1.0, 2.0, -1.0, 4.0, 3.0, 9.0, 9.0];
+        let commands = Some(NumericColumn { width: 2, values });
+        let signals = EpisodeSignals { layout: plain, commands, ..EpisodeSignals::default() };
+        assert_eq!(signals.action(0, 1), [0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(signals.action(0, 2), [1.0, 0.0, 2.0, -1.0]);
+        assert_eq!(signals.action(1, 3), [3.0, 1.0, 4.0, 3.0]);
+        assert_eq!(signals.action(3, 3), [9.0; 4], "staying is what is commanded now");
+        let config = ConditioningConfig { interactions: true, agent: false };
+        let signals = EpisodeSignals {
+            layout: config.layout(&description),
+            events: vec![vec![], vec![0]],
+            viewpoints: vec![0.0, 0.25],
+            ..signals
+        };
+        assert_eq!(signals.action(0, 1), [1.0, 0.25, 0.0, 1.0, 0.0, 1.0]);
     }
 
     #[test]

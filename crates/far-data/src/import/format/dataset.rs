@@ -4,7 +4,7 @@ use super::Format;
 use crate::import::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source,
 };
-use crate::{DataError, Dataset, Episode, ImageEncoding, Result};
+use crate::{DataError, Dataset, Episode, ImageEncoding, ROBOT_ACTION, Result};
 
 /// Datasets of this project.
 pub struct OwnDataset;
@@ -56,9 +56,12 @@ type Columns = Vec<(String, usize)>;
 
 /// The frames of an episode, with the columns that the format does not know and that are numbers.
 fn frames(source: &Source, episode: &Episode) -> Result<(Columns, Vec<RecordedFrame>)> {
-    let names = episode.unknown_columns().iter();
-    let numbers: Vec<_> =
-        names.filter_map(|name| Some((name.clone(), episode.numbers(name).ok()?))).collect();
+    let mut numbers: Vec<_> = Vec::new();
+    if let Some(commands) = &episode.description().robot_action {
+        numbers.push((ROBOT_ACTION.to_owned(), commands.stored(episode)?));
+    }
+    let unknown = episode.unknown_columns().iter();
+    numbers.extend(unknown.filter_map(|name| Some((name.clone(), episode.numbers(name).ok()?))));
     let mut frames = Vec::with_capacity(episode.len());
     for (index, &time) in episode.times().iter().enumerate() {
         let pose = episode.pose(index).map(|pose| {

@@ -120,8 +120,10 @@ impl CueEncoder for InteractionFeature {
         let mut queries = Vec::with_capacity(actions.len() * self.dimension());
         for action in actions {
             let signals = action.signals();
+            // A robot's commands may follow.
+            let signals = &signals[..signals.len().min(self.width())];
             Error::check_length("the signals of an action", signals.len(), self.width())?;
-            // Signals end with the door, rows begin with it.
+            // These signals end with the door, rows begin with it.
             let door = signals[self.labels..].iter();
             let numbers: Vec<f32> = door.chain(&signals[..self.labels]).copied().collect();
             queries.extend(Self::key(numbers.into_iter()));
@@ -191,6 +193,8 @@ mod tests {
         assert_eq!((query.len(), keys.len()), (FEATURE.dimension(), 2 * FEATURE.dimension()));
         let (same, other) = keys.split_at(FEATURE.dimension());
         assert_eq!(query, same);
+        let commanded = FEATURE.queries(&[], &[action(&[1.0, 0.0, 0.8, 5.0])]).expect("a query");
+        assert_eq!(commanded, same, "commands of a robot are no interactions");
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         assert!((dot(other, other) - 1.0).abs() < 1e-6 && dot(&query, other) < 0.9);
         assert!(FEATURE.queries(&[], &[action(&[1.0])]).is_err());

@@ -19,7 +19,7 @@ use crate::import::parquet_table::ParquetTable;
 use crate::import::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source,
 };
-use crate::{DataError, Result, Split};
+use crate::{DataError, ROBOT_ACTION, Result, Split};
 
 /// Numbers in a column at most.
 const LARGEST_COLUMN: u64 = 4096;
@@ -159,7 +159,7 @@ fn number_columns(info: &Info, options: &ImportOptions) -> Vec<(String, String, 
         let fits = (1..=LARGEST_COLUMN).contains(&width);
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
         let column: String = name.to_lowercase().chars().map(plain).collect();
-        let column = if column == "action" { "robot_action".into() } else { column };
+        let column = if column == "action" { ROBOT_ACTION.into() } else { column };
         (numbers && fits).then(|| (name.clone(), column, width as usize))
     });
     kept.collect()
