@@ -178,6 +178,28 @@ fn what_cannot_be_decoded_is_said_plainly() {
     assert!(message.contains("there is no STEM.json beside STEM.avi"), "{message}");
 }
 
+/// The reader of Parquet files panics when one of these bytes of the footer is 255; what a person sees is
+/// an error all the same.
+#[test]
+fn damaged_tables_are_refused_without_a_panic() {
+    let folder = source("lerobot-v3");
+    let table = folder.path().join("source/data/chunk-000/file-000.parquet");
+    let whole = std::fs::read(&table).expect("there");
+    let import = ["data", "import", "lerobot", "source", "--out", "out"];
+    let import = [&import[..], &["--pose-column", "observation.camera_pose"]].concat();
+    for from_end in [1340, 1241, 1145, 1031] {
+        let mut bytes = whole.clone();
+        bytes[whole.len() - from_end] = 255;
+        std::fs::write(&table, bytes).expect("written");
+        let output = far(folder.path(), &import);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("the file is damaged") && message.contains("hint: "), "{message}");
+        assert!(!message.contains("panicked"), "{message}");
+    }
+    assert!(!folder.path().join("out").exists());
+}
+
 #[test]
 fn sources_without_poses_become_datasets_without_poses() {
     let folder = source("lerobot-v3");
@@ -273,10 +295,27 @@ fn a_dataset_becomes_a_store_and_goes_back() {
     let built = far(folder.path(), &["memory", "build", "out", "--out", "store", "--pictures"]);
     assert!(text(&built.stdout).contains("24 records of episode 0"), "{}", text(&built.stderr));
     assert!(far(folder.path(), &["memory", "verify", "store"]).status.success());
+    // Sealed files are plain Arrow files, which others open.
+    let sealed = folder.path().join("store/sealed-000000000000.arrow");
+    let sealed = std::fs::File::open(sealed).expect("a sealed file");
+    let sealed = arrow_ipc::reader::FileReader::try_new(sealed, None).expect("an Arrow file");
+    let rows: usize = sealed.map(|batch| batch.expect("a batch").num_rows()).sum();
+    assert_eq!(rows, 24);
     let stat = far(folder.path(), &["memory", "stat", "store"]);
     assert!(text(&stat.stdout).contains("pixels"), "{}", text(&stat.stdout));
     let refused = far(folder.path(), &["memory", "build", "out", "--out", "store"]);
     assert!(!refused.status.success() && text(&refused.stderr).contains("there already"));
+    // A frame that cannot be read leaves no store behind.
+    let file = folder.path().join("out/episodes/000000.arrow");
+    let whole = std::fs::read(&file).expect("there");
+    let header = whole.windows(4).rposition(|bytes| bytes == b"IHDR").expect("a picture");
+    let mut broken = whole.clone();
+    broken[header + 4..header + 8].fill(0xff);
+    std::fs::write(&file, broken).expect("written");
+    let refused = far(folder.path(), &["memory", "build", "out", "--out", "half", "--whole"]);
+    assert!(!refused.status.success(), "{}", text(&refused.stdout));
+    assert!(!folder.path().join("half").exists(), "{}", text(&refused.stderr));
+    std::fs::write(&file, whole).expect("written");
     let exported = far(folder.path(), &["data", "export", "transforms", "out", "--out", "nerf"]);
     assert!(exported.status.success() && folder.path().join("nerf/transforms.json").is_file());
     let wrong = far(folder.path(), &["data", "import", "lerobo", "source", "--out", "x"]);

@@ -143,6 +143,9 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
         ),
     );
     row("pictures", format!("{width}x{height}, {:?}", description.images).to_lowercase());
+    if let Some(commands) = &description.robot_action {
+        row("robot actions", format!("{} numbers per frame", commands.width()));
+    }
     if let Some(rate) = description.audio_rate {
         row("audio", format!("binaural, {rate} Hz"));
     }

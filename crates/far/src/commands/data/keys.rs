@@ -1,17 +1,22 @@
 //! `far data keys`: embeddings of a network as a column that can be a cue.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use far_data::{Dataset, add_key_column, add_made_keys};
 use far_model::{CueEncoder, KeyEncoder, PatchPca, Tokenizer};
 use far_tensor::Device;
+use far_train::TrainConfig;
 
 use super::explain;
 use crate::progress;
 
 /// The tokenizer of a run, beside its encoders.
 const TOKENIZER: &str = "tokenizer.safetensors";
+
+/// The configuration of a run, which says what kind of tokenizer it has.
+const CONFIG: &str = "config.toml";
 
 /// Which keys to add.
 #[derive(Args)]
@@ -38,8 +43,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let name = &arguments.name;
     let (keys, width) = match (&arguments.from, &arguments.encoder) {
         (Some(file), _) => add_key_column(&dataset, name, file).map_err(explain)?,
-        (None, Some(file)) => encode(&dataset, name, file)
-            .map_err(|error| crate::commands::train::explain(error.into()))?,
+        (None, Some(file)) => {
+            encode(&dataset, name, file).map_err(crate::commands::train::explain)?
+        }
         (None, None) => unreachable!("one of the two is required"),
     };
     println!("{keys} keys of {width} numbers are column `{name}`");
@@ -50,16 +56,38 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Keys of all frames by an encoder and the tokenizer beside it.
-fn encode(dataset: &Dataset, name: &str, file: &Path) -> far_model::Result<(usize, usize)> {
+fn encode(dataset: &Dataset, name: &str, file: &Path) -> far_train::Result<(usize, usize)> {
     let encoder = KeyEncoder::load(file, &Device::cpu())?;
-    let tokenizer = PatchPca::load(&file.with_file_name(TOKENIZER))?;
+    let tokenizer = tokenizer(dataset, file)?;
     encoder.check_input(&tokenizer.recipe())?;
     let bar = progress::bar(dataset.len() as u64, "episodes");
-    add_made_keys(dataset, name, encoder.dimension(), |id| -> far_model::Result<Vec<f32>> {
-        let episode = dataset.episode(id)?;
-        let frames: Vec<usize> = (0..episode.len()).collect();
-        let latents = tokenizer.encode(&episode, &frames)?;
-        bar.inc(1);
-        encoder.keys(&latents)
-    })
+    let added =
+        add_made_keys(dataset, name, encoder.dimension(), |id| -> far_model::Result<Vec<f32>> {
+            let episode = dataset.episode(id)?;
+            let frames: Vec<usize> = (0..episode.len()).collect();
+            let latents = tokenizer.encode(&episode, &frames)?;
+            bar.inc(1);
+            encoder.keys(&latents)
+        });
+    bar.finish_and_clear();
+    Ok(added?)
+}
+
+/// The tokenizer of the run that an encoder lies in. One that was copied out of its run lies beside a
+/// fitted tokenizer.
+fn tokenizer(dataset: &Dataset, encoder: &Path) -> far_train::Result<Arc<dyn Tokenizer>> {
+    let [file, config] = [TOKENIZER, CONFIG].map(|name| encoder.with_file_name(name));
+    if !config.exists() {
+        return Ok(Arc::new(PatchPca::load(&file)?));
+    }
+    let settings = TrainConfig::resolve(&config.to_string_lossy(), &[])?.tokenizer;
+    let kept = match settings.is_fitted() || file.exists() {
+        true => settings.load(&file, dataset, &Device::cpu())?,
+        false => None,
+    };
+    match kept {
+        Some(kept) => Ok(kept),
+        // Networks too large to be kept, and latents that came with the data.
+        None => settings.build(dataset, &[], &Device::cpu()),
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use far_data::{Dataset, Picture};
 use far_memory::store::Store;
-use far_memory::{Cue, Observation, Schema};
+use far_memory::{Cue, Memory, Observation, Schema};
 
 use super::{explain, grouped};
 use crate::commands::data::explain as explain_data;
@@ -59,7 +59,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         cues.push(Cue::key("pixels", (KEY_SIZE[0] * KEY_SIZE[1]) as usize));
     }
     cues.extend(columns.iter().map(|(name, column)| Cue::key(*name, column.width)));
-    let mut store = Store::open_or_create(&arguments.out, &Schema::new(cues)?).map_err(explain)?;
+    // Nothing is written before every frame was read; then all of it is sealed, for others to open.
+    let mut memory = Memory::new(Schema::new(cues)?);
     let bar = progress::bar(frames as u64, "frames");
     for frame in 0..frames {
         let pixels = match has_pictures {
@@ -78,11 +79,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             Some(bytes) => observation.with_bytes(bytes),
             None => observation.with_reference(&reference),
         };
-        store.append(&observation).map_err(explain)?;
+        memory.append(&observation).map_err(explain)?;
         bar.inc(1);
     }
-    store.close().map_err(explain)?;
     bar.finish_and_clear();
+    Store::save(&memory.snapshot(), &arguments.out).map_err(explain)?;
     println!("{} records of episode {id} in {}", grouped(frames as u64), arguments.out.display());
     println!("next: far memory stat {}", arguments.out.display());
     Ok(())
