@@ -276,7 +276,7 @@ mod tests {
             slots: usize,
             _: &mut Scratch,
             recall: &mut Recall,
-        ) -> Result<(), Error> {
+        ) -> std::result::Result<(), Error> {
             let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5);
             let pool = snapshot.pool(&query.pool, None)?;
             let mut ids: Vec<MemoryId> = pool.iter().collect();
