@@ -97,7 +97,7 @@ fn nothing_to_show_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().to_str().expect("text");
     let output = far(&["world", "view", "--world", "village", "--episodes", "0", "--out", out]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--episodes and --pictures start at 1"));
 }
 
