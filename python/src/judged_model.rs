@@ -46,7 +46,7 @@ impl JudgedModel {
         what: &'static str,
         call: impl FnOnce(Python<'_>) -> PyResult<T>,
     ) -> Result<T> {
-        Python::attach(|py| call(py)).map_err(|error| {
+        Python::attach(call).map_err(|error| {
             let reason = error.to_string();
             if let Ok(mut raised) = self.raised.lock() {
                 *raised = Some(error);
