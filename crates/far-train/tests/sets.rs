@@ -19,7 +19,7 @@ fn prepared(folder: &std::path::Path, selection: &str) -> PreparedData {
         "retriever.credit=marginal",
         "tokenizer.kind=precomputed",
         "arm.id=far-meta",
-        "world_model.depth=1",
+        "world_model.depth=2",
         "world_model.width=16",
         "world_model.heads=2",
         "data.batch=16",
