@@ -106,8 +106,24 @@ impl LearnedRetriever {
             later,
         }));
         let pools = timed(&mut times.recall, || self.candidates(&questions, credit, step))?;
-        let utilities = timed(&mut times.credit, || credit.utilities(&questions, &pools, step))?;
-        timed(&mut times.retriever, || self.learn(&questions, &pools, utilities, credit))
+        // The batch does not depend on the credit: it is read while the world model computes.
+        let (batch, utilities) = std::thread::scope(|scope| {
+            let batch = scope.spawn(|| self.batch(&questions));
+            let utilities = timed(&mut times.credit, || credit.utilities(&questions, &pools, step));
+            let batch = timed(&mut times.retriever, || batch.join());
+            (batch.expect("reading a batch does not panic"), utilities)
+        });
+        let (batch, utilities) = (batch?, utilities?);
+        timed(&mut times.retriever, || self.learn(&batch, &pools, utilities, credit))
+    }
+
+    /// The memories of all questions as the retriever reads them.
+    fn batch(&self, questions: &[Question<'_>]) -> Result<RetrieverBatch> {
+        let queries: Vec<_> = questions
+            .iter()
+            .map(|asked| (&asked.example.recall, asked.example.query.episode().memory()))
+            .collect();
+        Ok(RetrieverBatch::new(self.retriever.config(), &queries)?)
     }
 
     /// What is asked about examples: what would help first about each, and, for the credit of sets, of some
@@ -143,17 +159,12 @@ impl LearnedRetriever {
     /// One update from the utilities of candidates.
     fn learn(
         &mut self,
-        questions: &[Question<'_>],
+        batch: &RetrieverBatch,
         pools: &[CandidatePools],
         utilities: Utilities,
         credit: &Credit<'_>,
     ) -> Result<Option<RetrieverReport>> {
-        let queries: Vec<_> = questions
-            .iter()
-            .map(|asked| (&asked.example.recall, asked.example.query.episode().memory()))
-            .collect();
         let Utilities { values, spread } = utilities;
-        let batch = RetrieverBatch::new(self.retriever.config(), &queries)?;
         let candidates = CandidateBatch::new(batch.mask(), pools, &values)?;
         if candidates.is_empty() {
             return Ok(None);
@@ -161,7 +172,7 @@ impl LearnedRetriever {
         let (retriever, target) = (&self.retriever, credit.config.target);
         let mut health = None;
         let step = self.trained.step(credit.device, 1, |tape: &mut Tape, parameters, _| {
-            let scores = retriever.scores(tape, parameters, &batch)?;
+            let scores = retriever.scores(tape, parameters, batch)?;
             let loss = candidate_distillation(tape, &scores, &candidates, target)?;
             health = Some(RetrieverHealth::measure(&scores, &candidates, target)?);
             Ok(loss)

@@ -39,6 +39,9 @@ impl Default for I3dmConfig {
     }
 }
 
+/// 2²³: between it and its double numbers are one apart.
+const ROUNDING: f32 = 8_388_608.0;
+
 /// Cells tested together by one instruction.
 const LANES: usize = 16;
 
@@ -155,8 +158,10 @@ fn confidence(sight: &FrustumSight, [x, y, z]: [f32; 3], [a, b, c]: [f32; 3]) ->
     let product = a * u + b * v + c * w;
     let square = (a * a + b * b + c * c).max(u * u + v * v + w * w).max(f32::MIN_POSITIVE);
     let seen = if sight.sees(x, y, z) { 255.0 } else { 0.0 };
-    // NaN, beyond the last cell, becomes 0.
-    (seen * (product / square).max(0.0) + 0.5) as u32
+    // NaN, beyond the last cell, becomes 0. Added to 2²³, a number up to 255 is rounded and stands in the
+    // lowest bits: a loop of such additions becomes SIMD code, one of conversions does not.
+    let steps = seen * (product / square).clamp(0.0, 1.0);
+    (steps.max(0.0) + ROUNDING).to_bits() & 0xff
 }
 
 impl Rule for I3dmConfig {

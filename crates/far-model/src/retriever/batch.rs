@@ -9,7 +9,7 @@ use far_memory::{
     CueConfig, FEATURES, FeatureScale, PoolView, RecallQuery, RetrieverConfig, ScorerConfig,
     Snapshot, features,
 };
-use far_tensor::Tensor;
+use far_tensor::{Buffer, Tensor};
 use rayon::prelude::*;
 
 /// What one cue reads.
@@ -128,7 +128,7 @@ impl RetrieverBatch {
 /// Features [B, N, F] of every memory; zeros past the end of a pool and where a query has a pose and a
 /// memory has none, which then has no score.
 fn read_features(examples: &[Example<'_>], slots: usize, scale: FeatureScale) -> Result<CueBatch> {
-    let mut rows = vec![0.0; examples.len() * slots * FEATURES];
+    let mut rows = Buffer::zeroed(examples.len() * slots * FEATURES);
     let mut present = vec![0.0; examples.len() * slots];
     let outputs = rows.par_chunks_mut(slots * FEATURES).zip(present.par_chunks_mut(slots));
     outputs.zip(examples).for_each(|((rows, present), example)| {
@@ -142,7 +142,7 @@ fn read_features(examples: &[Example<'_>], slots: usize, scale: FeatureScale) ->
             }
         }
     });
-    let rows = Tensor::from_slice(&rows, [examples.len(), slots, FEATURES])?;
+    let rows = Tensor::from_buffer(rows, [examples.len(), slots, FEATURES])?;
     Ok(CueBatch {
         inputs: CueInputs::Metadata(rows),
         present: Tensor::from_slice(&present, [examples.len(), slots])?,
@@ -167,7 +167,8 @@ fn read_keys(
         .collect::<Result<Vec<_>, _>>()?;
     let slots = eligible.len() / examples.len();
     let mut queries = vec![0.0; examples.len() * dimension];
-    let mut keys = vec![0.0; eligible.len() * dimension];
+    // The largest of all: filled where it stays.
+    let mut keys = Buffer::zeroed(eligible.len() * dimension);
     let mut lengths = vec![0.0; eligible.len()];
     let mut present = vec![0.0; eligible.len()];
     let outputs = queries
@@ -206,7 +207,7 @@ fn read_keys(
     let shape = [examples.len(), slots];
     Ok(CueBatch {
         inputs: CueInputs::Key {
-            keys: Tensor::from_slice(&keys, [examples.len(), slots, dimension])?,
+            keys: Tensor::from_buffer(keys, [examples.len(), slots, dimension])?,
             lengths: Tensor::from_slice(&lengths, shape)?,
             queries: Tensor::from_slice(&queries, [examples.len(), dimension])?,
         },
