@@ -70,6 +70,6 @@ pub use report::{
 };
 pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
 pub use rollout::Rollout;
-pub use scores::{Protocol, SCORES_FOLDER, Scores, merge};
+pub use scores::{Protocol, SCORES_FOLDER, Scores, keep_shared_metrics, merge};
 pub use tally::MeasuredArm;
 pub use utility::{Draw, UtilityMeter};

@@ -172,6 +172,26 @@ impl Scores {
     }
 }
 
+/// Leaves out the metrics that an arm does not have under every seed, as where one machine lacked the
+/// weights of LPIPS, and returns their names.
+pub fn keep_shared_metrics(scores: &mut [Scores]) -> BTreeSet<String> {
+    let mut lacking = BTreeSet::new();
+    for each in scores.iter() {
+        for other in scores.iter().filter(|other| other.arm == each.arm) {
+            let found = &other.measured.values;
+            let metrics = each.measured.values.keys().filter(|metric| !found.contains_key(*metric));
+            lacking.extend(metrics.cloned());
+        }
+    }
+    for Scores { metrics, measured, .. } in scores {
+        metrics.retain(|metric| !lacking.contains(&metric.id));
+        measured.values.retain(|metric, _| !lacking.contains(metric));
+        measured.divisors.retain(|metric, _| !lacking.contains(metric));
+        measured.curves.retain(|metric, _| !lacking.contains(metric));
+    }
+    lacking
+}
+
 /// Scores of the same arms on the same clips under one or several seeds as results.
 ///
 /// # Errors

@@ -35,6 +35,8 @@ pub struct AdamWConfig {
     pub warm_up: u64,
     /// Fraction of the rate at the first update of the warm-up. Paper: 0.2.
     pub warm_up_from: f32,
+    /// Updates at whose end the rate has fallen to zero, along half a cosine; `None` keeps it. Paper: kept.
+    pub cosine_until: Option<u64>,
     /// Decay d of the moving average of the parameters; `None` for no average. Paper: 0.9999.
     pub average_decay: Option<f32>,
     /// Whether the average's decay starts as (1 + n)/(10 + n), so that in short runs it is not
@@ -53,6 +55,7 @@ impl Default for AdamWConfig {
             clip: Some(1.0),
             warm_up: 5_000,
             warm_up_from: 0.2,
+            cosine_until: None,
             average_decay: Some(0.9999),
             average_warm_up: true,
         }
@@ -126,12 +129,16 @@ impl AdamW {
 
     /// The learning rate of update `number`, from 1.
     fn rate(&self, number: u64) -> f32 {
-        let AdamWConfig { learning_rate, warm_up, warm_up_from, .. } = self.config;
+        let AdamWConfig { learning_rate, warm_up, warm_up_from, cosine_until, .. } = self.config;
+        let left = cosine_until.map_or(1.0, |end| {
+            let progress = ((number - 1) as f64 / end.max(1) as f64).min(1.0);
+            (0.5 + 0.5 * (std::f64::consts::PI * progress).cos()) as f32
+        });
         if number > warm_up || warm_up == 0 {
-            return learning_rate;
+            return learning_rate * left;
         }
         let progress = (number - 1) as f32 / warm_up as f32;
-        learning_rate * (warm_up_from + (1.0 - warm_up_from) * progress)
+        learning_rate * left * (warm_up_from + (1.0 - warm_up_from) * progress)
     }
 
     /// The average's decay after update `number`.
@@ -355,7 +362,11 @@ mod tests {
             let clip = config.clip.map_or(1.0, |clip| (f64::from(clip) / norm).min(1.0));
             let progress = (index as f64 / config.warm_up.max(1) as f64).min(1.0);
             let from = f64::from(config.warm_up_from);
-            let rate = f64::from(config.learning_rate) * (from + (1.0 - from) * progress);
+            let mut rate = f64::from(config.learning_rate) * (from + (1.0 - from) * progress);
+            if let Some(end) = config.cosine_until {
+                let angle = std::f64::consts::PI * (index as f64 / end as f64).min(1.0);
+                rate *= (1.0 + angle.cos()) / 2.0;
+            }
             let (b1, b2) = (f64::from(config.first_decay), f64::from(config.second_decay));
             let decay = f64::from(config.average_decay.unwrap_or(0.0))
                 .min((1 + t) as f64 / (10 + t) as f64);
@@ -374,12 +385,19 @@ mod tests {
 
     #[test]
     fn updates_match_the_reference() {
-        let config = AdamWConfig {
-            learning_rate: 0.01,
-            weight_decay: 0.1,
-            warm_up: 4,
-            ..AdamWConfig::default()
-        };
+        // The second falls to zero before the last update.
+        for cosine_until in [None, Some(7)] {
+            updates_match(AdamWConfig {
+                learning_rate: 0.01,
+                weight_decay: 0.1,
+                warm_up: 4,
+                cosine_until,
+                ..AdamWConfig::default()
+            });
+        }
+    }
+
+    fn updates_match(config: AdamWConfig) {
         let mut builder = ArenaBuilder::new("toy");
         builder.parameter("a", [32], Initialization::Normal(1.0));
         let mut parameters = builder.build(3);

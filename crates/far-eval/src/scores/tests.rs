@@ -89,6 +89,21 @@ fn what_does_not_belong_together_is_named() {
 }
 
 #[test]
+fn what_one_seed_did_not_measure_is_left_out() {
+    let mut scores = all();
+    let whole = merge(&scores).unwrap();
+    assert!(keep_shared_metrics(&mut scores).is_empty());
+    assert_eq!(merge(&scores).unwrap(), whole);
+    scores[5].measured.values.remove("ssim");
+    assert_eq!(keep_shared_metrics(&mut scores), BTreeSet::from(["ssim".to_owned()]));
+    let merged = merge(&scores).unwrap();
+    for (arm, metrics) in &merged.arms {
+        assert!(!metrics.contains_key("ssim"), "{arm}");
+        assert_eq!(metrics["psnr"], whole.arms[arm]["psnr"]);
+    }
+}
+
+#[test]
 fn files_come_back_and_are_found_in_folders_of_seeds() {
     let folder = tempfile::tempdir().unwrap();
     for each in all() {

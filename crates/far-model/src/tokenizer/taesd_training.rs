@@ -46,10 +46,11 @@ pub struct TaesdTraining {
 }
 
 impl TaesdTraining {
-    /// Begins with random weights.
+    /// Begins with random weights; the rate falls to zero over so many updates.
     pub fn new(
         structure: TaesdStructure,
         learning_rate: f32,
+        updates: u64,
         seed: u64,
         perceptual: Option<PerceptualLoss>,
         device: &Device,
@@ -59,6 +60,7 @@ impl TaesdTraining {
         let optimizer = AdamWConfig {
             learning_rate,
             warm_up: 200,
+            cosine_until: Some(updates),
             average_decay: Some(0.999),
             ..AdamWConfig::default()
         };
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn a_small_one_learns_and_its_file_opens() {
         let device = Device::cpu();
-        let mut training = TaesdTraining::new(SMALL, 3e-3, 1, None, &device);
+        let mut training = TaesdTraining::new(SMALL, 3e-3, 200, 1, None, &device);
         let first = training.step(&pictures()).unwrap();
         let mut last = first;
         for _ in 0..120 {
@@ -212,7 +214,7 @@ mod tests {
         let device = Device::cpu();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        let begin = || TaesdTraining::new(SMALL, 3e-3, 1, None, &device);
+        let begin = || TaesdTraining::new(SMALL, 3e-3, 4, 1, None, &device);
         let steps = |training: &mut TaesdTraining, count: u64| {
             (0..count).map(|_| training.step(&pictures()).unwrap().absolute).sum::<f32>()
         };

@@ -12,6 +12,11 @@ pub fn merged(paths: &[PathBuf], out: &Path) -> anyhow::Result<Results> {
     for path in paths {
         scores.extend(read(path)?);
     }
+    let lacking = far_eval::keep_shared_metrics(&mut scores);
+    if !lacking.is_empty() {
+        let names = lacking.into_iter().collect::<Vec<_>>().join(", ");
+        eprintln!("note: {names} left out, not measured under every seed");
+    }
     let results = far_eval::merge(&scores).map_err(|error| {
         Hint::error(
             error.to_string(),

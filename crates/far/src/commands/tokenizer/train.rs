@@ -34,7 +34,7 @@ pub struct Arguments {
     /// The file to write.
     #[arg(long)]
     out: PathBuf,
-    /// Number of updates.
+    /// Number of updates, over which the learning rate falls to zero.
     #[arg(long, default_value_t = 20_000)]
     steps: u64,
     /// Pictures of 128 × 128 pixels per update, or as many pixels in crops of the smallest frames' size.
@@ -43,8 +43,8 @@ pub struct Arguments {
     /// Channels of a latent, at an eighth of the resolution.
     #[arg(long, default_value_t = TaesdStructure::OWN.channels)]
     channels: usize,
-    /// Learning rate.
-    #[arg(long, default_value_t = 5e-4)]
+    /// Learning rate at the beginning.
+    #[arg(long, default_value_t = 1e-3)]
     learning_rate: f32,
     /// Stop after so many minutes and write what was learned by then.
     #[arg(long)]
@@ -87,8 +87,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     let structure = TaesdStructure { channels: arguments.channels, ..TaesdStructure::OWN };
-    let training =
-        TaesdTraining::new(structure, arguments.learning_rate, arguments.seed, perceptual, &device);
+    let Arguments { steps, learning_rate, seed, .. } = *arguments;
+    let training = TaesdTraining::new(structure, learning_rate, steps, seed, perceptual, &device);
     let mut training = TokenizerTraining::new(sampler, training, identity(arguments, sees));
     if state.exists() {
         training.go_on(state).map_err(explain)?;
@@ -126,9 +126,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// What decides the training, as text.
 fn identity(arguments: &Arguments, sees: bool) -> String {
-    let Arguments { data, batch, channels, learning_rate, seed, .. } = arguments;
+    let Arguments { data, steps, batch, channels, learning_rate, seed, .. } = arguments;
     format!(
-        "{data:?} batch {batch} channels {channels} rate {learning_rate} seed {seed} perceptual {sees}"
+        "{data:?} {steps} updates batch {batch} channels {channels} rate {learning_rate} seed {seed} \
+         perceptual {sees}"
     )
 }
 
