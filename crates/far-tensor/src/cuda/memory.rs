@@ -82,6 +82,11 @@ impl CudaBuffer {
         self.length * self.element.size()
     }
 
+    /// Bytes of the block it has, some of them behind its elements.
+    pub(super) fn block(&self) -> usize {
+        self.bytes
+    }
+
     /// Whether it is memory of that pool.
     pub(crate) fn belongs_to(&self, pool: &Arc<CudaPool>) -> bool {
         Arc::ptr_eq(&self.pool, pool)

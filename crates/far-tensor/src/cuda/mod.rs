@@ -152,8 +152,9 @@ impl Cuda {
     pub(crate) fn buffer(&self, element: Element, length: usize) -> Result<CudaBuffer> {
         let buffer = self.pool.take(element, length)?;
         if self.poisoned {
-            // All ones is a NaN in both element types.
-            self.fill_bytes(buffer.pointer(), 0xff, buffer.size())?;
+            // All ones is a NaN in both element types. What lies behind the last element is filled too: a
+            // kernel that reads on must be found.
+            self.fill_bytes(buffer.pointer(), 0xff, buffer.block())?;
         }
         Ok(buffer)
     }

@@ -56,7 +56,7 @@ impl Cuda {
     /// # Errors
     /// If the GPU has no room or has failed.
     pub(crate) fn upload(&self, values: &[f32]) -> Result<CudaBuffer> {
-        let buffer = self.pool.take(Element::F32, values.len())?;
+        let buffer = self.buffer(Element::F32, values.len())?;
         self.write(buffer.pointer(), values)?;
         Ok(buffer)
     }
@@ -67,7 +67,7 @@ impl Cuda {
     /// If the GPU has no room or has failed.
     pub(crate) fn upload_rows(&self, rows: &[&[f32]]) -> Result<CudaBuffer> {
         let length = rows.iter().map(|row| row.len()).sum();
-        let buffer = self.pool.take(Element::F32, length)?;
+        let buffer = self.buffer(Element::F32, length)?;
         self.write_rows(buffer.pointer(), rows)?;
         Ok(buffer)
     }
@@ -112,7 +112,7 @@ impl Cuda {
     /// # Errors
     /// If the GPU has no room or has failed.
     pub(crate) fn converted(&self, source: &CudaBuffer, element: Element) -> Result<CudaBuffer> {
-        let target = self.pool.take(element, source.length())?;
+        let target = self.buffer(element, source.length())?;
         let (from, length) = ((source.pointer(), source.element()), source.length());
         self.convert(from, (target.pointer(), element), length, false)?;
         Ok(target)

@@ -56,7 +56,7 @@ impl Cuda {
         };
         let indices = indices.iter().map(narrow).collect::<Result<Vec<i32>>>()?;
         // An `int` has the size of an f32.
-        let buffer = self.pool.take(Element::F32, indices.len())?;
+        let buffer = self.buffer(Element::F32, indices.len())?;
         self.write(buffer.pointer(), &indices)?;
         Ok(buffer)
     }

@@ -19,7 +19,7 @@ impl Cuda {
         let element = x.element(self);
         let count = x.shape().elements();
         let output = self.buffer(element, count)?;
-        let places = self.pool.take(Element::F32, 9 * maps.len())?;
+        let places = self.buffer(Element::F32, 9 * maps.len())?;
         self.write(places.pointer(), maps)?;
         let PatchGrid { rows, columns, colors, side } = grid;
         let [rows, columns, colors, side] = [rows, columns, colors, side].map(|size| size as i32);
