@@ -153,7 +153,7 @@ impl Cuda {
         let buffer = self.pool.take(element, length)?;
         if self.poisoned {
             // All ones is a NaN in both element types.
-            self.fill_bytes(buffer.pointer(), 0xff, buffer.size())?;
+            self.fill_bytes(buffer.pointer, 0xff, buffer.size())?;
         }
         Ok(buffer)
     }
@@ -164,7 +164,7 @@ impl Cuda {
     /// If the GPU has no room.
     pub(crate) fn zeroed(&self, element: Element, length: usize) -> Result<CudaBuffer> {
         let buffer = self.pool.take(element, length)?;
-        self.zero(buffer.pointer(), buffer.size())?;
+        self.zero(buffer.pointer, buffer.size())?;
         Ok(buffer)
     }
 }
