@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// The worlds and the names of their variants; the first is the default.
 #[pyfunction]
 pub fn world_variants() -> Vec<(&'static str, Vec<&'static str>)> {
-    worlds().iter().map(|world| (world.name(), world.variants().to_vec())).collect()
+    worlds().iter().map(|world| (world.name(), world.constants().variants.to_vec())).collect()
 }
 
 /// Records episodes of a world into a folder; returns episodes there and frames recorded now.

@@ -41,55 +41,36 @@ pub enum ContrastiveRule {
     Agent,
 }
 
-/// How pretraining examples are drawn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ContrastiveConfig {
-    /// Seed of the stream.
-    pub seed: u64,
-    /// Rule that says which episodes train; the dataset's first rule when absent.
-    pub split_rule: Option<SplitRule>,
-    /// Part of the dataset to draw from.
-    pub split: Split,
-    /// Queries per step; the paper gives none, 64 as in joint training.
-    pub batch: u32,
-    /// Largest number of frames between current frame and goal.
-    pub horizon: u32,
-    /// Which frames positives and negatives are drawn from.
-    pub frames: ContrastiveFrames,
-    /// What makes a frame a positive.
-    pub rule: ContrastiveRule,
-    /// Most positives per query (8).
-    pub positives: u32,
-    /// Most negatives per query (24).
-    pub negatives: u32,
-    /// A frame within this many meters of the goal is positive; the paper gives no number. Without poses,
-    /// a frame within half a second is.
-    pub radius: f32,
-    /// Largest difference in heading of a positive in degrees; `None` for any heading, as the paper
-    /// has it for sound.
-    pub heading: Option<f32>,
-    /// Largest difference in how far the acted door is open, of a positive and the goal; `None` for
-    /// any. Up to half of the negatives then are frames of the same place with another door.
-    pub door: Option<f32>,
-}
-
-impl Default for ContrastiveConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            split_rule: None,
-            split: Split::Train,
-            batch: 64,
-            horizon: 128,
-            frames: ContrastiveFrames::default(),
-            rule: ContrastiveRule::default(),
-            positives: 8,
-            negatives: 24,
-            radius: 1.0,
-            heading: Some(45.0),
-            door: None,
-        }
+far_memory::settings! {
+    /// How pretraining examples are drawn.
+    pub struct ContrastiveConfig {
+        /// Seed of the stream.
+        pub seed: u64 = 0,
+        /// Rule that says which episodes train; the dataset's first rule when absent.
+        pub split_rule: Option<SplitRule> = None,
+        /// Part of the dataset to draw from.
+        pub split: Split = Split::Train,
+        /// Queries per step; the paper gives none, 64 as in joint training.
+        pub batch: u32 = 64,
+        /// Largest number of frames between current frame and goal.
+        pub horizon: u32 = 128,
+        /// Which frames positives and negatives are drawn from.
+        pub frames: ContrastiveFrames = ContrastiveFrames::default(),
+        /// What makes a frame a positive.
+        pub rule: ContrastiveRule = ContrastiveRule::default(),
+        /// Most positives per query (8).
+        pub positives: u32 = 8,
+        /// Most negatives per query (24).
+        pub negatives: u32 = 24,
+        /// A frame within this many meters of the goal is positive; the paper gives no number. Without poses,
+        /// a frame within half a second is.
+        pub radius: f32 = 1.0,
+        /// Largest difference in heading of a positive in degrees; `None` for any heading, as the paper
+        /// has it for sound.
+        pub heading: Option<f32> = Some(45.0),
+        /// Largest difference in how far the acted door is open, of a positive and the goal; `None` for
+        /// any. Up to half of the negatives then are frames of the same place with another door.
+        pub door: Option<f32> = None,
     }
 }
 

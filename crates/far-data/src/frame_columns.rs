@@ -1,4 +1,4 @@
-//! Reading single values out of an episode's mapped columns.
+//! Reading single values out of mapped columns, of an episode or of the index.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -6,7 +6,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
-/// The record batches of an episode, addressed by row of the whole episode.
+/// The record batches of a file, addressed by row of the whole file.
 ///
 /// Types were checked when the file was opened, so a column that is there has the type its
 /// accessor expects; a row out of range is a mistake of the caller and panics.
@@ -104,7 +104,7 @@ impl FrameColumns {
     }
 
     fn array(&self, column: &str, row: usize) -> Option<(&ArrayRef, usize)> {
-        assert!(row < self.len(), "row {row} of an episode with {} frames", self.len());
+        assert!(row < self.len(), "row {row} of {}", self.len());
         let batch = self.starts.partition_point(|&start| start <= row) - 1;
         Some((self.batches[batch].column_by_name(column)?, row - self.starts[batch]))
     }

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use crate::arrow_file::{self, ArrowFile};
+use crate::frame_columns::FrameColumns;
 use crate::{DataError, EpisodeFacts, EpisodeSummary, Pair, Result, Split, durable};
 
 /// Columns that a file may leave out.
@@ -74,44 +73,35 @@ fn record_batch(summaries: &[EpisodeSummary]) -> RecordBatch {
 
 /// The mapped index: rows are read when asked for.
 pub(crate) struct Index {
-    batches: Vec<RecordBatch>,
-    /// First row of each batch.
-    starts: Vec<usize>,
-    rows: usize,
+    columns: FrameColumns,
 }
 
 impl Index {
     /// Maps the index and checks ids, splits, lengths and boundaries of every row.
     pub fn open(path: &Path, second_split: bool) -> Result<Self> {
         let file = ArrowFile::open(path, "the index episodes.arrow", &fields(), &OPTIONAL)?;
-        let rows = file.rows();
-        if rows == 0 {
+        let columns = FrameColumns::new(file.batches);
+        if columns.len() == 0 {
             return Err(DataError::corrupt(path, "it lists no episodes"));
         }
-        let mut starts = Vec::with_capacity(file.batches.len());
-        let mut start = 0;
-        for batch in &file.batches {
-            starts.push(start);
-            start += batch.num_rows();
-        }
-        let index = Self { batches: file.batches, starts, rows };
+        let index = Self { columns };
         index.check(second_split)?;
         Ok(index)
     }
 
     /// Number of episodes.
     pub fn len(&self) -> usize {
-        self.rows
+        self.columns.len()
     }
 
     /// Id of the episode in row `row`, which must exist.
     pub fn id(&self, row: usize) -> u32 {
-        self.number(row, "id").expect("required")
+        self.columns.unsigned("id", row).expect("required")
     }
 
     /// The row of an episode, by binary search over the ascending ids.
     pub fn row(&self, id: u32) -> Option<usize> {
-        let (mut low, mut high) = (0, self.rows);
+        let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
             match self.id(middle).cmp(&id) {
@@ -126,23 +116,23 @@ impl Index {
     /// The part of an episode under the first or the second rule.
     pub fn split(&self, row: usize, rule: usize) -> Option<Split> {
         let column = if rule == 0 { "split" } else { "second_split" };
-        self.text(row, column).and_then(Split::from_name)
+        self.columns.text(column, row).and_then(Split::from_name)
     }
 
     /// Number of frames and index of the first return frame.
     pub fn lengths(&self, row: usize) -> (u32, u32) {
-        let number = |column| self.number(row, column).expect("required");
+        let number = |column| self.columns.unsigned(column, row).expect("required");
         (number("frames"), number("boundary"))
     }
 
     /// The scene's name.
     pub fn scene(&self, row: usize) -> &str {
-        self.text(row, "scene").expect("required")
+        self.columns.text("scene", row).expect("required")
     }
 
     /// The whole row.
     pub fn summary(&self, row: usize) -> EpisodeSummary {
-        let owned = |column| self.text(row, column).map(str::to_owned);
+        let owned = |column| self.columns.text(column, row).map(str::to_owned);
         let (frames, boundary) = self.lengths(row);
         EpisodeSummary {
             id: self.id(row),
@@ -151,10 +141,11 @@ impl Index {
                 split: self.split(row, 0).expect("checked on open"),
                 second_split: self.split(row, 1),
                 route: owned("route").unwrap_or_default(),
-                tier: self.number(row, "tier"),
-                seed: self.seed(row),
+                tier: self.columns.unsigned("tier", row),
+                seed: self.columns.long("seed", row).unwrap_or(0),
                 pair: self
-                    .number(row, "pair")
+                    .columns
+                    .unsigned("pair", row)
                     .map(|episode| Pair { episode, role: owned("pair_role").unwrap_or_default() }),
                 video: owned("video"),
             },
@@ -169,7 +160,7 @@ impl Index {
         let wrong =
             |row, column, reason| Err(DataError::Row { episode: None, row, column, reason });
         let mut previous = None;
-        for row in 0..self.rows {
+        for row in 0..self.len() {
             let id = self.id(row);
             if previous.is_some_and(|before| before >= id) {
                 let before = previous.unwrap_or_default();
@@ -188,7 +179,7 @@ impl Index {
                 return wrong(row, "boundary", format!("{boundary} lies beyond {frames} frames"));
             }
             for (rule, column) in [(0, "split"), (1, "second_split")] {
-                let text = self.text(row, column);
+                let text = self.columns.text(column, row);
                 let valid = match text {
                     Some(text) => Split::from_name(text).is_some(),
                     None => rule == 1 && !second_split,
@@ -201,29 +192,5 @@ impl Index {
             }
         }
         Ok(())
-    }
-
-    fn locate(&self, row: usize) -> (&RecordBatch, usize) {
-        let batch = self.starts.partition_point(|&start| start <= row) - 1;
-        (&self.batches[batch], row - self.starts[batch])
-    }
-
-    fn text(&self, row: usize, column: &str) -> Option<&str> {
-        let (batch, row) = self.locate(row);
-        let array = batch.column_by_name(column)?.as_string::<i32>();
-        array.is_valid(row).then(|| array.value(row))
-    }
-
-    fn number(&self, row: usize, column: &str) -> Option<u32> {
-        let (batch, row) = self.locate(row);
-        let array = batch.column_by_name(column)?.as_primitive::<UInt32Type>();
-        array.is_valid(row).then(|| array.value(row))
-    }
-
-    fn seed(&self, row: usize) -> u64 {
-        let (batch, row) = self.locate(row);
-        batch
-            .column_by_name("seed")
-            .map_or(0, |column| column.as_primitive::<UInt64Type>().value(row))
     }
 }

@@ -4,30 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DataError, Result, Split, SplitRule};
 
-/// How training examples are drawn.
-///
-/// The default is the paper's column for LoopNav; [`SamplingConfig::of_corpus`] knows the others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SamplingConfig {
-    /// Seed of the stream.
-    pub seed: u64,
-    /// Rule that says which episodes train; the dataset's first rule when absent.
-    pub split_rule: Option<SplitRule>,
-    /// Part of the dataset to draw from.
-    pub split: Split,
-    /// Examples per step: pairs of an observation and a goal (LoopNav 128, others 64). Must be a
-    /// multiple of `goals_per_observation`.
-    pub batch: u32,
-    /// Goals drawn for the same current frame and memory pool (4).
-    pub goals_per_observation: u32,
-    /// Largest number of frames between current frame and goal (LoopNav and SoundSpaces 128,
-    /// AI2-THOR 32).
-    pub horizon: u32,
-    /// Most memories in a pool (LoopNav and SoundSpaces 200, AI2-THOR 400).
-    pub pool: u32,
-    /// Pairs around something that happens; none when absent.
-    pub anchor: Option<AnchorConfig>,
+far_memory::settings! {
+    /// How training examples are drawn.
+    ///
+    /// The default is the paper's column for LoopNav; [`SamplingConfig::of_corpus`] knows the others.
+    pub struct SamplingConfig {
+        /// Seed of the stream.
+        pub seed: u64 = 0,
+        /// Rule that says which episodes train; the dataset's first rule when absent.
+        pub split_rule: Option<SplitRule> = None,
+        /// Part of the dataset to draw from.
+        pub split: Split = Split::Train,
+        /// Examples per step: pairs of an observation and a goal (LoopNav 128, others 64). Must be a
+        /// multiple of `goals_per_observation`.
+        pub batch: u32 = 128,
+        /// Goals drawn for the same current frame and memory pool (4).
+        pub goals_per_observation: u32 = 4,
+        /// Largest number of frames between current frame and goal (LoopNav and SoundSpaces 128,
+        /// AI2-THOR 32).
+        pub horizon: u32 = 128,
+        /// Most memories in a pool (LoopNav and SoundSpaces 200, AI2-THOR 400).
+        pub pool: u32 = 200,
+        /// Pairs around something that happens; none when absent.
+        pub anchor: Option<AnchorConfig> = None,
+    }
 }
 
 /// How pairs around something that happens replace ordinary ones.
@@ -55,21 +55,6 @@ pub enum AnchorKind {
     /// The current frame lies in the labeled stretch (a passage through a door), the goal after it
     /// where the horizon reaches so far.
     Reveal,
-}
-
-impl Default for SamplingConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            split_rule: None,
-            split: Split::Train,
-            batch: 128,
-            goals_per_observation: 4,
-            horizon: 128,
-            pool: 200,
-            anchor: None,
-        }
-    }
 }
 
 impl SamplingConfig {
@@ -140,19 +125,14 @@ impl SamplingConfig {
     }
 }
 
-/// How an episode is walked for evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct EvaluationConfig {
-    /// Frames between two generated frames (LoopNav and AI2-THOR 4, SoundSpaces 16).
-    pub stride: u32,
-    /// Most memories in the pool (1000).
-    pub pool: u32,
-}
-
-impl Default for EvaluationConfig {
-    fn default() -> Self {
-        Self { stride: 4, pool: 1000 }
+far_memory::settings! {
+    /// How an episode is walked for evaluation.
+    #[derive(Copy, Eq)]
+    pub struct EvaluationConfig {
+        /// Frames between two generated frames (LoopNav and AI2-THOR 4, SoundSpaces 16).
+        pub stride: u32 = 4,
+        /// Most memories in the pool (1000).
+        pub pool: u32 = 1000,
     }
 }
 

@@ -2,52 +2,33 @@
 
 use crate::{Error, Result};
 use far_model::DdimConfig;
-use serde::{Deserialize, Serialize};
 
-/// What every arm gets alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct EvaluationPlan {
-    /// How an episode is walked: frames between two generated ones, and the most memories.
-    pub walk: far_data::EvaluationConfig,
-    /// Memories per recall (paper: 11 at evaluation, 3 in training).
-    pub slots: usize,
-    /// How futures are sampled.
-    pub sampler: DdimConfig,
-    /// The most clips, evenly spread over the episodes; all if absent.
-    pub clips: Option<usize>,
-    /// The most generated frames per clip: the whole return if absent, no rollouts at all if 0. A
-    /// rollout that is cut short never arrives, so it has no value at loop closure.
-    pub steps: Option<usize>,
-    /// Questions per clip for one-step prediction and recall quality, evenly spaced over the return.
-    pub questions: usize,
-    /// The most frames from the present to the goal of a question, as in training.
-    pub horizon: usize,
-    /// How the utility of memories is measured.
-    pub utility: UtilityConfig,
-    /// How many clips are kept for the report.
-    pub replays: usize,
-    /// Clips that advance together: decides memory and speed, not what is asked.
-    pub batch: usize,
-    /// Seed of noise, questions and intervals.
-    pub seed: u64,
-}
-
-impl Default for EvaluationPlan {
-    fn default() -> Self {
-        Self {
-            walk: far_data::EvaluationConfig::default(),
-            slots: 3,
-            sampler: DdimConfig::default(),
-            clips: None,
-            steps: None,
-            questions: 4,
-            horizon: 32,
-            utility: UtilityConfig::default(),
-            replays: 3,
-            batch: 16,
-            seed: 0,
-        }
+far_memory::settings! {
+    /// What every arm gets alike.
+    pub struct EvaluationPlan {
+        /// How an episode is walked: frames between two generated ones, and the most memories.
+        pub walk: far_data::EvaluationConfig = far_data::EvaluationConfig::default(),
+        /// Memories per recall (paper: 11 at evaluation, 3 in training).
+        pub slots: usize = 3,
+        /// How futures are sampled.
+        pub sampler: DdimConfig = DdimConfig::default(),
+        /// The most clips, evenly spread over the episodes; all if absent.
+        pub clips: Option<usize> = None,
+        /// The most generated frames per clip: the whole return if absent, no rollouts at all if 0. A
+        /// rollout that is cut short never arrives, so it has no value at loop closure.
+        pub steps: Option<usize> = None,
+        /// Questions per clip for one-step prediction and recall quality, evenly spaced over the return.
+        pub questions: usize = 4,
+        /// The most frames from the present to the goal of a question, as in training.
+        pub horizon: usize = 32,
+        /// How the utility of memories is measured.
+        pub utility: UtilityConfig = UtilityConfig::default(),
+        /// How many clips are kept for the report.
+        pub replays: usize = 3,
+        /// Clips that advance together: decides memory and speed, not what is asked.
+        pub batch: usize = 16,
+        /// Seed of noise, questions and intervals.
+        pub seed: u64 = 0,
     }
 }
 
@@ -82,24 +63,19 @@ impl EvaluationPlan {
     }
 }
 
-/// How the utility of memories is measured at evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct UtilityConfig {
-    /// Perturbations S of the future, from as many equal parts of `timesteps` (paper: 4).
-    pub draws: usize,
-    /// The first step of the noise schedule that is drawn and the one after the last.
-    pub timesteps: [usize; 2],
-    /// The most memories of the pool that the oracle chooses among, evenly spaced; what any arm
-    /// recalls competes besides.
-    pub candidates: usize,
-    /// Memories measured together: decides memory and speed, not what is asked.
-    pub batch: usize,
-}
-
-impl Default for UtilityConfig {
-    fn default() -> Self {
-        Self { draws: 4, timesteps: [0, 1000], candidates: 60, batch: 64 }
+far_memory::settings! {
+    /// How the utility of memories is measured at evaluation.
+    #[derive(Copy)]
+    pub struct UtilityConfig {
+        /// Perturbations S of the future, from as many equal parts of `timesteps` (paper: 4).
+        pub draws: usize = 4,
+        /// The first step of the noise schedule that is drawn and the one after the last.
+        pub timesteps: [usize; 2] = [0, 1000],
+        /// The most memories of the pool that the oracle chooses among, evenly spaced; what any arm
+        /// recalls competes besides.
+        pub candidates: usize = 60,
+        /// Memories measured together: decides memory and speed, not what is asked.
+        pub batch: usize = 64,
     }
 }
 

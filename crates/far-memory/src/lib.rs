@@ -78,6 +78,7 @@ mod retriever_file;
 mod scratch;
 pub mod selection;
 mod set_term;
+mod settings;
 mod snapshot;
 mod standardization;
 pub mod store;

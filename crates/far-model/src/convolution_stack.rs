@@ -4,10 +4,8 @@
 //! and convolution, and begins as the identity. Going down, the convolution of a stage moves by its
 //! stride; going up, pixels are repeated as often before it. Images are [N, C, H, W].
 
-use far_tensor::{
-    Activation, ArenaBuilder, Initialization, Padding, ParameterId, Parameters, Result, Tape,
-    Tensor,
-};
+use crate::layer::Pass;
+use far_tensor::{Activation, ArenaBuilder, Initialization, Padding, ParameterId, Result, Tensor};
 
 /// Side of every window.
 const KERNEL: usize = 3;
@@ -64,14 +62,9 @@ impl Convolution {
         }
     }
 
-    pub(crate) fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
-        let [weight, bias] = [self.weight, self.bias].map(|id| parameters.tensor(id));
-        tape.convolution(x, &weight, Some(&bias), [self.stride; 2], Padding::even(KERNEL / 2))
+    pub(crate) fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let [weight, bias] = [self.weight, self.bias].map(|id| pass.parameters.tensor(id));
+        pass.convolution(x, &weight, Some(&bias), [self.stride; 2], Padding::even(KERNEL / 2))
     }
 }
 
@@ -91,15 +84,10 @@ impl NormalizedActivation {
         Self { scale, shift, groups: groups(channels) }
     }
 
-    pub(crate) fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
-        let [scale, shift] = [self.scale, self.shift].map(|id| parameters.tensor(id));
-        let x = tape.group_norm(x, self.groups, &scale, &shift, 1e-5)?;
-        tape.activate(&x, Activation::Silu)
+    pub(crate) fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let [scale, shift] = [self.scale, self.shift].map(|id| pass.parameters.tensor(id));
+        let x = pass.group_norm(x, self.groups, &scale, &shift, 1e-5)?;
+        pass.activate(&x, Activation::Silu)
     }
 }
 
@@ -139,15 +127,15 @@ impl Stage {
         }
     }
 
-    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
-        let x = self.convolution.forward(tape, parameters, x)?;
-        let x = self.norm.forward(tape, parameters, &x)?;
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let x = self.convolution.forward(pass, x)?;
+        let x = self.norm.forward(pass, &x)?;
         let mut y = x.clone();
         for (norm, convolution) in &self.residual {
-            y = norm.forward(tape, parameters, &y)?;
-            y = convolution.forward(tape, parameters, &y)?;
+            y = norm.forward(pass, &y)?;
+            y = convolution.forward(pass, &y)?;
         }
-        tape.add(&x, &y)
+        pass.add(&x, &y)
     }
 }
 
@@ -175,14 +163,9 @@ impl Downsampling {
         Self { stages: stages.collect() }
     }
 
-    pub(crate) fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
+    pub(crate) fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
         let first = x.clone();
-        self.stages.iter().try_fold(first, |x, stage| stage.forward(tape, parameters, &x))
+        self.stages.iter().try_fold(first, |x, stage| stage.forward(pass, &x))
     }
 }
 
@@ -215,27 +198,22 @@ impl Upsampling {
         Self { stages, last: (strides[0], last) }
     }
 
-    pub(crate) fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
+    pub(crate) fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
         let mut x = x.clone();
         for (factor, stage) in &self.stages {
-            x = tape.upsample(&x, *factor)?;
-            x = stage.forward(tape, parameters, &x)?;
+            x = pass.upsample(&x, *factor)?;
+            x = stage.forward(pass, &x)?;
         }
         let (factor, convolution) = &self.last;
-        x = tape.upsample(&x, *factor)?;
-        convolution.forward(tape, parameters, &x)
+        x = pass.upsample(&x, *factor)?;
+        convolution.forward(pass, &x)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::{Device, Random};
+    use far_tensor::{Device, Random, Tape};
 
     #[test]
     fn down_and_up_again_has_the_same_size() {
@@ -248,9 +226,9 @@ mod tests {
         Random::stream(1, "x", 0).fill_normal(&mut values);
         let x = Tensor::from_slice(&values, [2, 3, 8, 4]).unwrap();
         let mut tape = Tape::inference(&Device::cpu());
-        let small = down.forward(&mut tape, &parameters, &x).unwrap();
+        let small = down.forward(&mut Pass::new(&mut tape, &parameters), &x).unwrap();
         assert_eq!(small.shape().extents(), [2, 8, 2, 1]);
-        let large = up.forward(&mut tape, &parameters, &small).unwrap();
+        let large = up.forward(&mut Pass::new(&mut tape, &parameters), &small).unwrap();
         assert_eq!(large.shape().extents(), [2, 5, 8, 4]);
     }
 

@@ -3,6 +3,36 @@
 use far_tensor::{
     Affine, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
 };
+use std::ops::{Deref, DerefMut};
+
+/// A pass through a network: the tape that it is recorded on, and the parameters that it reads.
+pub struct Pass<'a> {
+    /// The tape.
+    pub tape: &'a mut Tape,
+    /// The parameters.
+    pub parameters: &'a Parameters,
+}
+
+impl<'a> Pass<'a> {
+    /// A pass on `tape` with `parameters`.
+    pub fn new(tape: &'a mut Tape, parameters: &'a Parameters) -> Self {
+        Self { tape, parameters }
+    }
+}
+
+impl Deref for Pass<'_> {
+    type Target = Tape;
+
+    fn deref(&self) -> &Tape {
+        self.tape
+    }
+}
+
+impl DerefMut for Pass<'_> {
+    fn deref_mut(&mut self) -> &mut Tape {
+        self.tape
+    }
+}
 
 /// A scale and an offset by id.
 #[derive(Clone, Copy)]
@@ -25,13 +55,12 @@ impl Scaling {
 
     pub(crate) fn layer_norm(
         self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         epsilon: f32,
     ) -> Result<Tensor> {
-        let [scale, offset] = &self.tensors(parameters);
-        tape.layer_norm(x, Some(Affine { scale, offset }), epsilon)
+        let [scale, offset] = &self.tensors(pass.parameters);
+        pass.layer_norm(x, Some(Affine { scale, offset }), epsilon)
     }
 }
 
@@ -67,23 +96,13 @@ impl Linear {
         [parameters.tensor(self.weight), parameters.tensor(self.bias)]
     }
 
-    pub(crate) fn forward(
-        self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
-        let [weight, bias] = self.tensors(parameters);
-        tape.linear(x, &weight, Some(&bias))
+    pub(crate) fn forward(self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let [weight, bias] = self.tensors(pass.parameters);
+        pass.linear(x, &weight, Some(&bias))
     }
 
-    pub(crate) fn forward_gelu(
-        self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> Result<Tensor> {
-        let [weight, bias] = self.tensors(parameters);
-        tape.linear_gelu(x, &weight, Some(&bias))
+    pub(crate) fn forward_gelu(self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let [weight, bias] = self.tensors(pass.parameters);
+        pass.linear_gelu(x, &weight, Some(&bias))
     }
 }

@@ -36,6 +36,7 @@ pub use encoder::longlive_encoder::{LONGLIVE_CUE, LongLiveEncoder};
 pub use encoder::query_vit::{QueryVit, QueryVitConfig};
 pub use error::{Error, Result};
 pub use latent::LatentShape;
+pub use layer::Pass;
 pub use metric::{DreamSim, DreamSimBranch, Lpips, LpipsNet, PerceptualLoss, psnr, ssim};
 pub use query::{Future, Futures, Present, Query, embed_queries};
 pub use recall::recall_all;

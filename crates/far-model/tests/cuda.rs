@@ -2,6 +2,7 @@
 //! them. Without a GPU each test says so and is skipped.
 
 use far_memory::{Camera, Pose};
+use far_model::Pass;
 use far_model::{
     BlockConfig, ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
     DitWorldModel, FrameSignals, Futures, GoalWarp, LatentShape, LinearPatches, ModulationStart,
@@ -51,7 +52,7 @@ fn losses(device: &Device, steps: u64) -> Vec<f32> {
         let condition = normal(batch * width, "condition", number);
         let condition = Tensor::from_slice(&condition, [batch, width]).unwrap();
         let done = trained.step(device, 1, |tape, parameters, _| {
-            let y = network.forward(tape, parameters, &x, &condition)?;
+            let y = network.forward(&mut Pass::new(tape, parameters), &x, &condition)?;
             tape.squared_error(&y, &x, None)
         });
         done.unwrap().loss

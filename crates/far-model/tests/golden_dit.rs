@@ -3,6 +3,7 @@
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
+use far_model::Pass;
 use far_model::{Block, BlockConfig, Grouping, ModulationStart, TokenDit, TokenDitConfig};
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor, Trained,
@@ -34,7 +35,9 @@ fn one_block_agrees_with_pytorch() {
     let activated = tape.activate(&condition, far_tensor::Activation::Silu).unwrap();
     let mask = fixture.tensor("mask");
     let grouping = Grouping { groups: 2, key_mask: Some(&mask) };
-    let output = block.forward(&mut tape, &parameters, &tokens, &activated, grouping).unwrap();
+    let output = block
+        .forward(&mut Pass::new(&mut tape, &parameters), &tokens, &activated, grouping)
+        .unwrap();
     assert_near("output", output.values(), fixture.tensor("output").values(), 1e-5);
 
     let weighted = tape.multiply(&output, &fixture.tensor("weights")).unwrap();
@@ -98,7 +101,7 @@ fn ten_training_steps_agree_with_pytorch() {
         let condition =
             Tensor::from_slice(&conditions.values()[step * 32..][..32], [2, 16]).unwrap();
         let done = trained.step(&device, 1, |tape, parameters, _| {
-            let y = network.forward(tape, parameters, &x, &condition)?;
+            let y = network.forward(&mut Pass::new(tape, parameters), &x, &condition)?;
             tape.squared_error(&y, &x, None)
         });
         let loss = done.unwrap().loss;

@@ -3,6 +3,7 @@
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
+use far_model::Pass;
 use far_model::{LatentShape, QueryVit, QueryVitConfig, Similarities, info_nce};
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape};
 use fixture::{Fixture, assert_near};
@@ -28,8 +29,9 @@ fn keys_queries_and_all_gradients_agree_with_pytorch() {
     let (network, parameters) = network("");
     let (frames, actions) = (fixture.tensor("frames"), fixture.tensor("actions"));
     let mut tape = Tape::recording(&Device::cpu());
-    let keys = network.forward(&mut tape, &parameters, &frames, None).unwrap();
-    let queries = network.forward(&mut tape, &parameters, &frames, Some(&actions)).unwrap();
+    let keys = network.forward(&mut Pass::new(&mut tape, &parameters), &frames, None).unwrap();
+    let queries =
+        network.forward(&mut Pass::new(&mut tape, &parameters), &frames, Some(&actions)).unwrap();
     assert_near("keys", keys.values(), fixture.tensor("keys").values(), 1e-5);
     assert_near("queries", queries.values(), fixture.tensor("queries").values(), 1e-5);
 

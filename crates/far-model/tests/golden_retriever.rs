@@ -7,6 +7,7 @@ use far_memory::{
     AdapterKind, Cue, Memory, MemoryId, Observation, Pose, Recall, RecallPolicy, RecallQuery,
     RetrieverConfig, Schema, ScorerConfig, Scratch, Snapshot,
 };
+use far_model::Pass;
 use far_model::{
     CandidateBatch, CandidatePools, DistillationTarget, RetrieverBatch, RetrieverTrainingConfig,
     TrainableRetriever, candidate_distillation,
@@ -101,7 +102,7 @@ fn scores_loss_and_all_gradients_agree_with_pytorch() {
     let examples: Vec<_> = queries.iter().map(|query| (query, &snapshot)).collect();
     let batch = RetrieverBatch::new(retriever.config(), &examples).unwrap();
     let mut tape = Tape::recording(&Device::cpu());
-    let scores = retriever.scores(&mut tape, &parameters, &batch).unwrap();
+    let scores = retriever.scores(&mut Pass::new(&mut tape, &parameters), &batch).unwrap();
 
     let present = fixture.tensor("memory.present");
     for example in 0..EXAMPLES {

@@ -5,6 +5,7 @@ use far_memory::{
     Cue, Memory, MemoryId, Observation, Pose, Recall, RecallPolicy, RecallQuery, RetrieverConfig,
     Schema, ScorerConfig, Scratch, Snapshot,
 };
+use far_model::Pass;
 use far_model::{
     CandidateBatch, CandidatePools, DistillationTarget, PoolDraw, RetrieverBatch, RetrieverHealth,
     RetrieverTrainingConfig, TrainableRetriever, candidate_distillation,
@@ -126,7 +127,7 @@ fn recall_learns_from_credit_which_memories_and_which_cue_to_trust() {
         let candidates = CandidateBatch::new(batch.mask(), &pools, &utilities).expect("they fit");
         trained
             .step(&Device::cpu(), 1, |tape, parameters, _| {
-                let scores = retriever.scores(tape, parameters, &batch)?;
+                let scores = retriever.scores(&mut Pass::new(tape, parameters), &batch)?;
                 health.push(RetrieverHealth::measure(&scores, &candidates, target)?);
                 candidate_distillation(tape, &scores, &candidates, target)
             })

@@ -163,8 +163,9 @@ impl ArenaBuilder {
 pub struct Parameters {
     name: String,
     number: u64,
-    entries: Vec<Entry>,
-    rates: Arc<[(Range<usize>, f32)]>,
+    pub(crate) entries: Vec<Entry>,
+    /// The ranges with their own factor of the learning rate, in order.
+    pub(crate) rates: Arc<[(Range<usize>, f32)]>,
     values: Arc<Storage>,
     frozen: bool,
 }
@@ -224,7 +225,7 @@ impl Parameters {
     /// A gradient buffer for this arena.
     pub fn gradients(&self) -> Gradients {
         let ranges = self.entries.iter().map(|entry| entry.range.clone()).collect();
-        Gradients::new(self.number, self.values.length(), ranges)
+        Gradients::new(self.number, self.values.length, ranges)
     }
 
     /// The whole arena, padding included.
@@ -242,7 +243,7 @@ impl Parameters {
 
     /// How many values the arena has, padding included.
     pub(crate) fn length(&self) -> usize {
-        self.values.length()
+        self.values.length
     }
 
     pub(crate) fn storage_mut(&mut self) -> Result<&mut Storage> {
@@ -256,25 +257,10 @@ impl Parameters {
     /// If the number of values differs, or a tensor still refers to the arena.
     pub fn set(&mut self, id: ParameterId, values: &[f32]) -> Result<()> {
         let Entry { range, shape, .. } = self.entries[id.0].clone();
-        if values.len() != range.len() {
-            return Err(Error::Mismatch {
-                operation: "set",
-                left: Shape::from([values.len()]),
-                right: shape,
-                requirement: "as many values as the parameter has are needed",
-            });
-        }
+        let (fit, shapes) = (values.len() == range.len(), [&Shape::from([values.len()]), &shape]);
+        Error::expect_fit(fit, "set", shapes, "as many values as the parameter has are needed")?;
         self.values_mut()?[range].copy_from_slice(values);
         Ok(())
-    }
-
-    pub(crate) fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// The ranges with their own factor of the learning rate, in order.
-    pub(crate) fn rates(&self) -> Arc<[(Range<usize>, f32)]> {
-        self.rates.clone()
     }
 
     /// A frozen arena of the same layout with other values, such as the average of these
@@ -283,14 +269,10 @@ impl Parameters {
     /// # Errors
     /// If the values do not fill the arena.
     pub fn with_values(&self, values: &[f32]) -> Result<Self> {
-        if values.len() != self.length() {
-            return Err(Error::Mismatch {
-                operation: "with_values",
-                left: Shape::from([values.len()]),
-                right: Shape::from([self.length()]),
-                requirement: "the values must fill the arena, padding included",
-            });
-        }
+        let shapes = [&Shape::from([values.len()]), &Shape::from([self.length()])];
+        let requirement = "the values must fill the arena, padding included";
+        let fit = values.len() == self.length();
+        Error::expect_fit(fit, "with_values", shapes, requirement)?;
         let mut copy = Buffer::zeroed(values.len());
         copy.copy_from_slice(values);
         Ok(Self {

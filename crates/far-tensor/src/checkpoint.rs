@@ -124,7 +124,7 @@ impl<'a> CheckpointWriter<'a> {
     }
 
     fn add(&mut self, prefix: &str, parameters: &'a Parameters, values: &'a [f32]) {
-        for entry in parameters.entries() {
+        for entry in &parameters.entries {
             let columns = entry.shape.last();
             let stored = Stored {
                 values: &values[entry.range.clone()],
@@ -289,7 +289,7 @@ impl Checkpoint {
         parameters: &mut Parameters,
         matching: Matching,
     ) -> Result<usize> {
-        let entries = parameters.entries().to_vec();
+        let entries = parameters.entries.to_vec();
         self.load(prefix, &entries, parameters.values_mut()?, matching)
     }
 
@@ -309,7 +309,7 @@ impl Checkpoint {
             .ok_or_else(|| self.problem(format!("the note `{key}` is missing or not a number")))?;
         let (updates, buffers) = optimizer.state_mut();
         for (kind, values) in buffers {
-            self.load(&format!("{prefix}{kind}."), parameters.entries(), values, Matching::Strict)?;
+            self.load(&format!("{prefix}{kind}."), &parameters.entries, values, Matching::Strict)?;
         }
         *updates = count;
         Ok(())

@@ -203,7 +203,7 @@ impl AdamW {
         let flat: &[f32] = gradients.completed();
         let norm = global_norm(flat);
         let constants = self.constants(number, norm)?;
-        let rates = parameters.rates();
+        let rates = parameters.rates.clone();
         let values = parameters.values_mut()?;
         let length = values.len();
         let values = Disjoint::new(values);
@@ -239,7 +239,7 @@ impl AdamW {
         let flat = gradients.completed_on(cuda)?;
         let norm = cuda.norm(flat, length)?;
         let constants = self.constants(number, norm)?;
-        let rates = parameters.rates();
+        let rates = parameters.rates.clone();
         let with_half = cuda.precision() == Precision::Bf16;
         let [values, half] = parameters.storage_mut()?.on_mut(cuda, with_half)?;
         let average = match &mut self.average {
@@ -331,9 +331,7 @@ vectorized! {
             *value = keep * *value - step * *first / size;
         }
     }
-}
 
-vectorized! {
     fn follow(average: &mut [f32], values: &[f32], share: f32) {
         for (average, value) in average.iter_mut().zip(values) {
             *average = fused::<FUSED>(share, *value - *average, *average);
@@ -452,7 +450,7 @@ mod tests {
             builder.build(3)
         };
         let mixed = arena([1.0, 20.0, 1.0, 0.0]);
-        let ranges: Vec<_> = mixed.entries().iter().map(|entry| entry.range.clone()).collect();
+        let ranges: Vec<_> = mixed.entries.iter().map(|entry| entry.range.clone()).collect();
         let start = mixed.values().to_vec();
         let found = train(vec![(mixed, 1e-3), (arena([1.0; 4]), 1e-3), (arena([1.0; 4]), 2e-2)], 5);
         let [mixed, slow, fast] = &found[..] else { unreachable!("three were trained") };

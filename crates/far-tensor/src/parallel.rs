@@ -23,6 +23,22 @@ pub(crate) fn for_ranges(items: usize, grain: usize, work: impl Fn(Range<usize>)
     (0..pieces).into_par_iter().with_max_len(1).for_each(|piece| work(range(piece)));
 }
 
+/// Runs `work` on consecutive parts of `target`, each of at most `grain` rows of `width` elements.
+pub(crate) fn for_parts(
+    target: &mut [f32],
+    width: usize,
+    grain: usize,
+    work: impl Fn(Range<usize>, &mut [f32]) + Sync,
+) {
+    let rows = target.len().checked_div(width).unwrap_or(0);
+    let shared = Disjoint::new(target);
+    for_ranges(rows, grain, |range| {
+        // SAFETY: the ranges of rows are disjoint.
+        let part = unsafe { shared.range(range.start * width..range.end * width) };
+        work(range, part);
+    });
+}
+
 /// Rows per piece so that a piece has about [`GRAIN`] elements.
 pub(crate) fn row_grain(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)

@@ -5,7 +5,7 @@
 //! is transposed, because each piece then gathers it again: callers transpose once instead
 //! ([`transpose`]), which costs a fraction of what it saves.
 
-use crate::parallel::{Disjoint, for_ranges, with_scratch};
+use crate::parallel::{for_parts, with_scratch};
 use crate::vectorize::vectorized;
 use gemm::Parallelism;
 use std::ops::Range;
@@ -109,11 +109,8 @@ pub(crate) fn multiply_with(
     before: impl Fn(Range<usize>, &mut [f32]) + Sync,
     after: impl Fn(Range<usize>, &mut [f32]) + Sync,
 ) {
-    let [rows, inner, columns] = sizes;
-    let shared = Disjoint::new(target);
-    for_ranges(rows, piece_rows(sizes), |range| {
-        // SAFETY: the ranges of rows are disjoint.
-        let part = unsafe { shared.range(range.start * columns..range.end * columns) };
+    let [_, inner, columns] = sizes;
+    for_parts(target, columns, piece_rows(sizes), |range, part| {
         before(range.clone(), part);
         let piece = [range.len(), inner, columns];
         multiply_here(part, piece, left.skip_rows(range.start), right, accumulate);
@@ -148,12 +145,10 @@ pub(crate) fn with_transpose<T>(
 /// Writes the transpose of a row-major matrix of `columns` columns.
 pub(crate) fn transpose(target: &mut [f32], source: &[f32], columns: usize) {
     let rows = source.len() / columns.max(1);
-    let shared = Disjoint::new(target);
     const TILE: usize = 16;
     // A piece is a band of target rows, that is, of source columns.
-    for_ranges(columns, (crate::parallel::GRAIN / rows.max(1)).next_multiple_of(TILE), |band| {
-        // SAFETY: the bands are disjoint.
-        let part = unsafe { shared.range(band.start * rows..band.end * rows) };
+    let grain = (crate::parallel::GRAIN / rows.max(1)).next_multiple_of(TILE);
+    for_parts(target, rows, grain, |band, part| {
         transpose_band(part, source, columns, band.start, rows);
     });
 }

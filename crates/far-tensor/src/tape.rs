@@ -14,28 +14,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The backward of one recorded operation.
-pub(crate) trait Backward: Send {
-    /// Turns the gradient of the output into gradients of the inputs.
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>);
-}
-
-/// The backward of one operation recorded on a GPU.
-pub(crate) trait CudaBackward: Send {
-    /// Turns the gradient of the output, of its element type, into gradients of the inputs.
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()>;
-}
+/// Turns the gradient of a recorded operation's output into gradients of its inputs.
+type HostBackward = dyn Fn(Buffer, &mut GradientStore<'_>) + Send;
+/// The same on a GPU, where the gradient has the element type of the output.
+type CudaBackward = dyn Fn(&Cuda, CudaBuffer, &mut GradientStore<'_>) -> Result<()> + Send;
 
 enum NodeBackward {
     /// A variable.
     None,
-    Host(Box<dyn Backward>),
-    Cuda(Element, Box<dyn CudaBackward>),
+    Host(Box<HostBackward>),
+    Cuda(Element, Box<CudaBackward>),
 }
 
 struct Node {
@@ -75,7 +63,7 @@ pub struct VariableGradients {
 impl VariableGradients {
     /// The gradient of a variable; `None` if the loss does not depend on it.
     pub fn of(&self, variable: &Tensor) -> Option<&[f32]> {
-        match variable.origin() {
+        match variable.origin {
             Origin::Node { tape, index } if tape == self.tape => self.nodes[index].as_deref(),
             _ => None,
         }
@@ -139,7 +127,7 @@ impl Tape {
 
     /// Whether a gradient should flow to `tensor` on this tape.
     pub(crate) fn wants(&self, tensor: &Tensor) -> bool {
-        match tensor.origin() {
+        match tensor.origin {
             Origin::Constant => false,
             Origin::Parameter { .. } => self.recording,
             Origin::Node { tape, .. } => {
@@ -153,7 +141,7 @@ impl Tape {
     }
 
     /// Records an operation's result; `backward` is made only if it will be needed.
-    pub(crate) fn record<B: Backward + 'static>(
+    pub(crate) fn record<B: Fn(Buffer, &mut GradientStore<'_>) + Send + 'static>(
         &mut self,
         operation: &'static str,
         shape: Shape,
@@ -178,15 +166,18 @@ impl Tape {
     }
 
     /// [`Tape::record`] for a result on a GPU.
-    pub(crate) fn record_cuda<B: CudaBackward + 'static>(
+    pub(crate) fn record_cuda<B>(
         &mut self,
         operation: &'static str,
         shape: Shape,
         buffer: CudaBuffer,
         inputs: &[&Tensor],
         backward: impl FnOnce(&Tensor) -> B,
-    ) -> Tensor {
-        let element = buffer.element();
+    ) -> Tensor
+    where
+        B: Fn(&Cuda, CudaBuffer, &mut GradientStore<'_>) -> Result<()> + Send + 'static,
+    {
+        let element = buffer.element;
         let storage: Arc<Storage> = Arc::new(buffer.into());
         if self.checking && self.culprit.is_none() {
             let finite = storage.host().iter().all(|x| x.is_finite());
@@ -249,7 +240,7 @@ impl Tape {
                 NodeBackward::Host(backward) => {
                     let Some(upstream) = store.upstream(index) else { continue };
                     let start = self.device.profile().map(|_| Instant::now());
-                    backward.backward(upstream, &mut store);
+                    backward(upstream, &mut store);
                     if let (Some(profile), Some(start)) = (self.device.profile(), start) {
                         profile.add(node.operation, start.elapsed());
                     }
@@ -257,7 +248,7 @@ impl Tape {
                 NodeBackward::Cuda(element, backward) => {
                     let Some(upstream) = store.upstream_cuda(index, element)? else { continue };
                     let cuda = self.device.gpu().expect("it recorded the node");
-                    backward.backward(cuda, upstream, &mut store)?;
+                    backward(cuda, upstream, &mut store)?;
                 }
             }
         }
@@ -269,6 +260,24 @@ impl Tape {
 }
 
 impl Error {
+    pub(crate) fn mismatch(
+        operation: &'static str,
+        [left, right]: [&Shape; 2],
+        requirement: &'static str,
+    ) -> Self {
+        Self::Mismatch { operation, left: *left, right: *right, requirement }
+    }
+
+    /// [`Error::mismatch`] unless the shapes fit.
+    pub(crate) fn expect_fit(
+        fit: bool,
+        operation: &'static str,
+        shapes: [&Shape; 2],
+        requirement: &'static str,
+    ) -> Result<()> {
+        if fit { Ok(()) } else { Err(Self::mismatch(operation, shapes, requirement)) }
+    }
+
     pub(crate) fn non_finite(quantity: &'static str, value: f64, culprit: Option<&str>) -> Self {
         let culprit = culprit.unwrap_or("none: the replay was finite").to_owned();
         Self::NonFinite { quantity, value, culprit }

@@ -25,7 +25,7 @@ pub struct Tensor {
     shape: Shape,
     storage: Arc<Storage>,
     offset: usize,
-    origin: Origin,
+    pub(crate) origin: Origin,
 }
 
 impl Tensor {
@@ -71,7 +71,7 @@ impl Tensor {
     }
 
     pub(crate) fn new(shape: Shape, storage: Arc<Storage>, offset: usize, origin: Origin) -> Self {
-        debug_assert!(offset + shape.elements() <= storage.length());
+        debug_assert!(offset + shape.elements() <= storage.length);
         Self { shape, storage, offset, origin }
     }
 
@@ -90,7 +90,7 @@ impl Tensor {
 
     /// The element type in which a GPU computes with this tensor and its gradient.
     pub(crate) fn element(&self, cuda: &Cuda) -> Element {
-        self.storage.born().unwrap_or(cuda.element())
+        self.storage.born.unwrap_or(cuda.element())
     }
 
     /// The address of the elements on a GPU.
@@ -99,7 +99,7 @@ impl Tensor {
     /// If it is out of memory, has failed, or is not the GPU that holds them.
     pub(crate) fn pointer(&self, cuda: &Cuda, element: Element) -> Result<u64> {
         let buffer = self.storage.on(cuda, element)?;
-        Ok(buffer.pointer() + (self.offset * element.size()) as u64)
+        Ok(buffer.pointer + (self.offset * element.size()) as u64)
     }
 
     /// Overwrites the elements on a GPU with those of a tensor of the same shape; they must not
@@ -152,14 +152,8 @@ impl Tensor {
     /// If the number of elements differs.
     pub fn reshape(&self, shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
-        if shape.elements() != self.shape.elements() {
-            return Err(Error::Mismatch {
-                operation: "reshape",
-                left: self.shape,
-                right: shape,
-                requirement: "the number of elements must stay the same",
-            });
-        }
+        let (fit, shapes) = (shape.elements() == self.shape.elements(), [&self.shape, &shape]);
+        Error::expect_fit(fit, "reshape", shapes, "the number of elements must stay the same")?;
         Ok(Self { shape, ..self.clone() })
     }
 
@@ -173,20 +167,9 @@ impl Tensor {
         Self { origin: Origin::Constant, ..self.clone() }
     }
 
-    pub(crate) fn origin(&self) -> Origin {
-        self.origin
-    }
-
     pub(crate) fn expect_same(&self, operation: &'static str, other: &Self) -> Result<()> {
-        if self.shape == other.shape {
-            return Ok(());
-        }
-        Err(Error::Mismatch {
-            operation,
-            left: self.shape,
-            right: other.shape,
-            requirement: "the shapes must be equal",
-        })
+        let shapes = [&self.shape, &other.shape];
+        Error::expect_fit(shapes[0] == shapes[1], operation, shapes, "the shapes must be equal")
     }
 
     pub(crate) fn expect_elements(
@@ -196,10 +179,8 @@ impl Tensor {
         other: &Self,
         requirement: &'static str,
     ) -> Result<()> {
-        if self.shape.elements() == elements {
-            return Ok(());
-        }
-        Err(Error::Mismatch { operation, left: self.shape, right: other.shape, requirement })
+        let fit = self.shape.elements() == elements;
+        Error::expect_fit(fit, operation, [&self.shape, &other.shape], requirement)
     }
 
     pub(crate) fn expect(

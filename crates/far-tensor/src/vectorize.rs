@@ -50,8 +50,8 @@ pub(crate) const BASE_FUSED: bool = cfg!(target_arch = "aarch64");
 /// Compiles a function for several instruction sets and calls the best one. Its arguments must not
 /// be named `body`, `wide` or `middle`, the names of the functions inside.
 macro_rules! vectorized {
-    ($(#[$meta:meta])* $visibility:vis fn $name:ident $(<$generic:ident: $bound:path>)?
-        ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block) => {
+    ($($(#[$meta:meta])* $visibility:vis fn $name:ident $(<$generic:ident: $bound:path>)?
+        ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block)+) => {$(
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
         $visibility fn $name $(<$generic: $bound>)? ($($argument: $type),*) $(-> $output)? {
@@ -82,7 +82,7 @@ macro_rules! vectorized {
             }
             body::<{ $crate::vectorize::BASE_FUSED } $(, $generic)?>($($argument),*)
         }
-    };
+    )+};
 }
 pub(crate) use vectorized;
 
@@ -169,33 +169,25 @@ vectorized! {
             *target += source;
         }
     }
-}
 
-vectorized! {
     /// target ← target + factor · source.
     pub(crate) fn add_scaled(target: &mut [f32], source: &[f32], factor: f32) {
         for (target, source) in target.iter_mut().zip(source) {
             *target = fused::<FUSED>(factor, *source, *target);
         }
     }
-}
 
-vectorized! {
     /// Σ values, in lanes.
     pub(crate) fn sum(values: &[f32]) -> f32 {
         lane_sum(values.len(), |index| values[index])
     }
-}
 
-vectorized! {
     /// Σ left · right, in lanes.
     pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
         let right = &right[..left.len()];
         lane_sum(left.len(), |index| left[index] * right[index])
     }
-}
 
-vectorized! {
     /// Adds each row of a [rows, width] matrix to `sums` [width].
     pub(crate) fn add_rows(sums: &mut [f32], matrix: &[f32]) {
         for row in matrix.chunks_exact(sums.len()) {

@@ -213,13 +213,13 @@ impl TrainingLoop for ArmTraining<'_> {
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        Ok(self.prepared.preparation().note(self.joint.checkpoint()).save(path)?)
+        Ok(self.prepared.preparation.note(self.joint.checkpoint()).save(path)?)
     }
 
     fn load(&mut self, path: &Path) -> Result<()> {
         let mut checkpoint = Checkpoint::open(path)?;
         let run = path.parent().and_then(Path::parent).unwrap_or(path);
-        self.prepared.preparation().check(&checkpoint, run)?;
+        self.prepared.preparation.check(&checkpoint, run)?;
         self.joint.resume(&mut checkpoint)
     }
 }

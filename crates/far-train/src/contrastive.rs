@@ -7,36 +7,31 @@
 use crate::{Error, Result};
 use far_data::{ContrastiveConfig, ContrastiveExample, ContrastiveSampler};
 use far_model::{
-    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, KeyEncoder, QueryVit,
+    ActionFeatures, ConditionScale, EncodedDataset, EncoderDescription, KeyEncoder, Pass, QueryVit,
     QueryVitConfig, Similarities, info_nce,
 };
 use far_tensor::{
-    AdamWConfig, Checkpoint, CheckpointWriter, Device, Matching, Parameters, Tape, Tensor, Trained,
+    AdamWConfig, Checkpoint, CheckpointWriter, Device, Matching, Tape, Tensor, Trained,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::path::Path;
 
 /// The note of a checkpoint that holds what decides the run.
 const NOTE: &str = "pretraining";
 
-/// How pretraining goes, besides what it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ContrastiveTraining {
-    /// Updates. Paper: 400,000; dyn 12,500.
-    pub steps: u64,
-    /// Learning rate. Paper: 2e-4; dyn 5e-5.
-    pub learning_rate: f32,
-    /// Updates over which the rate rises; the paper gives none, 5,000 as in joint training.
-    pub warm_up: u64,
-    /// Seed of the parameters.
-    pub seed: u64,
-}
-
-impl Default for ContrastiveTraining {
-    fn default() -> Self {
-        Self { steps: 400_000, learning_rate: 2e-4, warm_up: 5_000, seed: 0 }
+far_memory::settings! {
+    /// How pretraining goes, besides what it is shown.
+    #[derive(Copy)]
+    pub struct ContrastiveTraining {
+        /// Updates. Paper: 400,000; dyn 12,500.
+        pub steps: u64 = 400_000,
+        /// Learning rate. Paper: 2e-4; dyn 5e-5.
+        pub learning_rate: f32 = 2e-4,
+        /// Updates over which the rate rises; the paper gives none, 5,000 as in joint training.
+        pub warm_up: u64 = 5_000,
+        /// Seed of the parameters.
+        pub seed: u64 = 0,
     }
 }
 
@@ -157,7 +152,7 @@ impl<'a> Contrastive<'a> {
         let batch = Batch::new(self.encoded, &self.description, &examples)?;
         let (network, mut hits) = (&self.network, 0);
         let step = self.trained.step(&self.device, 1, |tape, parameters, _| {
-            let (loss, found) = batch.loss(tape, network, parameters)?;
+            let (loss, found) = batch.loss(&mut Pass::new(tape, parameters), network)?;
             hits = found;
             Ok(loss)
         })?;
@@ -313,21 +308,16 @@ impl Batch {
     }
 
     /// The loss, and how many queries have a positive as their best key.
-    fn loss(
-        &self,
-        tape: &mut Tape,
-        network: &QueryVit,
-        parameters: &Parameters,
-    ) -> far_tensor::Result<(Tensor, usize)> {
-        let keys = network.forward(tape, parameters, &self.memories, None)?;
-        let queries = network.forward(tape, parameters, &self.current, Some(&self.actions))?;
-        let near = self.positives.cosines(tape, &queries, &keys)?;
-        let far = self.negatives.cosines(tape, &queries, &keys)?;
+    fn loss(&self, pass: &mut Pass<'_>, network: &QueryVit) -> far_tensor::Result<(Tensor, usize)> {
+        let keys = network.forward(pass, &self.memories, None)?;
+        let queries = network.forward(pass, &self.current, Some(&self.actions))?;
+        let near = self.positives.cosines(pass, &queries, &keys)?;
+        let far = self.negatives.cosines(pass, &queries, &keys)?;
         let best = self.positives.best(&near).into_iter().zip(self.negatives.best(&far));
         let hits = best.filter(|(near, far)| near > far).count();
         let positives = Similarities { cosines: &near, present: &self.positives.present };
         let negatives = Similarities { cosines: &far, present: &self.negatives.present };
-        Ok((info_nce(tape, positives, negatives)?, hits))
+        Ok((info_nce(pass, positives, negatives)?, hits))
     }
 }
 

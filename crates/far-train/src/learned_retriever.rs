@@ -5,6 +5,7 @@ use crate::example::Example;
 use crate::step_times::{StepTimes, timed};
 use crate::{CreditRule, Result, RetrieverSettings};
 use far_memory::{Recall, RecallPolicy, Retriever, RetrieverConfig};
+use far_model::Pass;
 use far_model::{
     CandidateBatch, CandidatePools, PoolDraw, RetrieverBatch, RetrieverHealth,
     RetrieverTrainingConfig, TrainableRetriever, Utilities, candidate_distillation,
@@ -172,7 +173,7 @@ impl LearnedRetriever {
         let (retriever, target) = (&self.retriever, credit.config.target);
         let mut health = None;
         let step = self.trained.step(credit.device, 1, |tape: &mut Tape, parameters, _| {
-            let scores = retriever.scores(tape, parameters, batch)?;
+            let scores = retriever.scores(&mut Pass::new(tape, parameters), batch)?;
             let loss = candidate_distillation(tape, &scores, &candidates, target)?;
             health = Some(RetrieverHealth::measure(&scores, &candidates, target)?);
             Ok(loss)

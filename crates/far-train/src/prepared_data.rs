@@ -26,7 +26,8 @@ pub struct PreparedData {
     config: TrainConfig,
     arm: Arm,
     data: EncodedDataset,
-    preparation: Preparation,
+    /// What it was prepared with, as checkpoints note it.
+    pub(crate) preparation: Preparation,
     /// Training episodes at the run's newest checkpoint, if it has one.
     trained_episodes: Option<usize>,
     scale: ConditionScale,
@@ -179,11 +180,6 @@ impl PreparedData {
     /// The dataset as the models see it.
     pub fn data(&self) -> &EncodedDataset {
         &self.data
-    }
-
-    /// What it was prepared with, as checkpoints note it.
-    pub(crate) fn preparation(&self) -> &Preparation {
-        &self.preparation
     }
 
     /// How many episodes were learned from at the run's newest checkpoint, and how many are there now,

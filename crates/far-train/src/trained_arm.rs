@@ -24,7 +24,7 @@ impl TrainedArm {
     pub fn load(prepared: &PreparedData, path: &Path) -> Result<Self> {
         let mut checkpoint = Checkpoint::open(path)?;
         let run = path.parent().and_then(Path::parent).unwrap_or(path);
-        prepared.preparation().check(&checkpoint, run)?;
+        prepared.preparation.check(&checkpoint, run)?;
         let setting = prepared.model_setting();
         let model = FrozenDit::load(setting, &mut checkpoint, prepared.device())?;
         let policy: Box<dyn RecallPolicy> = match prepared.arm() {

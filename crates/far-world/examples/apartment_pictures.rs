@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             source.gain
         );
     }
-    let boundary = episode.boundary() * (SAMPLE_RATE as f32 / Apartment.fps()) as usize;
+    let boundary = episode.boundary() * (SAMPLE_RATE as f32 / Apartment.constants().fps) as usize;
     save("apartment-sound.png", spectrogram(episode.sound(), boundary, 960))?;
     Ok(())
 }

@@ -24,7 +24,7 @@ pub(crate) struct BakedLight {
 impl BakedLight {
     /// Bakes the light; `field` is the geometry that casts shadows, furniture included.
     pub fn new(field: &Field, light: &Light) -> Self {
-        let (count, stride) = (field.count(), field.stride());
+        let (count, stride) = (field.count, field.stride);
         // The border is open sky, so that the ground does not darken where the grid ends.
         let mut cells = vec![[255u8, 255, 0, 0]; (count[0] * count[1] * count[2]) as usize];
         let baker = Baker { field, light, directions: neighbors() };
@@ -114,14 +114,14 @@ impl Baker<'_> {
 
     /// Fraction of the 26 directions that are free, doubled: half of them hit the surface itself.
     fn openness(&self, cell: [i32; 3]) -> f32 {
-        let voxel = self.field.voxel();
+        let voxel = self.field.voxel;
         let reach = ((self.light.occlusion_reach / voxel).ceil() as i32).clamp(1, STEPS);
         let mut free = 0.0;
         for direction in &self.directions {
             let mut open = 1.0;
             for step in 1..=reach {
                 let at: [i32; 3] = std::array::from_fn(|a| cell[a] + step * direction[a]);
-                if (0..3).any(|a| at[a] <= 0 || at[a] >= self.field.count()[a] - 1) {
+                if (0..3).any(|a| at[a] <= 0 || at[a] >= self.field.count[a] - 1) {
                     break;
                 }
                 if self.field.is_solid(self.field.index(at)) {
@@ -148,7 +148,7 @@ impl Baker<'_> {
         let mut total = 0.0;
         for lamp in &self.light.lamps {
             let toward = subtract(self.field.to_cells(lamp.position), center);
-            let reach = lamp.reach / self.field.voxel();
+            let reach = lamp.reach / self.field.voxel;
             let square = dot(toward, toward);
             if square >= reach * reach {
                 continue;
@@ -166,12 +166,12 @@ impl Baker<'_> {
 
 /// Cells that are solid or have a solid among their 26 neighbors.
 fn beside_solid(field: &Field) -> Vec<bool> {
-    let count = field.count();
+    let count = field.count;
     let mut mark: Vec<bool> =
         (0..count.iter().product::<i32>() as usize).map(|index| field.is_solid(index)).collect();
     let mut wider = mark.clone();
     // Dilating by one along each axis in turn reaches all neighbors.
-    for stride in field.stride().map(|s| s as usize) {
+    for stride in field.stride.map(|s| s as usize) {
         let inner = mark.len() - 2 * stride;
         for (offset, wide) in wider[stride..][..inner].iter_mut().enumerate() {
             *wide = mark[offset] | mark[offset + stride] | mark[offset + 2 * stride];
@@ -199,7 +199,7 @@ fn neighbors() -> [[i32; 3]; 26] {
 }
 
 fn fill_solids(cells: &mut [CellLight], field: &Field) {
-    let (count, stride) = (field.count(), field.stride());
+    let (count, stride) = (field.count, field.stride);
     for z in 1..count[2] - 1 {
         for y in 1..count[1] - 1 {
             for x in 1..count[0] - 1 {

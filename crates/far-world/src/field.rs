@@ -46,9 +46,11 @@ pub struct Field {
     cells: Vec<u8>,
     leaps: Leaps,
     /// Cells per axis with the border.
-    count: [i32; 3],
-    stride: [i32; 3],
-    voxel: f32,
+    pub(crate) count: [i32; 3],
+    /// Distance from one cell to its neighbor along each axis in arrays laid out like this field.
+    pub(crate) stride: [i32; 3],
+    /// Edge of a voxel in meters.
+    pub(crate) voxel: f32,
     per_meter: f32,
     /// World position of the corner of cell (0, 0, 0), which is a border cell.
     origin: Vector,
@@ -81,21 +83,6 @@ impl Field {
         let voxel = grid.voxel();
         let origin = grid.origin().map(|corner| corner - voxel);
         Self { cells, leaps, count, stride, voxel, per_meter: 1.0 / voxel, origin }
-    }
-
-    /// Cells per axis with the border.
-    pub(crate) fn count(&self) -> [i32; 3] {
-        self.count
-    }
-
-    /// Distance from one cell to its neighbor along each axis in arrays laid out like this field.
-    pub(crate) fn stride(&self) -> [i32; 3] {
-        self.stride
-    }
-
-    /// Edge of a voxel in meters.
-    pub(crate) fn voxel(&self) -> f32 {
-        self.voxel
     }
 
     /// Whether a cell (by index) stops rays; the border does not.

@@ -92,4 +92,4 @@ pub use sky::{Sky, SkyLook};
 pub use studio::Studio;
 pub use walk::{WalkConfig, Walker, corners};
 pub use walk_map::{Cell, WalkMap};
-pub use world::{Episode, Recording, World, description};
+pub use world::{Episode, Recording, World, WorldConstants, description};

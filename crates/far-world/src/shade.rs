@@ -79,7 +79,7 @@ impl<'a> Shader<'a> {
         for (own, shown) in &scene.repaint {
             paint[usize::from(own.0)] = *shown;
         }
-        Self { stage, eye, eye_cells, per_meter: 1.0 / stage.field.voxel(), pixel_width, paint }
+        Self { stage, eye, eye_cells, per_meter: 1.0 / stage.field.voxel, pixel_width, paint }
     }
 
     /// The first voxels along several rays.
@@ -196,7 +196,7 @@ impl<'a> Shader<'a> {
             1 => (0, cells[0] - 1.0, 1.0 - cells[2]),
             _ => (if face == 5 { 1 } else { 2 }, cells[0] - 1.0, cells[1] - 1.0),
         };
-        let voxel_size = self.stage.field.voxel();
+        let voxel_size = self.stage.field.voxel;
         let tiles = baked.tiles_per_meter[slot];
         // A stretched tile covers one voxel; others start at the grid's corner.
         let per_cell = if tiles > 0.0 { tiles * voxel_size } else { 1.0 };
@@ -236,7 +236,7 @@ impl<'a> Shader<'a> {
         };
         let color = baked.textures[slot].sample(u, v, footprint);
         let point = add(self.eye, scale(ray.direction, hit.distance));
-        let before = add(point, scale(normal, 0.6 * self.stage.field.voxel()));
+        let before = add(point, scale(normal, 0.6 * self.stage.field.voxel));
         let arriving =
             self.stage.baked.at_point(self.stage.field.to_cells(before), &self.stage.field);
         self.shine(baked, color, illuminate(&self.stage.light, normal, arriving))
@@ -257,7 +257,7 @@ impl<'a> Shader<'a> {
             }
             Kind::Voxel { voxel, face, .. } => {
                 let patch = (self.per_meter.round() as i32).max(1);
-                let count = self.stage.field.count().map(|n| (n / patch + 1) as u32);
+                let count = self.stage.field.count.map(|n| (n / patch + 1) as u32);
                 let [x, y, z] = voxel.map(|v| (v / patch) as u32);
                 1 + 6 * (x + count[0] * (y + count[1] * z)) + u32::from(face)
             }

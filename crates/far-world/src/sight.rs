@@ -25,12 +25,12 @@ impl Sight {
     /// If the world rejects the dataset's description.
     pub fn of_episode(description: &DatasetDescription, episode: u32) -> Result<Option<Self>> {
         let generator = &description.generator;
-        let known = worlds()
-            .iter()
-            .find(|world| world.name() == generator.name && world.version() == generator.version);
+        let known = worlds().iter().find(|world| {
+            world.name() == generator.name && world.constants().version == generator.version
+        });
         let Some(world) = known else { return Ok(None) };
         let (variant, size) = (description.variant.as_str(), description.resolution[0]);
-        let scenes = generator.scenes.unwrap_or(world.scenes());
+        let scenes = generator.scenes.unwrap_or(world.constants().scenes);
         let recording = Recording::new(*world, Some(variant), generator.seed, size)?
             .with_scenes(*world, scenes)?;
         let mut planned = world.episode(&recording, episode)?;

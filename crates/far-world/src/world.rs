@@ -23,7 +23,7 @@ pub struct Recording {
 impl Recording {
     /// A recording of a world's variant (`None`: its first), checked.
     pub fn new(world: &dyn World, variant: Option<&str>, seed: u64, size: u32) -> Result<Self> {
-        let known = world.variants();
+        let known = world.constants().variants;
         let wanted = variant.unwrap_or(known[0]);
         let variant = known.iter().find(|name| **name == wanted).ok_or_else(|| {
             WorldError::UnknownVariant { world: world.name(), variant: wanted.to_string(), known }
@@ -31,7 +31,7 @@ impl Recording {
         if !(8..=2048).contains(&size) {
             return Err(WorldError::Size { size });
         }
-        Ok(Self { variant, seed, size, scenes: world.scenes() })
+        Ok(Self { variant, seed, size, scenes: world.constants().scenes })
     }
 
     /// The same with another number of scenes, checked: episodes of few scenes share each of them.
@@ -39,7 +39,7 @@ impl Recording {
     /// # Errors
     /// If a split of so few scenes could have no test part.
     pub fn with_scenes(self, world: &dyn World, scenes: u32) -> Result<Self> {
-        let least = world.least_scenes();
+        let least = world.constants().least_scenes;
         if scenes < least {
             return Err(WorldError::Scenes { world: world.name(), scenes, least });
         }
@@ -62,31 +62,43 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// What never changes about a world.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorldConstants {
+    /// Name on the command line and in datasets.
+    pub name: &'static str,
+    /// Version of the generator: changes whenever the same seed gives other bytes.
+    pub version: u32,
+    /// Names of the variants; the first is the default.
+    pub variants: &'static [&'static str],
+    /// Different scenes of a recording that asks for no other number.
+    pub scenes: u32,
+    /// Fewest scenes whose split always has a test part.
+    pub least_scenes: u32,
+    /// Frames per second.
+    pub fps: f32,
+    /// Field of view of the camera, both ways, in degrees.
+    pub field_of_view: f32,
+}
+
 /// One of the built-in worlds.
 ///
 /// Episode `index` of a recording depends on the recording and on `index` alone, never on other
 /// episodes, their order, or the number of threads.
 pub trait World: Send + Sync {
+    /// What never changes about the world.
+    fn constants(&self) -> WorldConstants;
+
     /// Name on the command line and in datasets.
-    fn name(&self) -> &'static str;
-
-    /// Version of the generator: changes whenever the same seed gives other bytes.
-    fn version(&self) -> u32;
-
-    /// Names of the variants; the first is the default.
-    fn variants(&self) -> &'static [&'static str];
-
-    /// Different scenes of a recording that asks for no other number.
-    fn scenes(&self) -> u32;
-
-    /// Fewest scenes whose split always has a test part.
-    fn least_scenes(&self) -> u32;
-
-    /// Frames per second.
-    fn fps(&self) -> f32;
+    fn name(&self) -> &'static str {
+        self.constants().name
+    }
 
     /// The camera of every frame.
-    fn camera(&self) -> Camera;
+    fn camera(&self) -> Camera {
+        let degrees = self.constants().field_of_view;
+        Camera::from_degrees(degrees, degrees)
+    }
 
     /// Fills in what is specific to this world: signals, labels, splits, cues, sound. Corpus,
     /// variant, rate, camera, size and generator are already set.
@@ -102,13 +114,14 @@ pub fn description(world: &dyn World, recording: &Recording) -> DatasetDescripti
     let degrees = [camera.horizontal_field_of_view, camera.vertical_field_of_view]
         .map(|angle| (angle.to_degrees() * 100.0).round() / 100.0);
     let size = [recording.size, recording.size];
-    let mut description = DatasetDescription::new(world.name(), world.fps(), size, degrees);
+    let mut description =
+        DatasetDescription::new(world.name(), world.constants().fps, size, degrees);
     description.variant = recording.variant.to_string();
     description.generator = Generator {
         name: world.name().to_string(),
-        version: world.version(),
+        version: world.constants().version,
         seed: recording.seed,
-        scenes: (recording.scenes != world.scenes()).then_some(recording.scenes),
+        scenes: (recording.scenes != world.constants().scenes).then_some(recording.scenes),
     };
     description.signals = vec![Signal::VisibleFaces];
     world.describe(recording, &mut description);
@@ -151,7 +164,7 @@ mod tests {
     fn every_scene_meets_every_kind_of_route() {
         for world in crate::worlds() {
             let recording = Recording::new(*world, None, 0, 16).unwrap();
-            for scenes in world.least_scenes()..world.least_scenes() + 30 {
+            for scenes in world.constants().least_scenes..world.constants().least_scenes + 30 {
                 let recording = recording.clone().with_scenes(*world, scenes).unwrap();
                 for (kinds, scene) in [(6, 0), (8, 0), (6, scenes - 1), (8, scenes - 1)] {
                     let rounds = (0..kinds).map(|round| scene + round * scenes);
@@ -167,11 +180,11 @@ mod tests {
     fn a_number_of_scenes_is_checked_and_kept_in_the_description() {
         for world in crate::worlds() {
             let own = Recording::new(*world, None, 0, 16).unwrap();
-            assert_eq!(own.scenes, world.scenes());
+            assert_eq!(own.scenes, world.constants().scenes);
             assert_eq!(description(*world, &own).generator.scenes, None);
             let few = own.clone().with_scenes(*world, 30).unwrap();
             assert_eq!(description(*world, &few).generator.scenes, Some(30));
-            let refused = own.with_scenes(*world, world.least_scenes() - 1).unwrap_err();
+            let refused = own.with_scenes(*world, world.constants().least_scenes - 1).unwrap_err();
             assert!(refused.to_string().contains("scenes"), "{refused}");
         }
     }

@@ -113,7 +113,7 @@ fn scenes_are_walked_in_turn_and_the_own_number_changes_no_byte() {
     let few = own.clone().with_scenes(village, 5).unwrap();
     let [default, told, fewer] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     run(default.path(), "static", 2, 1);
-    let same = own.with_scenes(village, village.scenes()).unwrap();
+    let same = own.with_scenes(village, village.constants().scenes).unwrap();
     record(village, &same, 2, told.path(), 1, &|_| {}).unwrap();
     assert!(files(default.path()) == files(told.path()));
 

@@ -1,28 +1,20 @@
 //! CaR's uncompressed frame: the camera matrix closest to the goal's.
 
-use serde::{Deserialize, Serialize};
-
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_positive;
 use crate::Error;
 
-/// Score = −‖[E*⁻¹ E]₃ₓ₄ − [I | 0]‖ (Frobenius), where E is a memory's camera-to-world matrix and E*
-/// the last target's. Source: Compression-and-Retrieval (CaR, 2026), mode `closest`, which takes
-/// the one best.
-///
-/// The source mixes rotation (no unit) with translation in whatever unit the poses have; here the
-/// length that counts as much as one unit of rotation is a setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CarClosestConfig {
-    /// Meters that count as one (CaR: 1, implicitly).
-    pub length_scale: f32,
-}
-
-impl Default for CarClosestConfig {
-    fn default() -> Self {
-        Self { length_scale: 1.0 }
+crate::settings! {
+    /// Score = −‖[E*⁻¹ E]₃ₓ₄ − [I | 0]‖ (Frobenius), where E is a memory's camera-to-world matrix and E*
+    /// the last target's. Source: Compression-and-Retrieval (CaR, 2026), mode `closest`, which takes
+    /// the one best.
+    ///
+    /// The source mixes rotation (no unit) with translation in whatever unit the poses have; here the
+    /// length that counts as much as one unit of rotation is a setting.
+    pub struct CarClosestConfig {
+        /// Meters that count as one (CaR: 1, implicitly).
+        pub length_scale: f32 = 1.0,
     }
 }
 

@@ -3,7 +3,6 @@
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
@@ -11,39 +10,33 @@ use super::view::{check_angle, check_positive, check_weight};
 use crate::selection::Ranked;
 use crate::{Camera, Error, Pose, wrap_angle};
 
-/// In the ground plane, a memory shares the view of a target if the left edges of both fields of
-/// view cross, and the right edges cross, at a distance from the target's camera within
-/// [near, far]. Of each run of consecutive such memories one is drawn at random; free slots are
-/// filled with further such memories, then (optionally) with the memories farthest from the goal.
-/// The most recent memory always has a slot. Source: Context-as-Memory (Yu et al., 2025),
-/// 20 slots.
-///
-/// Scores are tiers: 3 for the most recent, 2 + u for the one of a run, 1 + u for other memories
-/// that share the view, 0 for distant ones, with u the random number in [0, 1).
-///
-/// The paper leaves open the limits, the field of view and two degenerate cases, which are common
-/// in grid worlds. Here, cameras at the same place share the view if their headings differ by less
-/// than the field of view; cameras with the same heading share it if their distance is at most
-/// `far`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ContextAsMemoryConfig {
-    /// Full horizontal field of view in degrees (not published; WorldMem's 105).
-    pub horizontal_degrees: f32,
-    /// Least distance in meters at which the edges may cross (not published).
-    pub near: f32,
-    /// Greatest distance in meters at which the edges may cross (not published).
-    pub far: f32,
-    /// Whether the most recent memory always has a slot (Context-as-Memory: yes).
-    pub keep_last: bool,
-    /// Whether slots that would stay empty take the memories farthest from the goal
-    /// (Context-as-Memory: yes in its best row).
-    pub distant: bool,
-}
-
-impl Default for ContextAsMemoryConfig {
-    fn default() -> Self {
-        Self { horizontal_degrees: 105.0, near: 0.1, far: 30.0, keep_last: true, distant: true }
+crate::settings! {
+    /// In the ground plane, a memory shares the view of a target if the left edges of both fields of
+    /// view cross, and the right edges cross, at a distance from the target's camera within
+    /// [near, far]. Of each run of consecutive such memories one is drawn at random; free slots are
+    /// filled with further such memories, then (optionally) with the memories farthest from the goal.
+    /// The most recent memory always has a slot. Source: Context-as-Memory (Yu et al., 2025),
+    /// 20 slots.
+    ///
+    /// Scores are tiers: 3 for the most recent, 2 + u for the one of a run, 1 + u for other memories
+    /// that share the view, 0 for distant ones, with u the random number in [0, 1).
+    ///
+    /// The paper leaves open the limits, the field of view and two degenerate cases, which are common
+    /// in grid worlds. Here, cameras at the same place share the view if their headings differ by less
+    /// than the field of view; cameras with the same heading share it if their distance is at most
+    /// `far`.
+    pub struct ContextAsMemoryConfig {
+        /// Full horizontal field of view in degrees (not published; WorldMem's 105).
+        pub horizontal_degrees: f32 = 105.0,
+        /// Least distance in meters at which the edges may cross (not published).
+        pub near: f32 = 0.1,
+        /// Greatest distance in meters at which the edges may cross (not published).
+        pub far: f32 = 30.0,
+        /// Whether the most recent memory always has a slot (Context-as-Memory: yes).
+        pub keep_last: bool = true,
+        /// Whether slots that would stay empty take the memories farthest from the goal
+        /// (Context-as-Memory: yes in its best row).
+        pub distant: bool = true,
     }
 }
 

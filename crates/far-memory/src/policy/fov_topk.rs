@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_count};
 use crate::Error;
@@ -22,10 +21,6 @@ pub struct FovTopKConfig {
 impl Rule for FovTopKConfig {
     fn check(&self) -> Result<(), Error> {
         self.chunk_size.map_or(Ok(()), |size| check_count("chunk_size", size))
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::views()
     }
 
     fn view(&self) -> Option<&ViewConfig> {

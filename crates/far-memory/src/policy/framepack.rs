@@ -21,29 +21,23 @@ pub enum FramePackOrder {
     Hybrid,
 }
 
-/// Score = cosine + λ·exp(−(t − tᵢ)²), time in seconds; or either part alone. Source: FramePack
-/// (Zhang et al., 2025); its code orders by time only, its paper advises similarity for worlds that
-/// are revisited.
-///
-/// In the paper the cosine is summed over the pixels of an estimate of the next section; here it is
-/// the cosine of the query embedding and the key, 0 for a memory without a key.
-/// [`FramePackConfig::kernel`] gives the compression at each rank.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FramePackConfig {
-    /// The ordering.
-    pub order: FramePackOrder,
-    /// λ of the hybrid ordering (not published).
-    pub time_weight: f32,
-    /// Whether the last slot holds the oldest memory (FramePack's code: yes, beside the others).
-    pub start: bool,
-    /// The cue whose keys are compared; the memory's first key cue if absent.
-    pub cue: Option<String>,
-}
-
-impl Default for FramePackConfig {
-    fn default() -> Self {
-        Self { order: FramePackOrder::Hybrid, time_weight: 1.0, start: false, cue: None }
+crate::settings! {
+    /// Score = cosine + λ·exp(−(t − tᵢ)²), time in seconds; or either part alone. Source: FramePack
+    /// (Zhang et al., 2025); its code orders by time only, its paper advises similarity for worlds that
+    /// are revisited.
+    ///
+    /// In the paper the cosine is summed over the pixels of an estimate of the next section; here it is
+    /// the cosine of the query embedding and the key, 0 for a memory without a key.
+    /// [`FramePackConfig::kernel`] gives the compression at each rank.
+    pub struct FramePackConfig {
+        /// The ordering.
+        pub order: FramePackOrder = FramePackOrder::Hybrid,
+        /// λ of the hybrid ordering (not published).
+        pub time_weight: f32 = 1.0,
+        /// Whether the last slot holds the oldest memory (FramePack's code: yes, beside the others).
+        pub start: bool = false,
+        /// The cue whose keys are compared; the memory's first key cue if absent.
+        pub cue: Option<String> = None,
     }
 }
 

@@ -1,41 +1,32 @@
 //! I3DM: greedy facility location over confidence maps.
 
-use pulp::{Simd, WithSimd};
-use serde::{Deserialize, Serialize};
-
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::sight::{FrustumSight, Sight};
 use super::view::{FrustumConfig, check_count};
 use crate::selection::Ranked;
 use crate::{Error, Pose};
+use pulp::{Simd, WithSimd};
 
-/// Every target view is cut into cells, and every memory has a confidence for each cell. Each round
-/// takes the memory that raises mean(max(B, C)) most, where B is the best confidence so far;
-/// the most recent memory is in from the start. The score is that mean after the pick. Source: I3DM
-/// (2026), whose confidence comes from a view-synthesis network; 3 picks and the last frame.
-///
-/// Confidence here is geometric: for the cell at offset a from the target's eye and b from the
-/// memory's, a·b / max(|a|², |b|²), which is the cosine of the angle between the two lines of sight
-/// times the ratio of the two distances; 0 outside of the memory's frustum. It is kept in 255 steps,
-/// so that sums are exact and the lazy search equals the plain one. The source's 32 × 32 image
-/// cells have no depth; the default has as many cells, 16 × 16 in four layers. Too few memories are
-/// not padded with repeats.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct I3dmConfig {
-    /// Field of view, depths and cells of a target view; set them for the dataset.
-    pub frustum: FrustumConfig,
-    /// Most target views, evenly spaced over the horizon (I3DM: 20).
-    pub target_views: usize,
-    /// Whether the most recent memory always has a slot, the last (I3DM: yes).
-    pub keep_last: bool,
-}
-
-impl Default for I3dmConfig {
-    fn default() -> Self {
-        let frustum = FrustumConfig { cells: [16, 16, 4], ..Default::default() };
-        Self { frustum, target_views: 20, keep_last: true }
+crate::settings! {
+    /// Every target view is cut into cells, and every memory has a confidence for each cell. Each round
+    /// takes the memory that raises mean(max(B, C)) most, where B is the best confidence so far;
+    /// the most recent memory is in from the start. The score is that mean after the pick. Source: I3DM
+    /// (2026), whose confidence comes from a view-synthesis network; 3 picks and the last frame.
+    ///
+    /// Confidence here is geometric: for the cell at offset a from the target's eye and b from the
+    /// memory's, a·b / max(|a|², |b|²), which is the cosine of the angle between the two lines of sight
+    /// times the ratio of the two distances; 0 outside of the memory's frustum. It is kept in 255 steps,
+    /// so that sums are exact and the lazy search equals the plain one. The source's 32 × 32 image
+    /// cells have no depth; the default has as many cells, 16 × 16 in four layers. Too few memories are
+    /// not padded with repeats.
+    pub struct I3dmConfig {
+        /// Field of view, depths and cells of a target view; set them for the dataset.
+        pub frustum: FrustumConfig = FrustumConfig { cells: [16, 16, 4], ..Default::default() },
+        /// Most target views, evenly spaced over the horizon (I3DM: 20).
+        pub target_views: usize = 20,
+        /// Whether the most recent memory always has a slot, the last (I3DM: yes).
+        pub keep_last: bool = true,
     }
 }
 

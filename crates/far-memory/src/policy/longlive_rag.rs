@@ -1,29 +1,21 @@
 //! LongLive-RAG: the most similar keys, the latest frames left out.
 
-use serde::{Deserialize, Serialize};
-
 use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 
-/// Score = cosine of the query's key with the memory's; the last few memories are not searched,
-/// because the generator's window still holds them. Source: LongLive-RAG (Hu et al., 2026),
-/// 6 slots.
-///
-/// In the source the query is the key of the last finished frame, not of the goal; here the caller
-/// chooses by the query embedding. A memory without a key is never recalled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LongLiveRagConfig {
-    /// How many of the most recent memories are not searched (LongLive-RAG: 5).
-    pub recency_guard: usize,
-    /// The cue whose keys are compared; the memory's first key cue if absent.
-    pub cue: Option<String>,
-}
-
-impl Default for LongLiveRagConfig {
-    fn default() -> Self {
-        Self { recency_guard: 5, cue: None }
+crate::settings! {
+    /// Score = cosine of the query's key with the memory's; the last few memories are not searched,
+    /// because the generator's window still holds them. Source: LongLive-RAG (Hu et al., 2026),
+    /// 6 slots.
+    ///
+    /// In the source the query is the key of the last finished frame, not of the goal; here the caller
+    /// chooses by the query embedding. A memory without a key is never recalled.
+    pub struct LongLiveRagConfig {
+        /// How many of the most recent memories are not searched (LongLive-RAG: 5).
+        pub recency_guard: usize = 5,
+        /// The cue whose keys are compared; the memory's first key cue if absent.
+        pub cue: Option<String> = None,
     }
 }
 

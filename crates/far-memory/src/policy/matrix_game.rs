@@ -1,7 +1,5 @@
 //! Matrix-Game 3.0: for each of a few coming frames, the memory that sees most of its frustum.
 
-use serde::{Deserialize, Serialize};
-
 use super::point_set;
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
@@ -10,32 +8,26 @@ use super::view::{FrustumConfig, check_count};
 use crate::Error;
 use crate::selection::Ranked;
 
-/// The frustum of a query frame is cut into cells; a memory's score is the share of them inside its
-/// own frustum, and each query frame takes the memory with the greatest score, so **one memory may
-/// be recalled several times**. Query frames are the last of the horizon and every eighth before
-/// it. The last slot holds the oldest memory of the pool (the sink), which is not searched.
-/// Source: the deployed rule of Matrix-Game 3.0 (2026), 5 slots.
-///
-/// Differences: cells stand for their centers (released: corners on the boundary, of which strict
-/// bounds drop a fifth even for an identical pose); ties go to the more recent (released:
-/// unspecified); on a horizon too short for the spacing the query frames lie evenly on it; with a
-/// single slot there is no sink.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MatrixGameConfig {
-    /// Field of view, depths and cells; set them for the dataset.
-    pub frustum: FrustumConfig,
-    /// Frames between two query frames (Matrix-Game: 8).
-    pub query_spacing: usize,
-    /// Whether the last slot holds the oldest memory (Matrix-Game: yes).
-    pub sink: bool,
-    /// Whether a memory may be recalled for several query frames (Matrix-Game: yes).
-    pub repeats: bool,
-}
-
-impl Default for MatrixGameConfig {
-    fn default() -> Self {
-        Self { frustum: FrustumConfig::default(), query_spacing: 8, sink: true, repeats: true }
+crate::settings! {
+    /// The frustum of a query frame is cut into cells; a memory's score is the share of them inside its
+    /// own frustum, and each query frame takes the memory with the greatest score, so **one memory may
+    /// be recalled several times**. Query frames are the last of the horizon and every eighth before
+    /// it. The last slot holds the oldest memory of the pool (the sink), which is not searched.
+    /// Source: the deployed rule of Matrix-Game 3.0 (2026), 5 slots.
+    ///
+    /// Differences: cells stand for their centers (released: corners on the boundary, of which strict
+    /// bounds drop a fifth even for an identical pose); ties go to the more recent (released:
+    /// unspecified); on a horizon too short for the spacing the query frames lie evenly on it; with a
+    /// single slot there is no sink.
+    pub struct MatrixGameConfig {
+        /// Field of view, depths and cells; set them for the dataset.
+        pub frustum: FrustumConfig = FrustumConfig::default(),
+        /// Frames between two query frames (Matrix-Game: 8).
+        pub query_spacing: usize = 8,
+        /// Whether the last slot holds the oldest memory (Matrix-Game: yes).
+        pub sink: bool = true,
+        /// Whether a memory may be recalled for several query frames (Matrix-Game: yes).
+        pub repeats: bool = true,
     }
 }
 

@@ -1,34 +1,26 @@
 //! Mixture of Contexts as an external rule: chunks by their mean key.
 
-use serde::{Deserialize, Serialize};
-
 use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
 use crate::selection::Ranked;
 
-/// The pool is cut into chunks of consecutive memories. A chunk scores by the dot product of the
-/// query's key with the mean of its keys; the chunk nearest to now is always taken, first. Of each
-/// taken chunk the memory with the greatest cosine is recalled, with its chunk's score. Source:
-/// Mixture of Contexts (2025), where the routing happens inside the generator for every token and
-/// head, with 5 of 36 chunks in its example; this is its analogue for one key per memory.
-///
-/// Memories without a key count neither in the mean nor as a pick.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MixtureOfContextsConfig {
-    /// Memories in a chunk. The source aligns chunks to content; 10 is what chunked Top-K uses.
-    pub chunk_size: usize,
-    /// Whether the chunk nearest to now is always taken (Mixture of Contexts: yes).
-    pub keep_local: bool,
-    /// The cue whose keys are compared; the memory's first key cue if absent.
-    pub cue: Option<String>,
-}
-
-impl Default for MixtureOfContextsConfig {
-    fn default() -> Self {
-        Self { chunk_size: 10, keep_local: true, cue: None }
+crate::settings! {
+    /// The pool is cut into chunks of consecutive memories. A chunk scores by the dot product of the
+    /// query's key with the mean of its keys; the chunk nearest to now is always taken, first. Of each
+    /// taken chunk the memory with the greatest cosine is recalled, with its chunk's score. Source:
+    /// Mixture of Contexts (2025), where the routing happens inside the generator for every token and
+    /// head, with 5 of 36 chunks in its example; this is its analogue for one key per memory.
+    ///
+    /// Memories without a key count neither in the mean nor as a pick.
+    pub struct MixtureOfContextsConfig {
+        /// Memories in a chunk. The source aligns chunks to content; 10 is what chunked Top-K uses.
+        pub chunk_size: usize = 10,
+        /// Whether the chunk nearest to now is always taken (Mixture of Contexts: yes).
+        pub keep_local: bool = true,
+        /// The cue whose keys are compared; the memory's first key cue if absent.
+        pub cue: Option<String> = None,
     }
 }
 

@@ -1,26 +1,18 @@
 //! The memories closest to the goal in position and viewing direction: a geometric control.
 
-use serde::{Deserialize, Serialize};
-
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
 use crate::{Error, Pose};
 
-/// Score = −√(d² + (w·θ)²), with d the distance in meters to the last target pose and θ the angle
-/// in radians between the two viewing directions. No published source: a control for the rules
-/// that reason about visibility.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NearestPoseConfig {
-    /// Meters that one radian of rotation counts for. At 2, a view rotated by 90° is as far as one
-    /// 3 meters away.
-    pub meters_per_radian: f32,
-}
-
-impl Default for NearestPoseConfig {
-    fn default() -> Self {
-        Self { meters_per_radian: 2.0 }
+crate::settings! {
+    /// Score = −√(d² + (w·θ)²), with d the distance in meters to the last target pose and θ the angle
+    /// in radians between the two viewing directions. No published source: a control for the rules
+    /// that reason about visibility.
+    pub struct NearestPoseConfig {
+        /// Meters that one radian of rotation counts for. At 2, a view rotated by 90° is as far as one
+        /// 3 meters away.
+        pub meters_per_radian: f32 = 2.0,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 
@@ -12,10 +11,6 @@ use crate::Error;
 pub struct NoneConfig {}
 
 impl Rule for NoneConfig {
-    fn requirements(&self) -> Requirements {
-        Requirements::default()
-    }
-
     fn select(&self, _: &Scene, _: &mut Work) -> Result<(), Error> {
         Ok(())
     }

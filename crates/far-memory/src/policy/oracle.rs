@@ -1,48 +1,35 @@
 //! The oracle: recalls by utilities that the caller measured. The upper control.
 
-use serde::{Deserialize, Serialize};
-
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
 
-/// Score = the given utility of the memory, for example minus the world model's loss with that
-/// memory as context; chunked Top-K over it. A memory without a utility, or with a NaN, is never
-/// recalled.
-///
-/// Utilities need the future, which a query cannot hold. They are therefore part of the policy, and
-/// an evaluation makes a new one for every query.
-///
-/// ```
-/// use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
-/// let rule = OracleConfig { utilities: vec![0.1, 0.9, 0.3], chunk_size: Some(1) };
-/// let policy = PolicyConfig::from(RuleConfig::Oracle(rule)).build()?;
-/// assert_eq!(policy.id(), "oracle");
-/// # Ok::<(), far_memory::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OracleConfig {
-    /// Utility of each memory, by id.
-    pub utilities: Vec<f32>,
-    /// Take at most one memory of each run of this many; plain Top-K if absent.
-    pub chunk_size: Option<usize>,
-}
-
-impl Default for OracleConfig {
-    fn default() -> Self {
-        Self { utilities: Vec::new(), chunk_size: Some(10) }
+crate::settings! {
+    /// Score = the given utility of the memory, for example minus the world model's loss with that
+    /// memory as context; chunked Top-K over it. A memory without a utility, or with a NaN, is never
+    /// recalled.
+    ///
+    /// Utilities need the future, which a query cannot hold. They are therefore part of the policy, and
+    /// an evaluation makes a new one for every query.
+    ///
+    /// ```
+    /// use far_memory::policy::{OracleConfig, PolicyConfig, RuleConfig};
+    /// let rule = OracleConfig { utilities: vec![0.1, 0.9, 0.3], chunk_size: Some(1) };
+    /// let policy = PolicyConfig::from(RuleConfig::Oracle(rule)).build()?;
+    /// assert_eq!(policy.id(), "oracle");
+    /// # Ok::<(), far_memory::Error>(())
+    /// ```
+    pub struct OracleConfig {
+        /// Utility of each memory, by id.
+        pub utilities: Vec<f32> = Vec::new(),
+        /// Take at most one memory of each run of this many; plain Top-K if absent.
+        pub chunk_size: Option<usize> = Some(10),
     }
 }
 
 impl Rule for OracleConfig {
     fn check(&self) -> Result<(), Error> {
         self.chunk_size.map_or(Ok(()), |size| check_count("chunk_size", size))
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::default()
     }
 
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {

@@ -4,7 +4,6 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 
@@ -16,10 +15,6 @@ use crate::Error;
 pub struct RandomConfig {}
 
 impl Rule for RandomConfig {
-    fn requirements(&self) -> Requirements {
-        Requirements::default()
-    }
-
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(scene.query.seed);
         work.scores.clear();

@@ -92,19 +92,13 @@ impl PolicyConfig {
     }
 }
 
-/// The learned rule of Future-Aware Recall: a trained retriever, loaded from its file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FarConfig {
-    /// Path of the retriever's file.
-    pub retriever: PathBuf,
-    /// Threads for large pools. The result does not depend on it.
-    pub threads: usize,
-}
-
-impl Default for FarConfig {
-    fn default() -> Self {
-        Self { retriever: PathBuf::new(), threads: 1 }
+crate::settings! {
+    /// The learned rule of Future-Aware Recall: a trained retriever, loaded from its file.
+    pub struct FarConfig {
+        /// Path of the retriever's file.
+        pub retriever: PathBuf = PathBuf::new(),
+        /// Threads for large pools. The result does not depend on it.
+        pub threads: usize = 1,
     }
 }
 

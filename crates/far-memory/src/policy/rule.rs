@@ -47,8 +47,10 @@ pub(crate) trait Rule: Send + Sync {
         Ok(())
     }
 
-    /// What the rule reads.
-    fn requirements(&self) -> Requirements;
+    /// What the rule reads besides times; without a word of it, its view if it has one.
+    fn requirements(&self) -> Requirements {
+        self.view().map_or_else(Requirements::default, |_| Requirements::views())
+    }
 
     /// The view whose sample points the rule counts; they are drawn once, as [`Scene::ball`].
     fn view(&self) -> Option<&ViewConfig> {

@@ -1,37 +1,28 @@
 //! Seoul World Model: the nearest places along the path that show the target, and one ahead.
 
-use serde::{Deserialize, Serialize};
-
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_count, check_weight};
 use crate::Error;
 use crate::selection::Ranked;
 
-/// Memories are ranked by the distance of their position to the nearest target position; of a short
-/// list of the nearest, those that see enough of the targets' view are taken. The last slot is the
-/// lookahead: the memory nearest to the end of the path, whatever it sees. The score is minus the
-/// distance in meters. Source: Seoul World Model (2026), 5 slots (1 in its fast model, without
-/// lookahead).
-///
-/// The source measures visibility by reprojecting a memory's depth; here it is the fraction of the
-/// sample points in the targets' view, occluded points included. The bound is not published.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SeoulConfig {
-    /// Field of view and sample points; set them for the dataset.
-    pub view: ViewConfig,
-    /// Least share of the targets' view that a memory must see (not published).
-    pub coverage: f32,
-    /// How many of the nearest memories are considered (not published).
-    pub nearest: usize,
-    /// Whether the last slot is the lookahead (Seoul World Model: yes).
-    pub lookahead: bool,
-}
-
-impl Default for SeoulConfig {
-    fn default() -> Self {
-        Self { view: ViewConfig::default(), coverage: 0.1, nearest: 64, lookahead: true }
+crate::settings! {
+    /// Memories are ranked by the distance of their position to the nearest target position; of a short
+    /// list of the nearest, those that see enough of the targets' view are taken. The last slot is the
+    /// lookahead: the memory nearest to the end of the path, whatever it sees. The score is minus the
+    /// distance in meters. Source: Seoul World Model (2026), 5 slots (1 in its fast model, without
+    /// lookahead).
+    ///
+    /// The source measures visibility by reprojecting a memory's depth; here it is the fraction of the
+    /// sample points in the targets' view, occluded points included. The bound is not published.
+    pub struct SeoulConfig {
+        /// Field of view and sample points; set them for the dataset.
+        pub view: ViewConfig = ViewConfig::default(),
+        /// Least share of the targets' view that a memory must see (not published).
+        pub coverage: f32 = 0.1,
+        /// How many of the nearest memories are considered (not published).
+        pub nearest: usize = 64,
+        /// Whether the last slot is the lookahead (Seoul World Model: yes).
+        pub lookahead: bool = true,
     }
 }
 
@@ -39,10 +30,6 @@ impl Rule for SeoulConfig {
     fn check(&self) -> Result<(), Error> {
         check_weight("coverage", self.coverage)?;
         check_count("nearest", self.nearest)
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::views()
     }
 
     fn view(&self) -> Option<&ViewConfig> {

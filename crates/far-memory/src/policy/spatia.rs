@@ -1,37 +1,28 @@
 //! Spatia: each target view is assigned a memory of its own, with the greatest total overlap.
 
-use serde::{Deserialize, Serialize};
-
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
 use crate::selection::Ranked;
 
-/// The weight of a pair is the number of sample points that target and memory both see; the
-/// assignment, one memory to each target, has the greatest total weight (Hungarian method). The
-/// memories are returned in the order of their targets; the score is the fraction of the target's
-/// view. Source: the released code of Spatia (2025), 7 slots.
-///
-/// Differences: sample points in a ball replace its point cloud, so occluded points count; as many
-/// targets as slots are assigned, evenly spaced over the horizon (released: all, of which the first
-/// 7 are kept); if the horizon has fewer poses, each is assigned several times; a pair without
-/// overlap is dropped; ties go to the more recent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SpatiaConfig {
-    /// Field of view and sample points; set them for the dataset.
-    pub view: ViewConfig,
-    /// Memories per second that are searched (Spatia: 6); 0 searches all.
-    pub history_rate: f32,
-    /// Least share of the target's view for a pair to be recalled, exclusive (the paper has such a
-    /// bound without a value).
-    pub minimum_overlap: f32,
-}
-
-impl Default for SpatiaConfig {
-    fn default() -> Self {
-        Self { view: ViewConfig::default(), history_rate: 6.0, minimum_overlap: 0.0 }
+crate::settings! {
+    /// The weight of a pair is the number of sample points that target and memory both see; the
+    /// assignment, one memory to each target, has the greatest total weight (Hungarian method). The
+    /// memories are returned in the order of their targets; the score is the fraction of the target's
+    /// view. Source: the released code of Spatia (2025), 7 slots.
+    ///
+    /// Differences: sample points in a ball replace its point cloud, so occluded points count; as many
+    /// targets as slots are assigned, evenly spaced over the horizon (released: all, of which the first
+    /// 7 are kept); if the horizon has fewer poses, each is assigned several times; a pair without
+    /// overlap is dropped; ties go to the more recent.
+    pub struct SpatiaConfig {
+        /// Field of view and sample points; set them for the dataset.
+        pub view: ViewConfig = ViewConfig::default(),
+        /// Memories per second that are searched (Spatia: 6); 0 searches all.
+        pub history_rate: f32 = 6.0,
+        /// Least share of the target's view for a pair to be recalled, exclusive (the paper has such a
+        /// bound without a value).
+        pub minimum_overlap: f32 = 0.0,
     }
 }
 
@@ -47,10 +38,6 @@ impl Rule for SpatiaConfig {
     fn check(&self) -> Result<(), Error> {
         check_weight("history_rate", self.history_rate)?;
         check_weight("minimum_overlap", self.minimum_overlap)
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::views()
     }
 
     fn view(&self) -> Option<&ViewConfig> {

@@ -1,43 +1,29 @@
 //! SPMem: sparse keyframes written by novelty, read by coverage, beside the latest frames.
 
-use serde::{Deserialize, Serialize};
-
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{FrustumConfig, ViewConfig, check_weight};
 use crate::Error;
 use crate::selection::Ranked;
 
-/// Writing: in order of time, a memory becomes a keyframe if the share of its view that no earlier
-/// keyframe shows exceeds a threshold. Reading: residual greedy coverage of the targets' view over
-/// the keyframes. The latest memories (the working memory) take the last slots, at most half of
-/// them. Source: SPMem (Wu et al., 2025), working memory of 5.
-///
-/// The source writes by the area newly revealed against a fused point cloud and lets the generator
-/// attend to all keyframes. Without a cloud, area is counted in cells of the view's frustum; to
-/// fill a fixed number of slots the keyframes are ranked by what they cover. The score of a keyframe
-/// is the share of the view not yet covered that it adds; that of a working memory is 0.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SpMemConfig {
-    /// Least share of unseen view for a keyframe (not published).
-    pub novelty: f32,
-    /// Slots for the latest memories, at most half of all (SPMem: 5).
-    pub working: usize,
-    /// Field of view, depths and cells by which novelty is counted; set them for the dataset.
-    pub frustum: FrustumConfig,
-    /// Field of view and sample points by which coverage is read; set them for the dataset.
-    pub view: ViewConfig,
-}
-
-impl Default for SpMemConfig {
-    fn default() -> Self {
-        Self {
-            novelty: 0.3,
-            working: 5,
-            frustum: FrustumConfig { cells: [8, 8, 8], ..Default::default() },
-            view: ViewConfig::default(),
-        }
+crate::settings! {
+    /// Writing: in order of time, a memory becomes a keyframe if the share of its view that no earlier
+    /// keyframe shows exceeds a threshold. Reading: residual greedy coverage of the targets' view over
+    /// the keyframes. The latest memories (the working memory) take the last slots, at most half of
+    /// them. Source: SPMem (Wu et al., 2025), working memory of 5.
+    ///
+    /// The source writes by the area newly revealed against a fused point cloud and lets the generator
+    /// attend to all keyframes. Without a cloud, area is counted in cells of the view's frustum; to
+    /// fill a fixed number of slots the keyframes are ranked by what they cover. The score of a keyframe
+    /// is the share of the view not yet covered that it adds; that of a working memory is 0.
+    pub struct SpMemConfig {
+        /// Least share of unseen view for a keyframe (not published).
+        pub novelty: f32 = 0.3,
+        /// Slots for the latest memories, at most half of all (SPMem: 5).
+        pub working: usize = 5,
+        /// Field of view, depths and cells by which novelty is counted; set them for the dataset.
+        pub frustum: FrustumConfig = FrustumConfig { cells: [8, 8, 8], ..Default::default() },
+        /// Field of view and sample points by which coverage is read; set them for the dataset.
+        pub view: ViewConfig = ViewConfig::default(),
     }
 }
 
@@ -45,10 +31,6 @@ impl Rule for SpMemConfig {
     fn check(&self) -> Result<(), Error> {
         check_weight("novelty", self.novelty)?;
         self.frustum.check()
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::views()
     }
 
     fn view(&self) -> Option<&ViewConfig> {

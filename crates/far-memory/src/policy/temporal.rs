@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use crate::Error;
 
@@ -15,10 +14,6 @@ use crate::Error;
 pub struct TemporalConfig {}
 
 impl Rule for TemporalConfig {
-    fn requirements(&self) -> Requirements {
-        Requirements::default()
-    }
-
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         work.scores.clear();
         let times = scene.candidates.iter().map(|candidate| candidate.time);

@@ -1,40 +1,26 @@
 //! What a rule assumes about the camera and its range. It depends on the dataset, not on the rule:
 //! record it with every result.
 
-use serde::{Deserialize, Serialize};
-
 use super::point_set::PointSet;
 use crate::{Camera, Error};
 
-/// Sample points in a ball around the query, seen through an angular field of view.
-///
-/// The defaults are WorldMem's, made for Minecraft blocks. Indoors, use a radius of a few room
-/// sizes: in a 30 m ball almost every point lies behind walls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ViewConfig {
-    /// Full horizontal field of view in degrees, below 180 (WorldMem: 105).
-    pub horizontal_degrees: f32,
-    /// Full vertical field of view in degrees, below 180 (WorldMem: 75).
-    pub vertical_degrees: f32,
-    /// Radius of the ball of sample points in meters (WorldMem: 30 blocks).
-    pub radius: f32,
-    /// Number of sample points (WorldMem: 10,000).
-    pub points: usize,
-    /// Seed of the sample points. They are drawn once; WorldMem redraws them at every call, which
-    /// makes its choice random within the sampling error.
-    pub point_seed: u64,
-}
-
-impl Default for ViewConfig {
-    fn default() -> Self {
-        Self {
-            horizontal_degrees: 105.0,
-            vertical_degrees: 75.0,
-            radius: 30.0,
-            points: 10_000,
-            point_seed: 0,
-        }
+crate::settings! {
+    /// Sample points in a ball around the query, seen through an angular field of view.
+    ///
+    /// The defaults are WorldMem's, made for Minecraft blocks. Indoors, use a radius of a few room
+    /// sizes: in a 30 m ball almost every point lies behind walls.
+    pub struct ViewConfig {
+        /// Full horizontal field of view in degrees, below 180 (WorldMem: 105).
+        pub horizontal_degrees: f32 = 105.0,
+        /// Full vertical field of view in degrees, below 180 (WorldMem: 75).
+        pub vertical_degrees: f32 = 75.0,
+        /// Radius of the ball of sample points in meters (WorldMem: 30 blocks).
+        pub radius: f32 = 30.0,
+        /// Number of sample points (WorldMem: 10,000).
+        pub points: usize = 10_000,
+        /// Seed of the sample points. They are drawn once; WorldMem redraws them at every call, which
+        /// makes its choice random within the sampling error.
+        pub point_seed: u64 = 0,
     }
 }
 
@@ -60,33 +46,21 @@ impl ViewConfig {
     }
 }
 
-/// A pinhole frustum between two depths, cut into cells.
-///
-/// The defaults are Matrix-Game 3.0's, in its scaled game units.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FrustumConfig {
-    /// Full horizontal field of view in degrees, below 180 (Matrix-Game: 90).
-    pub horizontal_degrees: f32,
-    /// Full vertical field of view in degrees, below 180 (Matrix-Game: 90).
-    pub vertical_degrees: f32,
-    /// Nearest depth in meters (Matrix-Game: 0.1).
-    pub near: f32,
-    /// Farthest depth in meters (Matrix-Game: 30).
-    pub far: f32,
-    /// Cells across, down and deep (Matrix-Game: 10 × 10 × 10). A cell stands for its center.
-    pub cells: [usize; 3],
-}
-
-impl Default for FrustumConfig {
-    fn default() -> Self {
-        Self {
-            horizontal_degrees: 90.0,
-            vertical_degrees: 90.0,
-            near: 0.1,
-            far: 30.0,
-            cells: [10, 10, 10],
-        }
+crate::settings! {
+    /// A pinhole frustum between two depths, cut into cells.
+    ///
+    /// The defaults are Matrix-Game 3.0's, in its scaled game units.
+    pub struct FrustumConfig {
+        /// Full horizontal field of view in degrees, below 180 (Matrix-Game: 90).
+        pub horizontal_degrees: f32 = 90.0,
+        /// Full vertical field of view in degrees, below 180 (Matrix-Game: 90).
+        pub vertical_degrees: f32 = 90.0,
+        /// Nearest depth in meters (Matrix-Game: 0.1).
+        pub near: f32 = 0.1,
+        /// Farthest depth in meters (Matrix-Game: 30).
+        pub far: f32 = 30.0,
+        /// Cells across, down and deep (Matrix-Game: 10 × 10 × 10). A cell stands for its center.
+        pub cells: [usize; 3] = [10, 10, 10],
     }
 }
 

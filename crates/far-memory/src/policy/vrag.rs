@@ -1,28 +1,20 @@
 //! VRAG: nearest global state, in order of time.
 
-use serde::{Deserialize, Serialize};
-
 use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_weight;
 use crate::{Error, wrap_angle};
 
-/// Score = −‖w ⊙ (s − s*)‖ over the state s = (x, y, z, yaw), against the state s* of the last
-/// frame to be predicted; the best are returned in order of time. Source: VRAG (Chen et al., 2025),
-/// 10 slots.
-///
-/// The paper does not print how yaw is measured and wrapped: here it is in radians and the
-/// difference is wrapped to half a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct VragConfig {
-    /// Weights of x, y and z (per meter) and of yaw (per radian) (VRAG: 10, 10, 10, 3).
-    pub weights: [f32; 4],
-}
-
-impl Default for VragConfig {
-    fn default() -> Self {
-        Self { weights: [10.0, 10.0, 10.0, 3.0] }
+crate::settings! {
+    /// Score = −‖w ⊙ (s − s*)‖ over the state s = (x, y, z, yaw), against the state s* of the last
+    /// frame to be predicted; the best are returned in order of time. Source: VRAG (Chen et al., 2025),
+    /// 10 slots.
+    ///
+    /// The paper does not print how yaw is measured and wrapped: here it is in radians and the
+    /// difference is wrapped to half a turn.
+    pub struct VragConfig {
+        /// Weights of x, y and z (per meter) and of yaw (per radian) (VRAG: 10, 10, 10, 3).
+        pub weights: [f32; 4] = [10.0, 10.0, 10.0, 3.0],
     }
 }
 

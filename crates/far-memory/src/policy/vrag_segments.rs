@@ -1,34 +1,25 @@
 //! VRAG's history buffer: a few frames from each of several segments of growing length.
 
-use serde::{Deserialize, Serialize};
-
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::check_count;
 use crate::Error;
 use crate::selection::Ranked;
 
-/// Going back from now, the past is cut into segments of 4, 8, 16, 32 and 64 memories; each gives
-/// evenly spaced memories, beginning with its latest. Slots are dealt to the segments in turn, the
-/// nearest first. The score is minus the number of memories in between. Source: the "history
-/// buffer" baseline of VRAG (Chen et al., 2025): 124 frames, 2 of each segment, 10 slots.
-///
-/// The source does not say which two frames of a segment it takes. With more than 10 slots each
-/// segment gives more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct VragSegmentsConfig {
-    /// Memories in the nearest segment (VRAG: 4).
-    pub first_length: usize,
-    /// Ratio of the lengths of consecutive segments (VRAG: 2).
-    pub ratio: usize,
-    /// Number of segments (VRAG: 5).
-    pub segments: usize,
-}
-
-impl Default for VragSegmentsConfig {
-    fn default() -> Self {
-        Self { first_length: 4, ratio: 2, segments: 5 }
+crate::settings! {
+    /// Going back from now, the past is cut into segments of 4, 8, 16, 32 and 64 memories; each gives
+    /// evenly spaced memories, beginning with its latest. Slots are dealt to the segments in turn, the
+    /// nearest first. The score is minus the number of memories in between. Source: the "history
+    /// buffer" baseline of VRAG (Chen et al., 2025): 124 frames, 2 of each segment, 10 slots.
+    ///
+    /// The source does not say which two frames of a segment it takes. With more than 10 slots each
+    /// segment gives more.
+    pub struct VragSegmentsConfig {
+        /// Memories in the nearest segment (VRAG: 4).
+        pub first_length: usize = 4,
+        /// Ratio of the lengths of consecutive segments (VRAG: 2).
+        pub ratio: usize = 2,
+        /// Number of segments (VRAG: 5).
+        pub segments: usize = 5,
     }
 }
 
@@ -37,10 +28,6 @@ impl Rule for VragSegmentsConfig {
         check_count("first_length", self.first_length)?;
         check_count("ratio", self.ratio)?;
         check_count("segments", self.segments)
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::default()
     }
 
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {

@@ -1,43 +1,30 @@
 //! WorldMem, as released: residual greedy coverage with a penalty for age.
 
-use serde::{Deserialize, Serialize};
-
-use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
 
-/// U = the sample points that any target pose sees, V = those a memory sees. Each of K rounds takes
-/// the memory with the greatest |U ∩ V| / |U| − w·(t − tᵢ)/t and then removes V from U.
-/// Source: the released code of WorldMem (Xiao et al., 2025), 8 slots.
-///
-/// Differences: sample points are drawn once from a seed, not at every call; when U is empty the
-/// overlap is 0 (released: 0/0), so that the rest is filled by recency; `t` is the time since the
-/// oldest memory of the pool (released: the frame index); one convention of pitch throughout
-/// (released: mirrored in the visibility test); too few memories are not padded with the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WorldMemConfig {
-    /// Field of view and sample points; set them for the dataset.
-    pub view: ViewConfig,
-    /// Weight of age (WorldMem: 0.2). It is relative to the pool's time span, so the same age counts
-    /// less in longer episodes.
-    pub time_weight: f32,
-}
-
-impl Default for WorldMemConfig {
-    fn default() -> Self {
-        Self { view: ViewConfig::default(), time_weight: 0.2 }
+crate::settings! {
+    /// U = the sample points that any target pose sees, V = those a memory sees. Each of K rounds takes
+    /// the memory with the greatest |U ∩ V| / |U| − w·(t − tᵢ)/t and then removes V from U.
+    /// Source: the released code of WorldMem (Xiao et al., 2025), 8 slots.
+    ///
+    /// Differences: sample points are drawn once from a seed, not at every call; when U is empty the
+    /// overlap is 0 (released: 0/0), so that the rest is filled by recency; `t` is the time since the
+    /// oldest memory of the pool (released: the frame index); one convention of pitch throughout
+    /// (released: mirrored in the visibility test); too few memories are not padded with the first.
+    pub struct WorldMemConfig {
+        /// Field of view and sample points; set them for the dataset.
+        pub view: ViewConfig = ViewConfig::default(),
+        /// Weight of age (WorldMem: 0.2). It is relative to the pool's time span, so the same age counts
+        /// less in longer episodes.
+        pub time_weight: f32 = 0.2,
     }
 }
 
 impl Rule for WorldMemConfig {
     fn check(&self) -> Result<(), Error> {
         check_weight("time_weight", self.time_weight)
-    }
-
-    fn requirements(&self) -> Requirements {
-        Requirements::views()
     }
 
     fn view(&self) -> Option<&ViewConfig> {

@@ -1,44 +1,30 @@
 //! WorldMem, as written: overlap minus age, then a cut by similarity.
 
-use serde::{Deserialize, Serialize};
-
 use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
 
-/// Score = w_o·o − w_t·|t − tᵢ|/t, where o is the share of all sample points that both a target and
-/// the memory see. Takes the best, discards every memory whose key is more similar to it than
-/// the cut, and repeats. Source: Algorithms 1 and 2 of the WorldMem paper (Xiao et al., 2025),
-/// 8 slots.
-///
-/// Differences: similarity is the cosine of two stored keys (the paper compares latents); a memory
-/// without a key is similar to none; `t` is the time since the oldest memory of the pool. Fewer
-/// than K are recalled when the cut leaves no more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WorldMemPaperConfig {
-    /// Field of view and sample points; set them for the dataset.
-    pub view: ViewConfig,
-    /// Weight of overlap (WorldMem: 1).
-    pub overlap_weight: f32,
-    /// Weight of age (WorldMem: 0.2).
-    pub time_weight: f32,
-    /// Cosine above which a memory repeats one already taken (WorldMem: 0.9).
-    pub similarity_cut: f32,
-    /// The cue whose keys are compared; the memory's first key cue if absent.
-    pub cue: Option<String>,
-}
-
-impl Default for WorldMemPaperConfig {
-    fn default() -> Self {
-        Self {
-            view: ViewConfig::default(),
-            overlap_weight: 1.0,
-            time_weight: 0.2,
-            similarity_cut: 0.9,
-            cue: None,
-        }
+crate::settings! {
+    /// Score = w_o·o − w_t·|t − tᵢ|/t, where o is the share of all sample points that both a target and
+    /// the memory see. Takes the best, discards every memory whose key is more similar to it than
+    /// the cut, and repeats. Source: Algorithms 1 and 2 of the WorldMem paper (Xiao et al., 2025),
+    /// 8 slots.
+    ///
+    /// Differences: similarity is the cosine of two stored keys (the paper compares latents); a memory
+    /// without a key is similar to none; `t` is the time since the oldest memory of the pool. Fewer
+    /// than K are recalled when the cut leaves no more.
+    pub struct WorldMemPaperConfig {
+        /// Field of view and sample points; set them for the dataset.
+        pub view: ViewConfig = ViewConfig::default(),
+        /// Weight of overlap (WorldMem: 1).
+        pub overlap_weight: f32 = 1.0,
+        /// Weight of age (WorldMem: 0.2).
+        pub time_weight: f32 = 0.2,
+        /// Cosine above which a memory repeats one already taken (WorldMem: 0.9).
+        pub similarity_cut: f32 = 0.9,
+        /// The cue whose keys are compared; the memory's first key cue if absent.
+        pub cue: Option<String> = None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A trained QueryViT, frozen: rows of frames to the keys and queries of one cue.
 
 use crate::encoder::cue_encoder::recipe_on;
+use crate::layer::Pass;
 use crate::{
     ActionFeatures, ConditionScale, CueEncoder, Error, LatentShape, QueryVit, QueryVitConfig,
     Result,
@@ -216,8 +217,11 @@ impl KeyEncoder {
             let actions = actions.map(|rows| ActionFeatures::tensor(&rows[start..end], signals));
             let actions = actions.transpose()?;
             let mut tape = Tape::inference(&self.device);
-            let found =
-                self.network.forward(&mut tape, &self.parameters, &part, actions.as_ref())?;
+            let found = self.network.forward(
+                &mut Pass::new(&mut tape, &self.parameters),
+                &part,
+                actions.as_ref(),
+            )?;
             encoded.extend_from_slice(found.values());
         }
         Ok(encoded)
@@ -332,7 +336,8 @@ mod tests {
             let tensor = Tensor::from_slice(alone, [1, 4, 12]).unwrap();
             let mut tape = Tape::inference(&Device::cpu());
             let (network, parameters) = (&encoder.network, &encoder.parameters);
-            let key = network.forward(&mut tape, parameters, &tensor, None).unwrap();
+            let key =
+                network.forward(&mut Pass::new(&mut tape, parameters), &tensor, None).unwrap();
             let pairs = key.values().iter().zip(&keys[frame * 8..][..8]);
             assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-5));
         }

@@ -9,12 +9,12 @@
 //! - ‖e_{t+1} − 2e_t + e_{t−1}‖, the mean over frames: but they must change evenly.
 
 use crate::encoder::longlive_network::{DecoderNetwork, EncoderNetwork, LongLiveShape};
+use crate::layer::Pass;
 use crate::{Error, LatentShape, LongLiveEncoder, Result};
 use far_tensor::{
-    Activation, AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Parameters, Tape,
-    Tensor, Trained,
+    Activation, AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Tape, Tensor,
+    Trained,
 };
-use serde::{Deserialize, Serialize};
 
 /// Names in checkpoints begin so.
 const PREFIX: &str = "longlive.";
@@ -34,31 +34,19 @@ const WEIGHT_DECAY: f32 = 1e-4;
 /// Largest global gradient norm.
 const CLIP: f32 = 1.0;
 
-/// The settings of the autoencoder and of its training; the defaults are its authors'.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LongLiveConfig {
-    /// Channels of the stages. A stage halves the map until one place is left; later ones keep it.
-    pub widths: Vec<usize>,
-    /// Numbers of an embedding.
-    pub embedding: usize,
-    /// Weight of the evenness of change.
-    pub smoothness_weight: f32,
-    /// Windows per update.
-    pub batch: usize,
-    /// Updates. The authors train for 400 passes over their data.
-    pub steps: u64,
-}
-
-impl Default for LongLiveConfig {
-    fn default() -> Self {
-        Self {
-            widths: vec![64, 128, 256],
-            embedding: 1024,
-            smoothness_weight: 1.0,
-            batch: 128,
-            steps: 20_000,
-        }
+far_memory::settings! {
+    /// The settings of the autoencoder and of its training; the defaults are its authors'.
+    pub struct LongLiveConfig {
+        /// Channels of the stages. A stage halves the map until one place is left; later ones keep it.
+        pub widths: Vec<usize> = vec![64, 128, 256],
+        /// Numbers of an embedding.
+        pub embedding: usize = 1024,
+        /// Weight of the evenness of change.
+        pub smoothness_weight: f32 = 1.0,
+        /// Windows per update.
+        pub batch: usize = 128,
+        /// Updates. The authors train for 400 passes over their data.
+        pub steps: u64 = 20_000,
     }
 }
 
@@ -131,7 +119,8 @@ impl LongLiveAutoencoder {
         let mut losses = LongLiveLosses::default();
         device.clone().run(|| {
             trained.step(device, 1, |tape, parameters, _| {
-                let (total, terms) = network.losses(tape, parameters, &images, windows, config)?;
+                let (total, terms) =
+                    network.losses(&mut Pass::new(tape, parameters), &images, windows, config)?;
                 losses = terms;
                 Ok(total)
             })
@@ -147,7 +136,12 @@ impl LongLiveAutoencoder {
         let images = self.images(frames, windows)?;
         let mut tape = Tape::inference(&self.device);
         let parameters = &self.trained.parameters;
-        let losses = self.network.losses(&mut tape, parameters, &images, windows, &self.config)?;
+        let losses = self.network.losses(
+            &mut Pass::new(&mut tape, parameters),
+            &images,
+            windows,
+            &self.config,
+        )?;
         Ok(losses.1)
     }
 
@@ -189,21 +183,20 @@ impl Network {
     /// The weighted loss of images [windows · frames, C, H, W], and its terms.
     fn losses(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         images: &Tensor,
         windows: usize,
         config: &LongLiveConfig,
     ) -> far_tensor::Result<(Tensor, LongLiveLosses)> {
-        let embeddings = self.encoder.forward(tape, parameters, images)?;
-        let decoded = self.decoder.forward(tape, parameters, &embeddings)?;
-        let reconstruction = tape.squared_error(&decoded, images, None)?;
+        let embeddings = self.encoder.forward(pass, images)?;
+        let decoded = self.decoder.forward(pass, &embeddings)?;
+        let reconstruction = pass.squared_error(&decoded, images, None)?;
         let sizes = [windows, embeddings.shape().rows() / windows, embeddings.shape().last()];
         let embeddings = embeddings.reshape(sizes)?;
-        let difference = neighbor_likeness(tape, &embeddings)?;
-        let smoothness = unevenness(tape, &embeddings)?;
-        let total = tape.weighted_sum(&reconstruction, 1.0, &difference, DIFFERENCE_WEIGHT)?;
-        let total = tape.weighted_sum(&total, 1.0, &smoothness, config.smoothness_weight)?;
+        let difference = neighbor_likeness(pass, &embeddings)?;
+        let smoothness = unevenness(pass, &embeddings)?;
+        let total = pass.weighted_sum(&reconstruction, 1.0, &difference, DIFFERENCE_WEIGHT)?;
+        let total = pass.weighted_sum(&total, 1.0, &smoothness, config.smoothness_weight)?;
         let losses = LongLiveLosses {
             total: total.item()?,
             reconstruction: reconstruction.item()?,
@@ -351,11 +344,13 @@ mod tests {
             }
         };
         let mut tape = Tape::recording(&Device::cpu());
-        let found = network.encoder.forward(&mut tape, parameters, &images).unwrap();
+        let found =
+            network.encoder.forward(&mut Pass::new(&mut tape, parameters), &images).unwrap();
         near("embeddings", found.values(), embeddings.values(), 2e-5);
 
         let mut tape = Tape::recording(&Device::cpu());
-        let (total, found) = network.losses(&mut tape, parameters, &images, 2, &config).unwrap();
+        let (total, found) =
+            network.losses(&mut Pass::new(&mut tape, parameters), &images, 2, &config).unwrap();
         let found = [found.total, found.reconstruction, found.difference, found.smoothness];
         near("losses", &found, losses.values(), 2e-5);
         let mut gradients = parameters.gradients();

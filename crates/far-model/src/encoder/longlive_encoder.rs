@@ -2,6 +2,7 @@
 
 use crate::encoder::cue_encoder::recipe_on;
 use crate::encoder::longlive_network::{EncoderNetwork, LongLiveShape};
+use crate::layer::Pass;
 use crate::weight_file::{self, WeightFile};
 use crate::{
     ActionFeatures, CueEncoder, EncodedDataset, Error, LatentShape, LongLiveAutoencoder,
@@ -146,7 +147,8 @@ impl LongLiveEncoder {
         for part in frames.chunks(FRAMES_AT_A_TIME * elements) {
             let mut tape = Tape::inference(&self.device);
             let images = self.shape.images(part)?;
-            let embeddings = self.network.forward(&mut tape, &self.parameters, &images)?;
+            let embeddings =
+                self.network.forward(&mut Pass::new(&mut tape, &self.parameters), &images)?;
             let unit = tape.normalize_rows(&embeddings, 1e-12)?;
             keys.extend_from_slice(unit.values());
         }

@@ -2,8 +2,9 @@
 
 use crate::convolution_stack::{Downsampling, NormalizedActivation, Upsampling, are_sound};
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::{Error, LatentShape, Result};
-use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Tape, Tensor};
+use far_tensor::{Activation, ArenaBuilder, Initialization, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// What decides the encoder's weights and their meaning.
@@ -79,17 +80,16 @@ impl EncoderNetwork {
     /// Images [n, C, H, W] to embeddings [n, D].
     pub(crate) fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         images: &Tensor,
     ) -> far_tensor::Result<Tensor> {
-        let x = self.down.forward(tape, parameters, images)?;
-        let x = self.norm.forward(tape, parameters, &x)?;
+        let x = self.down.forward(pass, images)?;
+        let x = self.norm.forward(pass, &x)?;
         let &[count, channels, height, width] = x.shape().extents() else {
             unreachable!("a convolution gives four axes")
         };
-        let x = tape.mean_axis(&x.reshape([count, channels, height * width])?, 2)?;
-        self.embed.forward(tape, parameters, &x)
+        let x = pass.mean_axis(&x.reshape([count, channels, height * width])?, 2)?;
+        self.embed.forward(pass, &x)
     }
 }
 
@@ -120,20 +120,19 @@ impl DecoderNetwork {
     /// Embeddings [n, D] to images [n, C, H, W].
     pub(crate) fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         embeddings: &Tensor,
     ) -> far_tensor::Result<Tensor> {
         let count = embeddings.shape().rows();
         let [channels, height, width] = self.bottom;
-        let x = self.expand.forward(tape, parameters, embeddings)?;
-        let x = tape.activate(&x, Activation::Silu)?;
+        let x = self.expand.forward(pass, embeddings)?;
+        let x = pass.activate(&x, Activation::Silu)?;
         let x = x.reshape([count, channels, height, width])?;
-        let mut x = self.up.forward(tape, parameters, &x)?;
+        let mut x = self.up.forward(pass, &x)?;
         // Sizes that were odd came back one larger.
         for (axis, extent) in [2, 3].into_iter().zip(self.size) {
             if x.shape().extents()[axis] > extent {
-                x = tape.slice(&x, axis, 0..extent)?;
+                x = pass.slice(&x, axis, 0..extent)?;
             }
         }
         Ok(x)
@@ -143,7 +142,7 @@ impl DecoderNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::Device;
+    use far_tensor::{Device, Tape};
 
     fn shape(height: usize, width: usize) -> LongLiveShape {
         let latent = LatentShape { channels: 2, height, width, patch: 1 };
@@ -168,9 +167,11 @@ mod tests {
             let parameters = builder.build(0);
             let mut tape = Tape::inference(&Device::cpu());
             let images = Tensor::zeros([3, 2, height, width]);
-            let embeddings = encoder.forward(&mut tape, &parameters, &images).unwrap();
+            let embeddings =
+                encoder.forward(&mut Pass::new(&mut tape, &parameters), &images).unwrap();
             assert_eq!(embeddings.shape().extents(), [3, 5]);
-            let decoded = decoder.forward(&mut tape, &parameters, &embeddings).unwrap();
+            let decoded =
+                decoder.forward(&mut Pass::new(&mut tape, &parameters), &embeddings).unwrap();
             assert_eq!(decoded.shape(), images.shape());
         }
     }

@@ -10,34 +10,28 @@
 //! parallel vectors is exactly zero, so that learning would never begin.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
 use crate::{ActionFeatures, Error, LatentShape, Result};
 use far_tensor::{
-    Activation, ArenaBuilder, Initialization, Modulation, ParameterId, Parameters, Tape, Tensor,
-    position_table,
+    Activation, ArenaBuilder, Initialization, Modulation, ParameterId, Tensor, position_table,
 };
-use serde::{Deserialize, Serialize};
 
 /// Lengths below this count as this when a key is scaled to length one.
 const SHORTEST: f32 = 1e-6;
 
-/// The settings of a [`QueryVit`]; the defaults are the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct QueryVitConfig {
-    /// Transformer blocks. Paper: 6.
-    pub depth: usize,
-    /// Channels of a token, a multiple of 4. Paper: 384.
-    pub width: usize,
-    /// Attention heads, which divide the width. Paper: 12.
-    pub heads: usize,
-    /// Numbers of a key. Paper: 256.
-    pub key: usize,
-}
-
-impl Default for QueryVitConfig {
-    fn default() -> Self {
-        Self { depth: 6, width: 384, heads: 12, key: 256 }
+far_memory::settings! {
+    /// The settings of a [`QueryVit`]; the defaults are the paper's.
+    #[derive(Copy, Eq)]
+    pub struct QueryVitConfig {
+        /// Transformer blocks. Paper: 6.
+        pub depth: usize = 6,
+        /// Channels of a token, a multiple of 4. Paper: 384.
+        pub width: usize = 384,
+        /// Attention heads, which divide the width. Paper: 12.
+        pub heads: usize = 12,
+        /// Numbers of a key. Paper: 256.
+        pub key: usize = 256,
     }
 }
 
@@ -141,8 +135,7 @@ impl QueryVit {
     /// If a shape does not fit.
     pub fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         frames: &Tensor,
         actions: Option<&Tensor>,
     ) -> far_tensor::Result<Tensor> {
@@ -150,49 +143,49 @@ impl QueryVit {
         let condition = match actions {
             Some(actions) => {
                 let [first, second] = &self.action;
-                let hidden = first.forward(tape, parameters, actions)?;
-                let hidden = tape.activate(&hidden, Activation::Silu)?;
-                second.forward(tape, parameters, &hidden)?
+                let hidden = first.forward(pass, actions)?;
+                let hidden = pass.activate(&hidden, Activation::Silu)?;
+                second.forward(pass, &hidden)?
             }
-            None => parameters.tensor(self.null_action),
+            None => pass.parameters.tensor(self.null_action),
         };
-        let condition = tape.activate(&condition, Activation::Silu)?;
+        let condition = pass.activate(&condition, Activation::Silu)?;
 
-        let tokens = self.input.forward(tape, parameters, frames)?;
+        let tokens = self.input.forward(pass, frames)?;
         let count = tokens.shape().extents()[0];
-        let positions = tape.repeat(&self.positions, 0, count)?;
-        let tokens = tape.add(&tokens, &positions)?;
-        let class = tape.repeat(&parameters.tensor(self.class), 0, count)?;
-        let mut x = tape.concat(&[&class, &tokens], 1)?;
+        let positions = pass.repeat(&self.positions, 0, count)?;
+        let tokens = pass.add(&tokens, &positions)?;
+        let class = pass.tape.repeat(&pass.parameters.tensor(self.class), 0, count)?;
+        let mut x = pass.concat(&[&class, &tokens], 1)?;
         let (last, others) = self.blocks.split_last().expect("a network has a block");
         for block in others {
             let grouping = Grouping { groups: count, key_mask: None };
-            x = block.forward(tape, parameters, &x, &condition, grouping)?;
+            x = block.forward(pass, &x, &condition, grouping)?;
         }
 
         // Only [CLS] is read, so only it goes through most of the last block.
-        let modulation = last.modulate(tape, parameters, &condition)?;
-        let tokens = tape.slice(&x, 1, 1..x.shape().extents()[1])?;
-        let keys = last.keys(tape, parameters, &tokens, &modulation)?;
-        let class = tape.slice(&x, 1, 0..1)?;
-        let class = last.enter(tape, parameters, &class, modulation)?;
-        let attended = last.read(tape, &class, &keys, None)?;
-        let class = last.leave(tape, parameters, &class, &attended)?;
+        let modulation = last.modulate(pass, &condition)?;
+        let tokens = pass.slice(&x, 1, 1..x.shape().extents()[1])?;
+        let keys = last.keys(pass, &tokens, &modulation)?;
+        let class = pass.slice(&x, 1, 0..1)?;
+        let class = last.enter(pass, &class, modulation)?;
+        let attended = last.read(pass, &class, &keys, None)?;
+        let class = last.leave(pass, &class, &attended)?;
 
         let class = class.reshape([count, width])?;
-        let vectors = self.modulation.forward(tape, parameters, &condition)?;
+        let vectors = self.modulation.forward(pass, &condition)?;
         let vectors = vectors.reshape([condition.shape().rows(), 2, width])?;
         let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
-        let class = tape.modulated_norm(&class, None, modulation, 1e-6)?;
-        let key = self.head.forward(tape, parameters, &class)?;
-        tape.normalize_rows(&key, SHORTEST)
+        let class = pass.modulated_norm(&class, None, modulation, 1e-6)?;
+        let key = self.head.forward(pass, &class)?;
+        pass.normalize_rows(&key, SHORTEST)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::{Device, Random};
+    use far_tensor::{Device, Parameters, Random, Tape};
 
     const SHAPE: LatentShape = LatentShape { channels: 3, height: 4, width: 6, patch: 2 };
     const SMALL: QueryVitConfig = QueryVitConfig { depth: 2, width: 16, heads: 2, key: 8 };
@@ -214,7 +207,7 @@ mod tests {
         let (network, parameters) = fresh();
         let frames = normal(&[5, 6, 12], 1);
         let mut tape = Tape::inference(&Device::cpu());
-        let keys = network.forward(&mut tape, &parameters, &frames, None).unwrap();
+        let keys = network.forward(&mut Pass::new(&mut tape, &parameters), &frames, None).unwrap();
         let rows: Vec<&[f32]> = keys.values().chunks(8).collect();
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         for (index, row) in rows.iter().enumerate() {
@@ -236,7 +229,9 @@ mod tests {
             let mut tape = Tape::recording(&Device::cpu());
             let mut total = Vec::new();
             for actions in [None, Some(&actions)] {
-                let found = network.forward(&mut tape, parameters, &frames, actions).unwrap();
+                let found = network
+                    .forward(&mut Pass::new(&mut tape, parameters), &frames, actions)
+                    .unwrap();
                 let weighted = tape.multiply(&found, &target).unwrap();
                 total.push(tape.sum(&weighted).unwrap());
             }

@@ -6,6 +6,7 @@
 
 use super::lpips_net::{LpipsNet, STAGES, Trunk};
 use super::{check_pictures, check_sizes};
+use crate::layer::Pass;
 use crate::{Error, Result, area_resize, weight_cache};
 use far_data::Picture;
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor};
@@ -120,7 +121,8 @@ impl Lpips {
         }
         let images = Tensor::from_slice(&images, [2, height, width, 3])?;
         let mut tape = Tape::inference(&self.device);
-        let features = self.trunk.features(&mut tape, &self.parameters, &images, STAGES)?;
+        let features =
+            self.trunk.features(&mut Pass::new(&mut tape, &self.parameters), &images, STAGES)?;
         let mut shares = [0.0; STAGES];
         for (stage, (share, features)) in shares.iter_mut().zip(&features).enumerate() {
             let head = self.trunk.head(&self.parameters, stage);

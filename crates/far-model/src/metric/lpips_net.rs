@@ -4,9 +4,9 @@
 //! its result is one layer of the distance. Parameters carry the names of the metric's authors,
 //! `net.slice{stage}.{index}`, where the index counts the modules of the original classifier.
 
+use crate::layer::Pass;
 use far_tensor::{
-    ArenaBuilder, Filter, Initialization, Padding, ParameterId, Parameters, Result, Tape, Tensor,
-    Window,
+    ArenaBuilder, Filter, Initialization, Padding, ParameterId, Parameters, Result, Tensor, Window,
 };
 
 /// Stages of a trunk, and so layers of the distance.
@@ -130,8 +130,7 @@ impl Trunk {
     /// Features of scaled images [B, H, W, 3] after each of the first `stages`, [B, H′, W′, C].
     pub(super) fn features(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         images: &Tensor,
         stages: usize,
     ) -> Result<Vec<Tensor>> {
@@ -139,12 +138,12 @@ impl Trunk {
         let mut features = Vec::new();
         for (stage, ids) in self.net.stages().iter().zip(&self.convolutions).take(stages) {
             if stage.pool > 0 {
-                x = tape.permute(&x, &[0, 3, 1, 2])?;
-                x = tape.maximum_pool(&x, Window::square(stage.pool, 2, 0))?;
-                x = tape.permute(&x, &[0, 2, 3, 1])?;
+                x = pass.permute(&x, &[0, 3, 1, 2])?;
+                x = pass.maximum_pool(&x, Window::square(stage.pool, 2, 0))?;
+                x = pass.permute(&x, &[0, 2, 3, 1])?;
             }
             for (layer, ids) in stage.layers.iter().zip(ids) {
-                let [weight, bias] = ids.map(|id| parameters.tensor(id));
+                let [weight, bias] = ids.map(|id| pass.parameters.tensor(id));
                 let filter = Filter {
                     bias: Some(&bias),
                     stride: [layer.stride; 2],
@@ -152,7 +151,7 @@ impl Trunk {
                     relu: true,
                     ..Filter::same(&weight)
                 };
-                x = tape.convolution_channels_last(&x, &filter)?;
+                x = pass.convolution_channels_last(&x, &filter)?;
             }
             features.push(x.clone());
         }
@@ -168,7 +167,7 @@ impl Trunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::Device;
+    use far_tensor::{Device, Tape};
 
     #[test]
     fn the_least_side_is_the_least() {
@@ -179,7 +178,7 @@ mod tests {
             let features = |side: usize| {
                 let mut tape = Tape::inference(&Device::cpu());
                 let images = Tensor::zeros([1, side, side, 3]);
-                trunk.features(&mut tape, &parameters, &images, STAGES)
+                trunk.features(&mut Pass::new(&mut tape, &parameters), &images, STAGES)
             };
             let least = net.least_side() as usize;
             assert_eq!(features(least).unwrap()[4].shape().extents()[1..3], [1, 1], "{net:?}");

@@ -6,6 +6,7 @@
 
 use super::lpips::{SCALE, SHIFT};
 use super::lpips_net::{LpipsNet, STAGES, Trunk};
+use crate::layer::Pass;
 use crate::{Error, Lpips, Result};
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Filter, Matching, Parameters, Tape, Tensor};
 use std::path::Path;
@@ -81,7 +82,8 @@ impl PerceptualLoss {
         let [weight, bias] = &self.scaling;
         let scaling = Filter { bias: Some(bias), ..Filter::same(weight) };
         let scaled = tape.convolution_channels_last(pictures, &scaling)?;
-        let features = self.trunk.features(tape, &self.parameters, &scaled, STAGES)?;
+        let features =
+            self.trunk.features(&mut Pass::new(tape, &self.parameters), &scaled, STAGES)?;
         features.iter().map(|features| tape.normalize_rows(features, EPSILON)).collect()
     }
 }

@@ -37,7 +37,8 @@ pub struct RetrieverBatch {
     mask: Tensor,
     cues: Vec<CueBatch>,
     available: Tensor,
-    gate_features: Tensor,
+    /// The gate's features after the statistics, [B, M, F − 3]: onehot, Δt and perhaps Δt·onehot.
+    pub(crate) gate_features: Tensor,
 }
 
 /// One example while it is read.
@@ -117,11 +118,6 @@ impl RetrieverBatch {
     /// What each cue reads.
     pub(crate) fn inputs(&self) -> impl ExactSizeIterator<Item = &CueInputs> {
         self.cues.iter().map(|cue| &cue.inputs)
-    }
-
-    /// The gate's features after the statistics, [B, M, F − 3]: onehot, Δt and perhaps Δt·onehot.
-    pub(crate) fn gate_features(&self) -> &Tensor {
-        &self.gate_features
     }
 }
 

@@ -1,11 +1,10 @@
 //! The gate while it learns: λ = softmax over the available cues of
 //! w·[max, μ, σ, onehot, Δt, Δt·onehot], from the raw scores of each cue.
 
+use crate::layer::Pass;
 use crate::retriever::batch::RetrieverBatch;
 use far_memory::{Gate, RetrieverConfig};
-use far_tensor::{
-    ArenaBuilder, Initialization, ParameterId, Parameters, Result, Statistic, Tape, Tensor,
-};
+use far_tensor::{ArenaBuilder, Initialization, ParameterId, Result, Statistic, Tensor};
 
 /// The statistics of a cue in the order of the gate's weight.
 const STATISTICS: [Statistic; 3] = [Statistic::Maximum, Statistic::Mean, Statistic::Deviation];
@@ -30,8 +29,7 @@ impl TrainableGate {
     /// `detached`, no gradient flows through the statistics into the scores.
     pub(crate) fn weights(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         raw: &[Tensor],
         batch: &RetrieverBatch,
         detached: bool,
@@ -41,15 +39,15 @@ impl TrainableGate {
         for (cue, raw) in raw.iter().enumerate() {
             let raw = if detached { raw.detach() } else { raw.clone() };
             for statistic in STATISTICS {
-                let value = tape.statistic(&raw, Some(batch.present(cue)), 1, statistic)?;
+                let value = pass.statistic(&raw, Some(batch.present(cue)), 1, statistic)?;
                 statistics.push(value.reshape([examples, 1])?);
             }
         }
-        let statistics = tape.concat(&statistics.iter().collect::<Vec<_>>(), 1)?;
+        let statistics = pass.concat(&statistics.iter().collect::<Vec<_>>(), 1)?;
         let statistics = statistics.reshape([examples, cues, STATISTICS.len()])?;
-        let features = tape.concat(&[&statistics, batch.gate_features()], 2)?;
-        let weight = parameters.tensor(self.weight).reshape([self.features, 1])?;
-        let logits = tape.linear(&features, &weight, None)?;
-        tape.softmax(&logits.reshape([examples, cues])?, Some(batch.available()))
+        let features = pass.concat(&[&statistics, &batch.gate_features], 2)?;
+        let weight = pass.parameters.tensor(self.weight).reshape([self.features, 1])?;
+        let logits = pass.linear(&features, &weight, None)?;
+        pass.softmax(&logits.reshape([examples, cues])?, Some(batch.available()))
     }
 }

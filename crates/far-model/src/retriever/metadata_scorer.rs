@@ -4,8 +4,9 @@
 //! features as they are defined instead of folding the query into the first layer.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use far_memory::FEATURES;
-use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
+use far_tensor::{Activation, ArenaBuilder, Initialization, Result, Tensor};
 
 /// A metadata scorer whose parameters live in an arena.
 pub(crate) struct TrainableMetadataScorer {
@@ -32,19 +33,14 @@ impl TrainableMetadataScorer {
     }
 
     /// Features [B, N, F] to raw scores [B, N] in (−1, 1).
-    pub(crate) fn scores(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        features: &Tensor,
-    ) -> Result<Tensor> {
+    pub(crate) fn scores(&self, pass: &mut Pass<'_>, features: &Tensor) -> Result<Tensor> {
         let shape = *features.shape();
         let mut values = features.clone();
         for layer in &self.hidden {
-            values = layer.forward_gelu(tape, parameters, &values)?;
+            values = layer.forward_gelu(pass, &values)?;
         }
-        let scores = self.output.forward(tape, parameters, &values)?;
-        let scores = tape.activate(&scores, Activation::Tanh)?;
+        let scores = self.output.forward(pass, &values)?;
+        let scores = pass.activate(&scores, Activation::Tanh)?;
         scores.reshape(&shape.extents()[..shape.rank() - 1])
     }
 }

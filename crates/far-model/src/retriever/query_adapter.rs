@@ -1,8 +1,9 @@
 //! The query side of a key cue while it learns: what is done to an embedding before it is compared.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use far_memory::AdapterKind;
-use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
+use far_tensor::{ArenaBuilder, Initialization, Result, Tensor};
 
 /// A query adapter whose parameters live in an arena: the identity, W₂·gelu(W₁h + b₁) + b₂, or h
 /// plus that.
@@ -46,15 +47,10 @@ impl TrainableQueryAdapter {
     }
 
     /// Embeddings [B, D] to adapted ones [B, D], not yet of unit length.
-    pub(crate) fn adapt(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        embeddings: &Tensor,
-    ) -> Result<Tensor> {
+    pub(crate) fn adapt(&self, pass: &mut Pass<'_>, embeddings: &Tensor) -> Result<Tensor> {
         let Some([first, second]) = self.layers else { return Ok(embeddings.clone()) };
-        let hidden = first.forward_gelu(tape, parameters, embeddings)?;
-        let adapted = second.forward(tape, parameters, &hidden)?;
-        if self.residual { tape.add(embeddings, &adapted) } else { Ok(adapted) }
+        let hidden = first.forward_gelu(pass, embeddings)?;
+        let adapted = second.forward(pass, &hidden)?;
+        if self.residual { pass.add(embeddings, &adapted) } else { Ok(adapted) }
     }
 }

@@ -2,11 +2,11 @@
 //! score of the empty memory. The definitions are `far-memory`'s (`overlap.rs`, `set_term.rs`), and so are
 //! the parameters' names.
 
+use crate::layer::Pass;
 use crate::retriever::batch::RetrieverBatch;
 use far_memory::{OVERLAP_FEATURES, SetConfig};
 use far_tensor::{
-    Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Statistic, Tape,
-    Tensor,
+    Activation, ArenaBuilder, Initialization, ParameterId, Result, Statistic, Tape, Tensor,
 };
 
 /// Logarithms of the overlap's weights at first: two memories tell different things from a quarter of
@@ -70,24 +70,23 @@ impl TrainableSetTerm {
     /// The term's part of the scores of a batch, from the raw scores [B, N] of each cue.
     pub(crate) fn scores(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         raw: &[Tensor],
         batch: &RetrieverBatch,
     ) -> Result<SetScores> {
-        let weights = tape.activate(&parameters.tensor(self.overlap), Activation::Exp)?;
+        let weights = pass.tape.activate(&pass.parameters.tensor(self.overlap), Activation::Exp)?;
         let empty = match self.empty {
             None => None,
             Some((weight, numbers)) => {
-                let weight = parameters.tensor(weight).reshape([numbers, 1])?;
-                let features = empty_features(tape, raw, batch)?;
-                let scores = tape.linear(&features, &weight, None)?;
+                let weight = pass.parameters.tensor(weight).reshape([numbers, 1])?;
+                let features = empty_features(pass, raw, batch)?;
+                let scores = pass.linear(&features, &weight, None)?;
                 Some(scores.reshape([batch.examples(), 2])?)
             }
         };
         Ok(SetScores {
             weights: weights.reshape([OVERLAP_FEATURES, 1])?,
-            strength: parameters.tensor(self.strength).clone(),
+            strength: pass.parameters.tensor(self.strength).clone(),
             empty,
         })
     }

@@ -3,6 +3,7 @@
 //! It has the parameters of `far-memory`'s retriever file under the same names, and gives the scores
 //! that the exported file gives at inference.
 
+use crate::layer::Pass;
 use crate::retriever::batch::{CueInputs, RetrieverBatch};
 use crate::retriever::gate::TrainableGate;
 use crate::retriever::metadata_scorer::TrainableMetadataScorer;
@@ -46,26 +47,17 @@ pub enum AdapterLearning {
     Frozen,
 }
 
-/// What of a retriever learns, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RetrieverTrainingConfig {
-    /// How the cue weights come about. Default: learned.
-    pub weighting: CueWeighting,
-    /// Whether the query adapters learn. Default: learned.
-    pub adapter: AdapterLearning,
-    /// The learning rate of the gate as a multiple of the retriever's; that of the set term is a fifth of
-    /// it. Default: 20, because at the retriever's own rate they hardly move within a few hundred updates.
-    pub gate_rate: f32,
-}
-
-impl Default for RetrieverTrainingConfig {
-    fn default() -> Self {
-        Self {
-            weighting: CueWeighting::default(),
-            adapter: AdapterLearning::default(),
-            gate_rate: 20.0,
-        }
+far_memory::settings! {
+    /// What of a retriever learns, and how.
+    #[derive(Copy)]
+    pub struct RetrieverTrainingConfig {
+        /// How the cue weights come about. Default: learned.
+        pub weighting: CueWeighting = CueWeighting::default(),
+        /// Whether the query adapters learn. Default: learned.
+        pub adapter: AdapterLearning = AdapterLearning::default(),
+        /// The learning rate of the gate as a multiple of the retriever's; that of the set term is a fifth of
+        /// it. Default: 20, because at the retriever's own rate they hardly move within a few hundred updates.
+        pub gate_rate: f32 = 20.0,
     }
 }
 
@@ -98,7 +90,7 @@ enum TrainableCue {
 /// let parameters = builder.build(7);
 /// let batch = RetrieverBatch::new(retriever.config(), &[(&query, &memory.snapshot())])?;
 /// let mut tape = Tape::recording(&Device::cpu());
-/// let scores = retriever.scores(&mut tape, &parameters, &batch)?;
+/// let scores = retriever.scores(&mut Pass::new(&mut tape, &parameters), &batch)?;
 /// assert_eq!(scores.fused.shape().extents(), [1, 20]);
 /// assert_eq!(scores.weights.values(), [0.5, 0.5]); // a fresh gate trusts both cues alike
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -190,8 +182,7 @@ impl TrainableRetriever {
     /// If the batch was made for other cues.
     pub fn scores(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         batch: &RetrieverBatch,
     ) -> far_tensor::Result<RetrieverScores> {
         let misfit = || TensorError::Unsupported {
@@ -206,32 +197,31 @@ impl TrainableRetriever {
         for (place, (cue, inputs)) in self.cues.iter().zip(batch.inputs()).enumerate() {
             let scores = match (cue, inputs) {
                 (TrainableCue::Metadata(scorer), CueInputs::Metadata(features)) => {
-                    scorer.scores(tape, parameters, features)?
+                    scorer.scores(pass, features)?
                 }
                 (TrainableCue::Key(adapter), CueInputs::Key { keys, lengths, queries }) => {
-                    let mut adapted = adapter.adapt(tape, parameters, queries)?;
+                    let mut adapted = adapter.adapt(pass, queries)?;
                     if self.training.adapter == AdapterLearning::Frozen {
                         adapted = adapted.detach();
                     }
-                    let cosine = tape.cosine(&adapted, keys, SHORTEST)?;
-                    tape.multiply(&cosine, lengths)?
+                    let cosine = pass.cosine(&adapted, keys, SHORTEST)?;
+                    pass.multiply(&cosine, lengths)?
                 }
                 _ => return Err(misfit()),
             };
-            standardized.push(tape.standardize(&scores, Some(batch.present(place)), 1)?);
+            standardized.push(pass.standardize(&scores, Some(batch.present(place)), 1)?);
             raw.push(scores);
         }
-        let weights = self.weights(tape, parameters, &raw, batch)?;
-        let fused = fuse(tape, &weights, &standardized)?;
-        let set = self.set.as_ref().map(|set| set.scores(tape, parameters, &raw, batch));
+        let weights = self.weights(pass, &raw, batch)?;
+        let fused = fuse(pass, &weights, &standardized)?;
+        let set = self.set.as_ref().map(|set| set.scores(pass, &raw, batch));
         Ok(RetrieverScores { fused, weights, set: set.transpose()?, raw, standardized })
     }
 
     /// λ of each cue.
     fn weights(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         raw: &[Tensor],
         batch: &RetrieverBatch,
     ) -> far_tensor::Result<Tensor> {
@@ -239,11 +229,11 @@ impl TrainableRetriever {
             (None, _) => Ok(batch.available().clone()),
             (Some(_), CueWeighting::Equal) => {
                 let available = batch.available();
-                tape.softmax(&Tensor::zeros(*available.shape()), Some(available))
+                pass.softmax(&Tensor::zeros(*available.shape()), Some(available))
             }
             (Some(gate), weighting) => {
                 let detached = weighting == CueWeighting::Detached;
-                gate.weights(tape, parameters, raw, batch, detached)
+                gate.weights(pass, raw, batch, detached)
             }
         }
     }

@@ -1,38 +1,27 @@
 //! `[utility]`: what a memory is credited with once the future is known.
 
 use crate::{DistillationTarget, Error, Perturbations, Result};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Noise levels and scale of predictive utility; the defaults are the printed formula.
-///
-/// ```
-/// use far_model::UtilityConfig;
-/// let config = UtilityConfig::default();
-/// assert_eq!((config.levels, config.range()), (4, 0..1000));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct UtilityConfig {
-    /// Utilities are divided by it. Default: 1, the printed formula has none.
-    pub temperature: f32,
-    /// Noise levels per candidate, S, one from each equal part of the range. Paper: 4.
-    pub levels: usize,
-    /// The first noise level and the end of them. Default: all 1,000; short runs do better with 100 to
-    /// 700.
-    pub range: [usize; 2],
-    /// What the retriever is drawn to. Default: posterior.
-    pub target: DistillationTarget,
-}
-
-impl Default for UtilityConfig {
-    fn default() -> Self {
-        Self {
-            temperature: 1.0,
-            levels: 4,
-            range: [0, 1000],
-            target: DistillationTarget::default(),
-        }
+far_memory::settings! {
+    /// Noise levels and scale of predictive utility; the defaults are the printed formula.
+    ///
+    /// ```
+    /// use far_model::UtilityConfig;
+    /// let config = UtilityConfig::default();
+    /// assert_eq!((config.levels, config.range()), (4, 0..1000));
+    /// ```
+    #[derive(Copy)]
+    pub struct UtilityConfig {
+        /// Utilities are divided by it. Default: 1, the printed formula has none.
+        pub temperature: f32 = 1.0,
+        /// Noise levels per candidate, S, one from each equal part of the range. Paper: 4.
+        pub levels: usize = 4,
+        /// The first noise level and the end of them. Default: all 1,000; short runs do better with 100 to
+        /// 700.
+        pub range: [usize; 2] = [0, 1000],
+        /// What the retriever is drawn to. Default: posterior.
+        pub target: DistillationTarget = DistillationTarget::default(),
     }
 }
 

@@ -3,10 +3,10 @@
 
 use super::autoencoder_network::{AutoencoderNetwork, AutoencoderStructure};
 use super::{PATCH, Tokenizer, area_resize};
+use crate::layer::Pass;
 use crate::{Error, LatentShape, Result, weight_cache};
 use far_data::{Episode, Picture, hash_bytes};
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor};
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Pictures at a time: on a GPU enough to fill it, on a CPU as few as stay in its caches.
@@ -17,20 +17,15 @@ const MOST_SIDE: usize = 1 << 12;
 /// The largest file that a run keeps a copy of.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// The settings of a [`Autoencoder`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AutoencoderConfig {
-    /// A file of weights, or the name of one in the cache without its ending.
-    pub weights: String,
-    /// Width and height that pictures are averaged down to: a world model reads the latent in patches of
-    /// 2 × 2, so that they are multiples of 16 where it is eight times smaller.
-    pub resolution: [usize; 2],
-}
-
-impl Default for AutoencoderConfig {
-    fn default() -> Self {
-        Self { weights: "taef2".to_owned(), resolution: [128, 128] }
+far_memory::settings! {
+    /// The settings of a [`Autoencoder`].
+    #[derive(Eq)]
+    pub struct AutoencoderConfig {
+        /// A file of weights, or the name of one in the cache without its ending.
+        pub weights: String = "taef2".to_owned(),
+        /// Width and height that pictures are averaged down to: a world model reads the latent in patches of
+        /// 2 × 2, so that they are multiples of 16 where it is eight times smaller.
+        pub resolution: [usize; 2] = [128, 128],
     }
 }
 
@@ -190,7 +185,7 @@ impl Autoencoder {
     /// # Errors
     /// If the engine refuses.
     pub fn encode_tensor(&self, tape: &mut Tape, pictures: &Tensor) -> Result<Tensor> {
-        Ok(self.network.encode(tape, &self.parameters, pictures)?)
+        Ok(self.network.encode(&mut Pass::new(tape, &self.parameters), pictures)?)
     }
 
     /// Latents [N, h, w, C] to pictures [N, H, W, 3] about [0, 1].
@@ -198,7 +193,7 @@ impl Autoencoder {
     /// # Errors
     /// If the engine refuses.
     pub fn decode_tensor(&self, tape: &mut Tape, latents: &Tensor) -> Result<Tensor> {
-        Ok(self.network.decode(tape, &self.parameters, latents)?)
+        Ok(self.network.decode(&mut Pass::new(tape, &self.parameters), latents)?)
     }
 
     /// The latents of pictures of any size, [n, E] as tokens.

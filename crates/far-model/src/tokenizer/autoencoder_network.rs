@@ -3,10 +3,10 @@
 use super::kl_network::{KlNetwork, KlStructure};
 use super::taesd_network::{TaesdNetwork, TaesdStructure};
 use super::vit_vae_network::{VitVaeNetwork, VitVaeStructure};
+use crate::layer::Pass;
 use crate::{Error, Result};
 use far_tensor::{
-    ArenaBuilder, Checkpoint, Filter, Initialization, Padding, ParameterId, Parameters, Tape,
-    Tensor,
+    ArenaBuilder, Checkpoint, Filter, Initialization, Padding, ParameterId, Parameters, Tensor,
 };
 use std::path::Path;
 
@@ -28,20 +28,10 @@ pub(super) trait AutoencoderNetwork: Send + Sync {
     }
 
     /// Pictures [N, H, W, 3] in [0, 1] to latents [N, h, w, C] of about unit variance.
-    fn encode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        pictures: &Tensor,
-    ) -> far_tensor::Result<Tensor>;
+    fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> far_tensor::Result<Tensor>;
 
     /// Latents [N, h, w, C] to pictures [N, H, W, 3] about [0, 1].
-    fn decode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        latents: &Tensor,
-    ) -> far_tensor::Result<Tensor>;
+    fn decode(&self, pass: &mut Pass<'_>, latents: &Tensor) -> far_tensor::Result<Tensor>;
 }
 
 /// What an autoencoder is made of.
@@ -138,13 +128,12 @@ impl Convolution {
 
     pub(super) fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         residual: Option<&Tensor>,
     ) -> far_tensor::Result<Tensor> {
-        let weight = parameters.tensor(self.weight);
-        let bias = self.bias.map(|bias| parameters.tensor(bias));
+        let weight = pass.parameters.tensor(self.weight);
+        let bias = self.bias.map(|bias| pass.parameters.tensor(bias));
         let same = Filter::same(&weight);
         let filter = Filter {
             bias: bias.as_ref(),
@@ -155,6 +144,6 @@ impl Convolution {
             relu: self.relu,
             ..same
         };
-        tape.convolution_channels_last(x, &filter)
+        pass.convolution_channels_last(x, &filter)
     }
 }

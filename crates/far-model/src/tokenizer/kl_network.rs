@@ -9,11 +9,10 @@
 //! Pictures in [0, 1] are stretched to [−1, 1]; images are [N, H, W, C].
 
 use super::autoencoder_network::{AutoencoderNetwork, Convolution};
+use crate::layer::Pass;
 use crate::layer::{Linear, Scaling};
 use crate::{Error, Result};
-use far_tensor::{
-    Activation, ArenaBuilder, Checkpoint, Initialization, Padding, Parameters, Tape, Tensor,
-};
+use far_tensor::{Activation, ArenaBuilder, Checkpoint, Initialization, Padding, Tensor};
 use std::path::Path;
 
 /// Groups and least variance of every norm.
@@ -81,24 +80,14 @@ impl Norm {
         Self(Scaling::new(builder, name, width))
     }
 
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let [scale, shift] = self.0.tensors(parameters);
-        tape.group_norm_channels_last(x, GROUPS, &scale, &shift, EPSILON)
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+        let [scale, shift] = self.0.tensors(pass.parameters);
+        pass.group_norm_channels_last(x, GROUPS, &scale, &shift, EPSILON)
     }
 
-    fn activated(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let x = self.forward(tape, parameters, x)?;
-        tape.activate(&x, Activation::Silu)
+    fn activated(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+        let x = self.forward(pass, x)?;
+        pass.activate(&x, Activation::Silu)
     }
 }
 
@@ -120,20 +109,15 @@ impl Resnet {
         Self { norms: [norm1, norm2], convolutions: [conv1, conv2], shortcut }
     }
 
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let y = self.norms[0].activated(tape, parameters, x)?;
-        let y = self.convolutions[0].forward(tape, parameters, &y, None)?;
-        let y = self.norms[1].activated(tape, parameters, &y)?;
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+        let y = self.norms[0].activated(pass, x)?;
+        let y = self.convolutions[0].forward(pass, &y, None)?;
+        let y = self.norms[1].activated(pass, &y)?;
         let x = match &self.shortcut {
-            Some(shortcut) => shortcut.forward(tape, parameters, x, None)?,
+            Some(shortcut) => shortcut.forward(pass, x, None)?,
             None => x.clone(),
         };
-        self.convolutions[1].forward(tape, parameters, &y, Some(&x))
+        self.convolutions[1].forward(pass, &y, Some(&x))
     }
 }
 
@@ -153,21 +137,16 @@ impl Attention {
         Self { norm, maps }
     }
 
-    fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
         let shape = *x.shape();
         let places = shape.extents()[1] * shape.extents()[2];
-        let tokens = self.norm.forward(tape, parameters, x)?;
+        let tokens = self.norm.forward(pass, x)?;
         let tokens = tokens.reshape([shape.extents()[0], places, shape.last()])?;
-        let mut map = |place: usize| self.maps[place].forward(tape, parameters, &tokens);
+        let mut map = |place: usize| self.maps[place].forward(pass, &tokens);
         let (q, k, v) = (map(0)?, map(1)?, map(2)?);
-        let read = tape.wide_attention(&q, &k, &v)?;
-        let read = self.maps[3].forward(tape, parameters, &read)?;
-        tape.add(x, &read.reshape(shape)?)
+        let read = pass.wide_attention(&q, &k, &v)?;
+        let read = self.maps[3].forward(pass, &read)?;
+        pass.add(x, &read.reshape(shape)?)
     }
 }
 
@@ -289,17 +268,12 @@ fn decoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Layer> {
     layers.layers
 }
 
-fn run(
-    layers: &[Layer],
-    tape: &mut Tape,
-    parameters: &Parameters,
-    x: Tensor,
-) -> far_tensor::Result<Tensor> {
+fn run(layers: &[Layer], pass: &mut Pass<'_>, x: Tensor) -> far_tensor::Result<Tensor> {
     layers.iter().try_fold(x, |x, layer| match layer {
-        Layer::Convolution(convolution) => convolution.forward(tape, parameters, &x, None),
-        Layer::Resnet(resnet) => resnet.forward(tape, parameters, &x),
-        Layer::Attention(attention) => attention.forward(tape, parameters, &x),
-        Layer::Norm(norm) => norm.activated(tape, parameters, &x),
+        Layer::Convolution(convolution) => convolution.forward(pass, &x, None),
+        Layer::Resnet(resnet) => resnet.forward(pass, &x),
+        Layer::Attention(attention) => attention.forward(pass, &x),
+        Layer::Norm(norm) => norm.activated(pass, &x),
     })
 }
 
@@ -312,26 +286,16 @@ impl AutoencoderNetwork for KlNetwork {
         1 << (self.structure.widths.len() - 1)
     }
 
-    fn encode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        pictures: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let stretched = tape.affine(pictures, 2.0, -1.0)?;
-        let moments = run(&self.encoder, tape, parameters, stretched)?;
-        let mean = tape.slice(&moments, 3, 0..self.structure.channels)?;
-        tape.affine(&mean, self.scale, 0.0)
+    fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> far_tensor::Result<Tensor> {
+        let stretched = pass.affine(pictures, 2.0, -1.0)?;
+        let moments = run(&self.encoder, pass, stretched)?;
+        let mean = pass.slice(&moments, 3, 0..self.structure.channels)?;
+        pass.affine(&mean, self.scale, 0.0)
     }
 
-    fn decode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        latents: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
-        let raw = tape.affine(latents, 1.0 / self.scale, 0.0)?;
-        let stretched = run(&self.decoder, tape, parameters, raw)?;
-        tape.affine(&stretched, 0.5, 0.5)
+    fn decode(&self, pass: &mut Pass<'_>, latents: &Tensor) -> far_tensor::Result<Tensor> {
+        let raw = pass.affine(latents, 1.0 / self.scale, 0.0)?;
+        let stretched = run(&self.decoder, pass, raw)?;
+        pass.affine(&stretched, 0.5, 0.5)
     }
 }

@@ -14,7 +14,6 @@ use far_tensor::{
 };
 use nalgebra::{DMatrix, SymmetricEigen};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The note that holds the settings in a file.
@@ -22,25 +21,20 @@ const NOTE: &str = "patch-pca";
 /// Rows of a covariance that are summed together.
 const ROWS: usize = 16;
 
-/// The settings of a [`PatchPca`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PatchPcaConfig {
-    /// Width and height that pictures are averaged down to.
-    pub resolution: [usize; 2],
-    /// Side of a square patch, which divides both.
-    pub patch: usize,
-    /// Components kept per patch.
-    pub channels: usize,
-    /// Training frames that it is fitted to, evenly spread.
-    pub frames: usize,
-    /// Side, in patches, of the squares that a world model reads as one token.
-    pub group: usize,
-}
-
-impl Default for PatchPcaConfig {
-    fn default() -> Self {
-        Self { resolution: [32, 32], patch: 8, channels: 16, frames: 2_000, group: 1 }
+far_memory::settings! {
+    /// The settings of a [`PatchPca`].
+    #[derive(Copy, Eq)]
+    pub struct PatchPcaConfig {
+        /// Width and height that pictures are averaged down to.
+        pub resolution: [usize; 2] = [32, 32],
+        /// Side of a square patch, which divides both.
+        pub patch: usize = 8,
+        /// Components kept per patch.
+        pub channels: usize = 16,
+        /// Training frames that it is fitted to, evenly spread.
+        pub frames: usize = 2_000,
+        /// Side, in patches, of the squares that a world model reads as one token.
+        pub group: usize = 1,
     }
 }
 

@@ -10,9 +10,9 @@
 
 use super::autoencoder_network::{AutoencoderNetwork, Convolution};
 use crate::Error;
+use crate::layer::Pass;
 use far_tensor::{
-    Activation, ArenaBuilder, Checkpoint, Initialization, ParameterId, Parameters, Result, Tape,
-    Tensor,
+    Activation, ArenaBuilder, Checkpoint, Initialization, ParameterId, Result, Tensor,
 };
 use std::path::Path;
 
@@ -110,12 +110,12 @@ impl Look {
         Self { widen, scale, shift, narrow }
     }
 
-    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
-        let [scale, shift] = [self.scale, self.shift].map(|id| parameters.tensor(id));
-        let inside = self.widen.forward(tape, parameters, x, None)?;
-        let inside = tape.group_norm_channels_last(&inside, GROUPS, &scale, &shift, 1e-5)?;
-        let inside = tape.activate(&inside, Activation::Relu)?;
-        self.narrow.forward(tape, parameters, &inside, Some(x))
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let [scale, shift] = [self.scale, self.shift].map(|id| pass.parameters.tensor(id));
+        let inside = self.widen.forward(pass, x, None)?;
+        let inside = pass.group_norm_channels_last(&inside, GROUPS, &scale, &shift, 1e-5)?;
+        let inside = pass.activate(&inside, Activation::Relu)?;
+        self.narrow.forward(pass, &inside, Some(x))
     }
 }
 
@@ -136,15 +136,15 @@ impl Block {
         Self { look: looks.then(|| Look::new(builder, name, width)), convolutions }
     }
 
-    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
         let x = match &self.look {
-            Some(look) => look.forward(tape, parameters, x)?,
+            Some(look) => look.forward(pass, x)?,
             None => x.clone(),
         };
         let [first, second, third] = &self.convolutions;
-        let y = first.forward(tape, parameters, &x, None)?;
-        let y = second.forward(tape, parameters, &y, None)?;
-        third.forward(tape, parameters, &y, Some(&x))
+        let y = first.forward(pass, &x, None)?;
+        let y = second.forward(pass, &y, None)?;
+        third.forward(pass, &y, Some(&x))
     }
 }
 
@@ -163,10 +163,10 @@ impl Layer {
 struct Sequence(Vec<Layer>);
 
 impl Sequence {
-    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: Tensor) -> Result<Tensor> {
+    fn forward(&self, pass: &mut Pass<'_>, x: Tensor) -> Result<Tensor> {
         self.0.iter().try_fold(x, |x, layer| match layer {
-            Layer::Convolution(convolution) => convolution.forward(tape, parameters, &x, None),
-            Layer::Block(block) => block.forward(tape, parameters, &x),
+            Layer::Convolution(convolution) => convolution.forward(pass, &x, None),
+            Layer::Block(block) => block.forward(pass, &x),
         })
     }
 }
@@ -194,20 +194,15 @@ impl AutoencoderNetwork for TaesdNetwork {
         TaesdStructure::REDUCTION
     }
 
-    fn encode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        pictures: &Tensor,
-    ) -> Result<Tensor> {
-        self.encoder.forward(tape, parameters, pictures.clone())
+    fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> Result<Tensor> {
+        self.encoder.forward(pass, pictures.clone())
     }
 
-    fn decode(&self, tape: &mut Tape, parameters: &Parameters, latents: &Tensor) -> Result<Tensor> {
-        let bent = tape.affine(latents, 1.0 / BOUND, 0.0)?;
-        let bent = tape.activate(&bent, Activation::Tanh)?;
-        let bent = tape.affine(&bent, BOUND, 0.0)?;
-        self.decoder.forward(tape, parameters, bent)
+    fn decode(&self, pass: &mut Pass<'_>, latents: &Tensor) -> Result<Tensor> {
+        let bent = pass.affine(latents, 1.0 / BOUND, 0.0)?;
+        let bent = pass.activate(&bent, Activation::Tanh)?;
+        let bent = pass.affine(&bent, BOUND, 0.0)?;
+        self.decoder.forward(pass, bent)
     }
 }
 

@@ -7,10 +7,10 @@
 
 use super::autoencoder_network::AutoencoderNetwork;
 use super::taesd_network::{TaesdNetwork, TaesdStructure};
+use crate::layer::Pass;
 use crate::{PerceptualLoss, Result};
 use far_tensor::{
-    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Parameters, Random, Tape,
-    Tensor, Trained,
+    AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Random, Tape, Tensor, Trained,
 };
 use std::path::Path;
 
@@ -85,7 +85,8 @@ impl TaesdTraining {
             trained.step(device, 1, |tape, parameters, _| {
                 let noise = Random::stream(seed, "latent noise", number);
                 let perceptual = perceptual.as_ref();
-                let losses = losses(network, tape, parameters, pictures, &noise, perceptual)?;
+                let pass = &mut Pass::new(tape, parameters);
+                let losses = losses(network, pass, pictures, &noise, perceptual)?;
                 let [absolute, seen, spread] = &losses;
                 let total = tape.weighted_sum(absolute, 1.0, seen, PERCEPTUAL_WEIGHT)?;
                 let total = tape.weighted_sum(&total, 1.0, spread, SPREAD_WEIGHT)?;
@@ -129,22 +130,21 @@ impl TaesdTraining {
 /// The terms of the loss, as scalars.
 fn losses(
     network: &TaesdNetwork,
-    tape: &mut Tape,
-    parameters: &Parameters,
+    pass: &mut Pass<'_>,
     pictures: &Tensor,
     noise: &Random,
     perceptual: Option<&PerceptualLoss>,
 ) -> far_tensor::Result<[Tensor; 3]> {
-    let latents = network.encode(tape, parameters, pictures)?;
-    let spread = spread(tape, &latents)?;
+    let latents = network.encode(pass, pictures)?;
+    let spread = spread(pass, &latents)?;
     let mut values = vec![0.0; latents.shape().elements()];
     noise.fill_normal(&mut values);
     let noise = Tensor::from_slice(&values, *latents.shape())?;
-    let noisy = tape.weighted_sum(&latents, 1.0, &noise, NOISE)?;
-    let decoded = network.decode(tape, parameters, &noisy)?;
-    let absolute = tape.smooth_l1(&decoded, pictures, SMALLEST, None)?;
+    let noisy = pass.weighted_sum(&latents, 1.0, &noise, NOISE)?;
+    let decoded = network.decode(pass, &noisy)?;
+    let absolute = pass.smooth_l1(&decoded, pictures, SMALLEST, None)?;
     let seen = match perceptual {
-        Some(perceptual) => perceptual.loss(tape, &decoded, pictures)?,
+        Some(perceptual) => perceptual.loss(pass, &decoded, pictures)?,
         None => Tensor::zeros([0usize; 0]),
     };
     Ok([absolute, seen, spread])

@@ -8,11 +8,12 @@
 //! that gives it about unit variance. Pictures in [0, 1] are stretched to [−1, 1]; images are [N, H, W, C].
 
 use super::autoencoder_network::{AutoencoderNetwork, Convolution};
+use crate::layer::Pass;
 use crate::layer::{Linear, Scaling};
 use crate::{Error, Result};
 use far_tensor::{
     Activation, ArenaBuilder, Attention, Checkpoint, Initialization, Padding, Parameters,
-    RotaryTable, Tape, Tensor,
+    RotaryTable, Tensor,
 };
 use std::path::Path;
 
@@ -100,23 +101,22 @@ impl Block {
     /// Tokens [N, T, D] → the same shape.
     fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         turns: &RotaryTable,
     ) -> far_tensor::Result<Tensor> {
-        let y = self.norms[0].layer_norm(tape, parameters, x, EPSILON)?;
-        let y = self.qkv.forward(tape, parameters, &y)?;
-        let y = tape.rotary(&y, 3, 2, turns)?;
+        let y = self.norms[0].layer_norm(pass, x, EPSILON)?;
+        let y = self.qkv.forward(pass, &y)?;
+        let y = pass.rotary(&y, 3, 2, turns)?;
         let (groups, heads) = (x.shape().extents()[0], x.shape().last() / HEAD);
-        let y = tape.self_attention(&y, Attention { heads, groups, key_mask: None })?;
-        let y = self.leave.forward(tape, parameters, &y)?;
-        let x = tape.add(x, &y)?;
-        let y = self.norms[1].layer_norm(tape, parameters, &x, EPSILON)?;
-        let y = self.hidden[0].forward(tape, parameters, &y)?;
-        let y = tape.activate(&y, Activation::Gelu)?;
-        let y = self.hidden[1].forward(tape, parameters, &y)?;
-        tape.add(&x, &y)
+        let y = pass.self_attention(&y, Attention { heads, groups, key_mask: None })?;
+        let y = self.leave.forward(pass, &y)?;
+        let x = pass.add(x, &y)?;
+        let y = self.norms[1].layer_norm(pass, &x, EPSILON)?;
+        let y = self.hidden[0].forward(pass, &y)?;
+        let y = pass.activate(&y, Activation::Gelu)?;
+        let y = self.hidden[1].forward(pass, &y)?;
+        pass.add(&x, &y)
     }
 }
 
@@ -225,49 +225,39 @@ impl AutoencoderNetwork for VitVaeNetwork {
         Ok(())
     }
 
-    fn encode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        pictures: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
+    fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> far_tensor::Result<Tensor> {
         let VitVaeStructure { channels, width, .. } = self.structure;
-        let stretched = tape.affine(pictures, 2.0, -1.0)?;
-        let tokens = self.embedding.forward(tape, parameters, &stretched, None)?;
+        let stretched = pass.affine(pictures, 2.0, -1.0)?;
+        let tokens = self.embedding.forward(pass, &stretched, None)?;
         let [count, rows, columns] = sides(&tokens);
         let mut x = tokens.reshape([count, rows * columns, width])?;
         let turns = turns([rows, columns]);
         for block in &self.encoder {
-            x = block.forward(tape, parameters, &x, &turns)?;
+            x = block.forward(pass, &x, &turns)?;
         }
-        let x = self.encoder_norm.layer_norm(tape, parameters, &x, EPSILON)?;
-        let moments = self.moments.forward(tape, parameters, &x)?;
-        let mean = tape.slice(&moments, 2, 0..channels)?;
-        let mean = tape.affine(&mean, self.scale, 0.0)?;
+        let x = self.encoder_norm.layer_norm(pass, &x, EPSILON)?;
+        let moments = self.moments.forward(pass, &x)?;
+        let mean = pass.slice(&moments, 2, 0..channels)?;
+        let mean = pass.affine(&mean, self.scale, 0.0)?;
         mean.reshape([count, rows, columns, channels])
     }
 
-    fn decode(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        latents: &Tensor,
-    ) -> far_tensor::Result<Tensor> {
+    fn decode(&self, pass: &mut Pass<'_>, latents: &Tensor) -> far_tensor::Result<Tensor> {
         let VitVaeStructure { channels, patch, .. } = self.structure;
         let [count, rows, columns] = sides(latents);
-        let raw = tape.affine(latents, 1.0 / self.scale, 0.0)?;
+        let raw = pass.affine(latents, 1.0 / self.scale, 0.0)?;
         let raw = raw.reshape([count, rows * columns, channels])?;
-        let mut x = self.entrance.forward(tape, parameters, &raw)?;
+        let mut x = self.entrance.forward(pass, &raw)?;
         let turns = turns([rows, columns]);
         for block in &self.decoder {
-            x = block.forward(tape, parameters, &x, &turns)?;
+            x = block.forward(pass, &x, &turns)?;
         }
-        let x = self.decoder_norm.layer_norm(tape, parameters, &x, EPSILON)?;
-        let pixels = self.pixels.forward(tape, parameters, &x)?;
+        let x = self.decoder_norm.layer_norm(pass, &x, EPSILON)?;
+        let pixels = self.pixels.forward(pass, &x)?;
         // Each token has color, row and column of its patch, columns fastest.
         let pixels = pixels.reshape([count * rows, columns, 3, patch, patch])?;
-        let pixels = tape.permute(&pixels, &[0, 3, 1, 4, 2])?;
+        let pixels = pass.permute(&pixels, &[0, 3, 1, 4, 2])?;
         let pixels = pixels.reshape([count, rows * patch, columns * patch, 3])?;
-        tape.affine(&pixels, 0.5, 0.5)
+        pass.affine(&pixels, 0.5, 0.5)
     }
 }

@@ -5,10 +5,10 @@
 //! x ← x + gate₂·MLP(Norm(x)·(1 + scale₂) + shift₂).
 //! Blocks alternate between attention inside each frame and attention over all frames.
 
+use crate::layer::Pass;
 use crate::layer::{Linear, Scaling};
 use far_tensor::{
-    Affine, ArenaBuilder, Attention, Gate, Initialization, Modulation, Parameters, Result, Tape,
-    Tensor,
+    Affine, ArenaBuilder, Attention, Gate, Initialization, Modulation, Result, Tape, Tensor,
 };
 
 /// How the shifts, scales and gates of a fresh [`Block`] begin.
@@ -156,57 +156,49 @@ impl Block {
     /// If a shape does not fit.
     pub fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         condition: &Tensor,
         grouping: Grouping<'_>,
     ) -> Result<Tensor> {
-        let modulation = self.modulate(tape, parameters, condition)?;
-        let entered = self.enter(tape, parameters, x, modulation)?;
-        let attended = self.attend(tape, &entered, grouping)?;
-        self.leave(tape, parameters, &entered, &attended)
+        let modulation = self.modulate(pass, condition)?;
+        let entered = self.enter(pass, x, modulation)?;
+        let attended = self.attend(pass, &entered, grouping)?;
+        self.leave(pass, &entered, &attended)
     }
 
     /// Shifts, scales and gates for `condition` = SiLU(c) [G, D]: [G, 6, D].
-    pub(crate) fn modulate(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        condition: &Tensor,
-    ) -> Result<Tensor> {
-        let modulation = self.modulation.forward(tape, parameters, condition)?;
+    pub(crate) fn modulate(&self, pass: &mut Pass<'_>, condition: &Tensor) -> Result<Tensor> {
+        let modulation = self.modulation.forward(pass, condition)?;
         modulation.reshape([condition.shape().rows(), 6, self.config.width])
     }
 
     /// The first half up to attention.
     pub(crate) fn enter(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         modulation: Tensor,
     ) -> Result<Entered> {
-        let y = self.norm(tape, parameters, x, &modulation, 0)?;
-        self.entered(tape, parameters, x.clone(), &y, modulation)
+        let y = self.norm(pass, x, &modulation, 0)?;
+        self.entered(pass, x.clone(), &y, modulation)
     }
 
     /// Tokens x and what the first norm made of them, before attention.
     fn entered(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: Tensor,
         y: &Tensor,
         modulation: Tensor,
     ) -> Result<Entered> {
-        let qkv = self.qkv.forward(tape, parameters, y)?;
+        let qkv = self.qkv.forward(pass, y)?;
         let qkv = match self.head_norms {
             Some(norms) => {
-                let [query, key] = norms.map(|norm| norm.tensors(parameters));
+                let [query, key] = norms.map(|norm| norm.tensors(pass.parameters));
                 let [query, key] =
                     [&query, &key].map(|[scale, offset]| Some(Affine { scale, offset }));
-                tape.head_norm_owned(qkv, self.config.heads, &[query, key, None], HEAD_EPSILON)?
+                pass.head_norm_owned(qkv, self.config.heads, &[query, key, None], HEAD_EPSILON)?
             }
             None => qkv,
         };
@@ -216,21 +208,20 @@ impl Block {
     /// Keys and values [rows…, 2·D] alone, for tokens that are read here and go no further.
     pub(crate) fn keys(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         modulation: &Tensor,
     ) -> Result<Tensor> {
         let width = self.config.width;
-        let y = self.norm(tape, parameters, x, modulation, 0)?;
-        let [weight, bias] = self.qkv.tensors(parameters);
-        let weight = tape.slice(&weight, 1, width..3 * width)?;
-        let bias = tape.slice(&bias, 0, width..3 * width)?;
-        let keys = tape.linear(&y, &weight, Some(&bias))?;
+        let y = self.norm(pass, x, modulation, 0)?;
+        let [weight, bias] = self.qkv.tensors(pass.parameters);
+        let weight = pass.slice(&weight, 1, width..3 * width)?;
+        let bias = pass.slice(&bias, 0, width..3 * width)?;
+        let keys = pass.linear(&y, &weight, Some(&bias))?;
         let Some([_, norm]) = self.head_norms else { return Ok(keys) };
-        let [scale, offset] = norm.tensors(parameters);
+        let [scale, offset] = norm.tensors(pass.parameters);
         let norm = Some(Affine { scale: &scale, offset: &offset });
-        tape.head_norm_owned(keys, self.config.heads, &[norm, None], HEAD_EPSILON)
+        pass.head_norm_owned(keys, self.config.heads, &[norm, None], HEAD_EPSILON)
     }
 
     /// What tokens gather from each other, [rows…, D].
@@ -265,76 +256,71 @@ impl Block {
     /// The second half: what attention gathered goes into x, then the MLP.
     pub(crate) fn leave(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         entered: &Entered,
         attended: &Tensor,
     ) -> Result<Tensor> {
-        let [x, y] = self.second_half(tape, parameters, entered, attended)?;
-        tape.gated_residual(&x, &y, &entered.modulation, 5)
+        let [x, y] = self.second_half(pass, entered, attended)?;
+        pass.gated_residual(&x, &y, &entered.modulation, 5)
     }
 
     /// The second half, and the first one of the block that follows, up to attention.
     pub(crate) fn leave_into(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         (entered, attended): (&Entered, &Tensor),
         next: &Self,
         modulation: Tensor,
     ) -> Result<Entered> {
-        let both = self.second_half(tape, parameters, entered, attended)?;
+        let both = self.second_half(pass, entered, attended)?;
         let gate = Gate { vectors: &entered.modulation, part: 5 };
-        let [x, y] = next.gated_norm(tape, parameters, both, gate, &modulation, 0)?;
-        next.entered(tape, parameters, x, &y, modulation)
+        let [x, y] = next.gated_norm(pass, both, gate, &modulation, 0)?;
+        next.entered(pass, x, &y, modulation)
     }
 
     /// Tokens with what attention gathered, and what the MLP makes of them.
     fn second_half(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         entered: &Entered,
         attended: &Tensor,
     ) -> Result<[Tensor; 2]> {
         let Entered { x, modulation, .. } = entered;
-        let y = self.projection.forward(tape, parameters, attended)?;
+        let y = self.projection.forward(pass, attended)?;
         let gate = Gate { vectors: modulation, part: 2 };
         let both = [x.clone(), y];
-        let [x, y] = self.gated_norm(tape, parameters, both, gate, modulation, 1)?;
+        let [x, y] = self.gated_norm(pass, both, gate, modulation, 1)?;
         let [[w1, b1], [w2, b2]] =
-            [self.expand, self.contract].map(|linear| linear.tensors(parameters));
-        Ok([x, tape.feed_forward(&y, [&w1, &b1], [&w2, &b2])?])
+            [self.expand, self.contract].map(|linear| linear.tensors(pass.parameters));
+        Ok([x, pass.feed_forward(&y, [&w1, &b1], [&w2, &b2])?])
     }
 
     /// x + gate·f, and its norm as of [`Block::norm`].
     fn gated_norm(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         [x, f]: [Tensor; 2],
         gate: Gate<'_>,
         vectors: &Tensor,
         which: usize,
     ) -> Result<[Tensor; 2]> {
         let modulation = Modulation { vectors, shift: 3 * which, scale: 3 * which + 1 };
-        let scaling = self.norms.map(|norms| norms[which].tensors(parameters));
+        let scaling = self.norms.map(|norms| norms[which].tensors(pass.parameters));
         let affine = scaling.as_ref().map(|[scale, offset]| Affine { scale, offset });
-        tape.gated_norm([&x, &f], gate, affine, modulation, self.config.epsilon)
+        pass.gated_norm([&x, &f], gate, affine, modulation, self.config.epsilon)
     }
 
     /// The modulated norm before attention (0) or before the MLP (1).
     fn norm(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         vectors: &Tensor,
         which: usize,
     ) -> Result<Tensor> {
         let modulation = Modulation { vectors, shift: 3 * which, scale: 3 * which + 1 };
-        let scaling = self.norms.map(|norms| norms[which].tensors(parameters));
+        let scaling = self.norms.map(|norms| norms[which].tensors(pass.parameters));
         let affine = scaling.as_ref().map(|[scale, offset]| Affine { scale, offset });
-        tape.modulated_norm(x, affine, modulation, self.config.epsilon)
+        pass.modulated_norm(x, affine, modulation, self.config.epsilon)
     }
 }

@@ -39,46 +39,32 @@ impl From<PredictionKind> for Prediction {
     }
 }
 
-/// The settings of the network; the defaults are the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DitConfig {
-    /// Blocks in all, every second one over all frames. Paper: 12; whether that counts pairs it does
-    /// not say.
-    pub depth: usize,
-    /// Channels of a token. Paper: 768.
-    pub width: usize,
-    /// Heads. Paper: 12.
-    pub heads: usize,
-    /// Who reads whom.
-    pub attention: ContextAttention,
-    /// What is predicted.
-    pub prediction: PredictionKind,
-    /// Whether the network also learns the variance of each step, by the variational bound. Paper:
-    /// yes.
-    pub learned_variance: bool,
-    /// Whether tokens of the context can be copied to the output as they are; with `prediction =
-    /// "clean"` and without a learned variance alone.
-    pub copy: bool,
-    /// Where given, frames of the context are shown to the network as they would have been seen from the
-    /// goal, if everything stood so many meters before its camera or where the axes of both meet; with
-    /// tokens that are linear in pixels alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen_from_goal: Option<f32>,
-}
-
-impl Default for DitConfig {
-    fn default() -> Self {
-        Self {
-            depth: 12,
-            width: 768,
-            heads: 12,
-            attention: ContextAttention::Joint,
-            prediction: PredictionKind::Noise,
-            learned_variance: true,
-            copy: false,
-            seen_from_goal: None,
-        }
+far_memory::settings! {
+    /// The settings of the network; the defaults are the paper's.
+    #[derive(Copy)]
+    pub struct DitConfig {
+        /// Blocks in all, every second one over all frames. Paper: 12; whether that counts pairs it does
+        /// not say.
+        pub depth: usize = 12,
+        /// Channels of a token. Paper: 768.
+        pub width: usize = 768,
+        /// Heads. Paper: 12.
+        pub heads: usize = 12,
+        /// Who reads whom.
+        pub attention: ContextAttention = ContextAttention::Joint,
+        /// What is predicted.
+        pub prediction: PredictionKind = PredictionKind::Noise,
+        /// Whether the network also learns the variance of each step, by the variational bound. Paper:
+        /// yes.
+        pub learned_variance: bool = true,
+        /// Whether tokens of the context can be copied to the output as they are; with `prediction =
+        /// "clean"` and without a learned variance alone.
+        pub copy: bool = false,
+        /// Where given, frames of the context are shown to the network as they would have been seen from the
+        /// goal, if everything stood so many meters before its camera or where the axes of both meet; with
+        /// tokens that are linear in pixels alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub seen_from_goal: Option<f32> = None,
     }
 }
 

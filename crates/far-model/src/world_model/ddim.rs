@@ -22,19 +22,14 @@ pub enum Spacing {
     Trailing,
 }
 
-/// The settings of the sampler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DdimConfig {
-    /// How many steps are taken. Paper: 20.
-    pub steps: usize,
-    /// Which of the schedule's steps they are; the paper does not say.
-    pub spacing: Spacing,
-}
-
-impl Default for DdimConfig {
-    fn default() -> Self {
-        Self { steps: 20, spacing: Spacing::Stride }
+far_memory::settings! {
+    /// The settings of the sampler.
+    #[derive(Copy, Eq)]
+    pub struct DdimConfig {
+        /// How many steps are taken. Paper: 20.
+        pub steps: usize = 20,
+        /// Which of the schedule's steps they are; the paper does not say.
+        pub spacing: Spacing = Spacing::Stride,
     }
 }
 

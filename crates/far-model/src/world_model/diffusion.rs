@@ -1,5 +1,6 @@
 //! Diffusion over a transformer: the loss of a batch, the losses of candidates, sampling.
 
+use crate::layer::Pass;
 use crate::world_model::dit_world_model::DitSetting;
 use crate::world_model::network::DitNetwork;
 use crate::world_model::noisy_target::NoisyTargets;
@@ -96,26 +97,24 @@ impl DitDiffusion {
     /// the predicted state.
     pub(crate) fn loss(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         batch: &TrainingBatch<'_>,
         range: Range<usize>,
     ) -> far_tensor::Result<Tensor> {
-        let frame = self.frame_loss(tape, parameters, batch, range.clone())?;
+        let frame = self.frame_loss(pass, batch, range.clone())?;
         match &self.network.predictor {
             None => Ok(frame),
             Some(predictor) => {
                 let truths = &batch.futures.states;
-                let state = predictor.loss(tape, parameters, batch.contexts, truths, range)?;
-                tape.add(&frame, &state)
+                let state = predictor.loss(pass, batch.contexts, truths, range)?;
+                pass.add(&frame, &state)
             }
         }
     }
 
     fn frame_loss(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         batch: &TrainingBatch<'_>,
         range: Range<usize>,
     ) -> far_tensor::Result<Tensor> {
@@ -137,26 +136,25 @@ impl DitDiffusion {
         let weights = batch.weights.map(|weights| Tensor::from_slice(&weights[all], sizes));
         let weights = weights.transpose()?;
         let goal_states = &batch.futures.states;
-        let state =
-            self.network.read_context(tape, parameters, batch.contexts, goal_states, range)?;
+        let state = self.network.read_context(pass, batch.contexts, goal_states, range)?;
         let noisy = NoisyTargets::apart(&noisy, &times);
-        let output = self.network.target(tape, parameters, &state, &noisy)?;
+        let output = self.network.target(pass, &state, &noisy)?;
         if !self.setting.config.learned_variance {
-            return tape.squared_error(&output, &target, weights.as_ref());
+            return pass.squared_error(&output, &target, weights.as_ref());
         }
         // The loss wants the predictions of a sample before its variances.
         let token = self.setting.shape.token_width();
-        let halves = [0..token, token..2 * token].map(|half| tape.slice(&output, 2, half));
+        let halves = [0..token, token..2 * token].map(|half| pass.slice(&output, 2, half));
         let [predicted, variance] = halves;
-        let output = tape.concat(&[&predicted?, &variance?], 1)?;
+        let output = pass.concat(&[&predicted?, &variance?], 1)?;
         let coefficients = timesteps
             .iter()
             .map(|timestep| self.schedule.coefficients(*timestep, self.prediction()));
         let coefficients = coefficients.collect::<far_tensor::Result<Vec<_>>>()?;
         let clean = Tensor::from_slice(clean, sizes)?;
         let targets = DiffusionTarget { target: &target, clean: &clean, weights: weights.as_ref() };
-        let loss = tape.diffusion_loss(&output, targets, &coefficients, BOUND_WEIGHT)?;
-        tape.mean(&loss.loss)
+        let loss = pass.diffusion_loss(&output, targets, &coefficients, BOUND_WEIGHT)?;
+        pass.mean(&loss.loss)
     }
 
     /// See [`WorldModel::losses`].
@@ -224,8 +222,13 @@ impl DitDiffusion {
         };
         let mut tape = Tape::inference(&self.device);
         let network = &self.network;
-        let state = network.read_context(&mut tape, parameters, contexts, goal_states, range)?;
-        let output = network.target(&mut tape, parameters, &state, &noisy)?;
+        let state = network.read_context(
+            &mut Pass::new(&mut tape, parameters),
+            contexts,
+            goal_states,
+            range,
+        )?;
+        let output = network.target(&mut Pass::new(&mut tape, parameters), &state, &noisy)?;
         let output = self.predicted(&mut tape, output)?;
         let target = noisy.draws.spread(&mut tape, &target)?;
         let weights = (!chosen_weights.is_empty()).then(|| {
@@ -266,13 +269,19 @@ impl DitDiffusion {
     ) -> Result<Vec<f32>> {
         let mut tape = Tape::inference(&self.device);
         let network = &self.network;
-        let state = network.read_context(&mut tape, parameters, contexts, goal_states, range)?;
+        let state = network.read_context(
+            &mut Pass::new(&mut tape, parameters),
+            contexts,
+            goal_states,
+            range,
+        )?;
         let timesteps: Vec<f32> = steps.iter().map(|step| step.timestep as f32).collect();
-        let table = network.modulation_table(&mut tape, parameters, &state, &timesteps)?;
+        let table =
+            network.modulation_table(&mut Pass::new(&mut tape, parameters), &state, &timesteps)?;
         // All steps are the same work on other numbers.
         let mut predict = Repeated::new(&self.device, |tape, inputs| {
             let [x, row] = inputs else { unreachable!("two are given") };
-            let output = table.target(tape, parameters, &state, x, row)?;
+            let output = table.target(&mut Pass::new(tape, parameters), &state, x, row)?;
             self.predicted(tape, output)
         });
         for (index, step) in steps.iter().enumerate() {
@@ -471,7 +480,7 @@ mod tests {
             assert_near("losses", &core.losses(&fresh, &batch).unwrap(), &expected);
             // Training counts the same errors.
             let mut tape = Tape::inference(&core.device);
-            let loss = core.frame_loss(&mut tape, &fresh, &batch, 0..2).unwrap();
+            let loss = core.frame_loss(&mut Pass::new(&mut tape, &fresh), &batch, 0..2).unwrap();
             assert_near("loss", loss.values(), &[expected.iter().sum::<f32>() / 2.0]);
         }
     }

@@ -1,6 +1,7 @@
 //! The diffusion transformer as a world model: one that learns and one that has learned.
 
 use crate::architecture::{architecture, difference, is_same};
+use crate::layer::Pass;
 use crate::world_model::config::DitConfig;
 use crate::world_model::diffusion::{DitDiffusion, TrainingBatch, ranges};
 use crate::world_model::network::DitNetwork;
@@ -213,7 +214,7 @@ impl TrainableWorldModel for DitWorldModel {
         )?;
         let parts = ranges(examples, examples.div_ceil(micro_batches.max(1)).max(1));
         let step = self.trained.step(&core.device, parts.len(), |tape, parameters, part| {
-            core.loss(tape, parameters, &batch, parts[part].clone())
+            core.loss(&mut Pass::new(tape, parameters), &batch, parts[part].clone())
         });
         Ok(step?)
     }

@@ -5,12 +5,11 @@
 //! action and the state at the goal to the target, viewpoint and state to context frames.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::world_model::context::{ContextBatch, FrameCondition};
 use crate::world_model::signal::Channel;
 use crate::{POSE_FEATURES, SignalLayout};
-use far_tensor::{
-    Activation, ArenaBuilder, Initialization, ParameterId, Parameters, Result, Tape, Tensor,
-};
+use far_tensor::{Activation, ArenaBuilder, Initialization, ParameterId, Result, Tensor};
 use std::ops::Range;
 
 /// Waves of a sinusoidal embedding.
@@ -39,16 +38,16 @@ impl Embedder {
         Self { first: layer(0, inputs), second: layer(2, width) }
     }
 
-    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
-        let hidden = self.first.forward(tape, parameters, x)?;
-        let hidden = tape.activate(&hidden, Activation::Silu)?;
-        self.second.forward(tape, parameters, &hidden)
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let hidden = self.first.forward(pass, x)?;
+        let hidden = pass.activate(&hidden, Activation::Silu)?;
+        self.second.forward(pass, &hidden)
     }
 
     /// Of numbers of the order of 1,000, as waves.
-    fn waves(&self, tape: &mut Tape, parameters: &Parameters, values: &[f32]) -> Result<Tensor> {
-        let waves = tape.timestep_embedding(values, WAVES)?;
-        self.forward(tape, parameters, &waves)
+    fn waves(&self, pass: &mut Pass<'_>, values: &[f32]) -> Result<Tensor> {
+        let waves = pass.timestep_embedding(values, WAVES)?;
+        self.forward(pass, &waves)
     }
 }
 
@@ -106,8 +105,7 @@ impl FrameEmbedding {
     /// SiLU(c) of context frames, counted over all predictions [B, 1 + K]: one row each.
     pub(crate) fn context(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         contexts: &ContextBatch<'_>,
         frames: &[usize],
     ) -> Result<Tensor> {
@@ -118,53 +116,54 @@ impl FrameEmbedding {
             let current = frame.is_multiple_of(per_prediction);
             (if current { Role::Current } else { Role::Recalled }) as usize
         });
-        let place = self.place(tape, parameters, conditions)?;
-        let role = tape.gather_rows(&parameters.tensor(self.roles), roles.collect::<Vec<_>>())?;
-        let clean = self.diffusion.waves(tape, parameters, &[0.0])?;
-        let clean = tape.gather_rows(&clean, vec![0; frames.len()])?;
-        let sum = tape.add(&place, &role)?;
-        let mut sum = tape.add(&sum, &clean)?;
+        let place = self.place(pass, conditions)?;
+        let role = pass
+            .tape
+            .gather_rows(&pass.parameters.tensor(self.roles), roles.collect::<Vec<_>>())?;
+        let clean = self.diffusion.waves(pass, &[0.0])?;
+        let clean = pass.gather_rows(&clean, vec![0; frames.len()])?;
+        let sum = pass.add(&place, &role)?;
+        let mut sum = pass.add(&sum, &clean)?;
         if let Some(viewpoint) = self.viewpoint {
             let offsets = table(rows.clone().map(|frame| frame.viewpoint))?;
-            let embedded = tape.linear(&offsets, &parameters.tensor(viewpoint), None)?;
-            sum = tape.add(&sum, &embedded)?;
+            let embedded = pass.tape.linear(&offsets, &pass.parameters.tensor(viewpoint), None)?;
+            sum = pass.add(&sum, &embedded)?;
         }
         if let Some(state) = self.state {
             let states = table(rows.map(|frame| frame.state))?;
-            let embedded = state.forward(tape, parameters, &states)?;
-            sum = tape.add(&sum, &embedded)?;
+            let embedded = state.forward(pass, &states)?;
+            sum = pass.add(&sum, &embedded)?;
         }
-        tape.activate(&sum, Activation::Silu)
+        pass.activate(&sum, Activation::Silu)
     }
 
     /// The part of c of some predictions' targets that does not depend on the noise: [n, D]. The states
     /// at the goals are those of all predictions, [B, goal_state].
     pub(crate) fn goal(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         contexts: &ContextBatch<'_>,
         goal_states: &[f32],
         range: Range<usize>,
     ) -> Result<Tensor> {
         let goals = range.clone().map(|example| contexts.goal(example));
-        let mut sum = self.place(tape, parameters, goals.clone().map(|goal| goal.condition))?;
+        let mut sum = self.place(pass, goals.clone().map(|goal| goal.condition))?;
         let strides: Vec<f32> = goals.clone().map(|goal| WAVE_SCALE * goal.stride).collect();
-        let stride = self.stride.waves(tape, parameters, &strides)?;
-        sum = tape.add(&sum, &stride)?;
-        let roles = parameters.tensor(self.roles);
-        let role = tape.gather_rows(&roles, vec![Role::Target as usize; range.len()])?;
-        sum = tape.add(&sum, &role)?;
+        let stride = self.stride.waves(pass, &strides)?;
+        sum = pass.add(&sum, &stride)?;
+        let roles = pass.parameters.tensor(self.roles);
+        let role = pass.gather_rows(&roles, vec![Role::Target as usize; range.len()])?;
+        sum = pass.add(&sum, &role)?;
         if let Some(action) = self.action {
             let actions = table(goals.map(|goal| goal.action))?;
-            let embedded = action.forward(tape, parameters, &actions)?;
-            sum = tape.add(&sum, &embedded)?;
+            let embedded = action.forward(pass, &actions)?;
+            sum = pass.add(&sum, &embedded)?;
         }
         if let Some(state) = self.goal_state {
             let width = goal_states.len() / contexts.examples();
             let states = range.map(|example| &goal_states[example * width..(example + 1) * width]);
-            let embedded = state.forward(tape, parameters, &table(states)?)?;
-            sum = tape.add(&sum, &embedded)?;
+            let embedded = state.forward(pass, &table(states)?)?;
+            sum = pass.add(&sum, &embedded)?;
         }
         Ok(sum)
     }
@@ -173,21 +172,19 @@ impl FrameEmbedding {
     /// diffusion times.
     pub(crate) fn target(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         goal: &Tensor,
         timesteps: &[f32],
     ) -> Result<Tensor> {
-        let diffusion = self.diffusion.waves(tape, parameters, timesteps)?;
-        let sum = tape.add(goal, &diffusion)?;
-        tape.activate(&sum, Activation::Silu)
+        let diffusion = self.diffusion.waves(pass, timesteps)?;
+        let sum = pass.add(goal, &diffusion)?;
+        pass.activate(&sum, Activation::Silu)
     }
 
     /// Pose, from the present and from the goal, and time of some frames: one row each.
     fn place<'a>(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         frames: impl Iterator<Item = &'a FrameCondition>,
     ) -> Result<Tensor> {
         let (mut poses, mut times) = (Vec::new(), Vec::new());
@@ -198,9 +195,9 @@ impl FrameEmbedding {
         }
         let width = poses.len() / times.len().max(1);
         let poses = Tensor::from_slice(&poses, [times.len(), width])?;
-        let pose = self.pose.forward(tape, parameters, &poses)?;
-        let time = self.time.waves(tape, parameters, &times)?;
-        tape.add(&pose, &time)
+        let pose = self.pose.forward(pass, &poses)?;
+        let time = self.time.waves(pass, &times)?;
+        pass.add(&pose, &time)
     }
 }
 

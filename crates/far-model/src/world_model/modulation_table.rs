@@ -1,10 +1,11 @@
 //! What targets are told at every denoising step, computed for all steps at once.
 
+use crate::layer::Pass;
 use crate::world_model::network::DitNetwork;
 use crate::world_model::noisy_target::ConditionedTargets;
 use crate::world_model::row_index::RowIndex;
 use crate::world_model::shared_context::{ContextCache, ContextState};
-use far_tensor::{Parameters, Result, Tape, Tensor};
+use far_tensor::{Result, Tape, Tensor};
 
 /// The modulations of the targets of n predictions at each of S steps.
 pub(crate) struct ModulationTable<'a> {
@@ -22,25 +23,24 @@ impl DitNetwork {
     /// The modulations of the targets of contexts that left `state`, at diffusion times `[S]`.
     pub(crate) fn modulation_table(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         state: &ContextState,
         timesteps: &[f32],
     ) -> Result<ModulationTable<'_>> {
         let (steps, count) = (timesteps.len(), state.goal.shape().rows());
-        let goal = tape.repeat(&state.goal, 0, steps)?;
+        let goal = pass.repeat(&state.goal, 0, steps)?;
         let goal = goal.reshape([steps * count, self.config.width])?;
         let told: Vec<f32> =
             timesteps.iter().flat_map(|time| std::iter::repeat_n(*time, count)).collect();
-        let modulations = self.modulations(tape, parameters, &goal, &told)?;
-        let rows = joined(tape, &modulations, steps, 1)?;
+        let modulations = self.modulations(pass, &goal, &told)?;
+        let rows = joined(pass, &modulations, steps, 1)?;
         let contexts = match &state.rest {
             ContextCache::Keys(_) => None,
             ContextCache::Tokens { entered, modulations } => {
                 let before_last = &modulations[..self.last() - 2];
                 let mut all = vec![entered.modulation.clone()];
                 all.extend_from_slice(before_last);
-                Some(joined(tape, &all, count, 0)?)
+                Some(joined(pass, &all, count, 0)?)
             }
         };
         Ok(ModulationTable { network: self, rows, contexts, count })
@@ -63,8 +63,7 @@ impl ModulationTable<'_> {
     /// The network's output for one noisy target [n, T, P] of each prediction, told a row of this.
     pub(crate) fn target(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         state: &ContextState,
         latents: &Tensor,
         row: &Tensor,
@@ -74,12 +73,12 @@ impl ModulationTable<'_> {
         let block = count * 6 * width;
         let mut modulations = Vec::with_capacity(depth + 1);
         for index in 0..depth {
-            let own = tape.slice(row, 1, index * block..(index + 1) * block)?;
+            let own = pass.slice(row, 1, index * block..(index + 1) * block)?;
             modulations.push(own.reshape([count, 6, width])?);
         }
-        let last = tape.slice(row, 1, depth * block..row.shape().last())?;
+        let last = pass.slice(row, 1, depth * block..row.shape().last())?;
         modulations.push(last.reshape([count, 2, width])?);
-        let joined = self.contexts.as_ref().map(|contexts| self.join(tape, row, contexts));
+        let joined = self.contexts.as_ref().map(|contexts| self.join(pass, row, contexts));
         let joined = joined.transpose()?;
         let told = ConditionedTargets {
             latents,
@@ -87,7 +86,7 @@ impl ModulationTable<'_> {
             joined: joined.as_deref(),
             draws: &RowIndex::apart(count),
         };
-        network.conditioned_target(tape, parameters, state, &told)
+        network.conditioned_target(pass, state, &told)
     }
 
     /// The targets' modulations before those of their contexts, of all blocks in one piece and then

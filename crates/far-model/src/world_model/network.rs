@@ -12,13 +12,14 @@
 //!   does not read, and behind it the target goes alone.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::world_model::block::{Block, BlockConfig, Entered, Grouping};
 use crate::world_model::config::DitConfig;
 use crate::world_model::embedding::FrameEmbedding;
 use crate::world_model::extension::copy_head::CopyHead;
 use crate::world_model::extension::goal_state::predictor::StatePredictor;
 use crate::{GoalWarp, LatentShape, SignalLayout};
-use far_tensor::{ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor, position_table};
+use far_tensor::{ArenaBuilder, Initialization, Result, Tape, Tensor, position_table};
 use std::sync::Arc;
 
 /// The network; its parameters live in the arena it was built into.
@@ -90,17 +91,12 @@ impl DitNetwork {
     }
 
     /// Tokens [m, T, P] as channels, with their positions: [m, T, D].
-    pub(crate) fn embed(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        tokens: &Tensor,
-    ) -> Result<Tensor> {
+    pub(crate) fn embed(&self, pass: &mut Pass<'_>, tokens: &Tensor) -> Result<Tensor> {
         let frames = tokens.shape().elements() / self.shape.elements();
-        let embedded = self.input.forward(tape, parameters, tokens)?;
-        let positions = tape.repeat(&self.positions, 0, frames)?;
+        let embedded = self.input.forward(pass, tokens)?;
+        let positions = pass.repeat(&self.positions, 0, frames)?;
         let embedded = embedded.reshape(*positions.shape())?;
-        tape.add(&embedded, &positions)
+        pass.add(&embedded, &positions)
     }
 
     /// Keys and values of frames [n·f, T, 2·D] by prediction: [n, f·T, 2·D].
@@ -114,8 +110,7 @@ impl DitNetwork {
     /// all frames.
     pub(crate) fn together(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         mut entered: Entered,
         modulations: &[Tensor],
         grouping: Grouping<'_>,
@@ -126,18 +121,18 @@ impl DitNetwork {
         loop {
             let block = &self.blocks[index];
             let attended = if index.is_multiple_of(2) {
-                block.attend(tape, &entered, inside)?
+                block.attend(pass, &entered, inside)?
             } else {
-                seen(tape, &entered)?;
-                block.attend(tape, &entered, grouping)?
+                seen(pass, &entered)?;
+                block.attend(pass, &entered, grouping)?
             };
             index += 1;
             let Some(modulation) = modulations.get(index - 2) else {
-                return block.leave(tape, parameters, &entered, &attended);
+                return block.leave(pass, &entered, &attended);
             };
             let (next, modulation) = (&self.blocks[index], modulation.clone());
             let both = (&entered, &attended);
-            entered = block.leave_into(tape, parameters, both, next, modulation)?;
+            entered = block.leave_into(pass, both, next, modulation)?;
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The way of noisy targets through the network.
 
+use crate::layer::Pass;
 use crate::world_model::block::{Entered, Grouping};
 use crate::world_model::extension::copy_head::CopyCandidates;
 use crate::world_model::network::{DitNetwork, repeat};
 use crate::world_model::row_index::RowIndex;
 use crate::world_model::shared_context::{ContextCache, ContextState};
-use far_tensor::{Modulation, Parameters, Result, Tape, Tensor};
+use far_tensor::{Modulation, Result, Tape, Tensor};
 
 /// Noisy versions of the targets of n predictions, S for each. Predictions whose targets are told the
 /// same and meet the same noise share one: m versions in all, at most n·S.
@@ -46,15 +47,14 @@ impl DitNetwork {
     /// [m, 2, D], for their conditions without the noise, [m, D], and their diffusion times.
     pub(crate) fn modulations(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         goal: &Tensor,
         timesteps: &[f32],
     ) -> Result<Vec<Tensor>> {
-        let condition = self.embedding.target(tape, parameters, goal, timesteps)?;
-        let blocks = self.blocks.iter().map(|block| block.modulate(tape, parameters, &condition));
+        let condition = self.embedding.target(pass, goal, timesteps)?;
+        let blocks = self.blocks.iter().map(|block| block.modulate(pass, &condition));
         let mut modulations = blocks.collect::<Result<Vec<_>>>()?;
-        let last = self.final_modulation.forward(tape, parameters, &condition)?;
+        let last = self.final_modulation.forward(pass, &condition)?;
         modulations.push(last.reshape([timesteps.len(), 2, self.config.width])?);
         Ok(modulations)
     }
@@ -63,75 +63,70 @@ impl DitNetwork {
     /// `state`: [n·S, T, P], or 2·P where the variance is learned.
     pub(crate) fn target(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         state: &ContextState,
         noisy: &NoisyTargets<'_>,
     ) -> Result<Tensor> {
         let NoisyTargets { latents, timesteps, predictions, draws } = noisy;
-        let goal = predictions.spread(tape, &state.goal)?;
-        let modulations = &self.modulations(tape, parameters, &goal, timesteps)?[..];
+        let goal = predictions.spread(pass, &state.goal)?;
+        let modulations = &self.modulations(pass, &goal, timesteps)?[..];
         let told = ConditionedTargets { latents, modulations, joined: None, draws };
-        self.conditioned_target(tape, parameters, state, &told)
+        self.conditioned_target(pass, state, &told)
     }
 
     /// The same for targets whose modulations are known.
     pub(crate) fn conditioned_target(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         state: &ContextState,
         told: &ConditionedTargets<'_>,
     ) -> Result<Tensor> {
         let ConditionedTargets { latents, modulations, joined, draws: places } = *told;
-        let x = self.embed(tape, parameters, latents)?;
+        let x = self.embed(pass, latents)?;
         let grouping = Grouping { groups: x.shape().extents()[0], key_mask: None };
         let [first, second] = [&self.blocks[0], &self.blocks[1]];
-        let entered = first.enter(tape, parameters, &x, modulations[0].clone())?;
-        let attended = first.attend(tape, &entered, grouping)?;
+        let entered = first.enter(pass, &x, modulations[0].clone())?;
+        let attended = first.attend(pass, &entered, grouping)?;
         let count = state.goal.shape().rows();
         let (samples, draws) = (places.count(), places.count() / count);
         let offered = state.offered.as_ref();
-        let offered = offered.map(|offer| offer.map(|part| repeat(tape, part, count, draws)));
+        let offered = offered.map(|offer| offer.map(|part| repeat(pass, part, count, draws)));
         let offered = offered.transpose()?;
         // From here on every draw of every prediction goes its own way.
         let entered = if let Some(offer) = &offered {
-            let x = first.leave(tape, parameters, &entered, &attended)?;
-            let x = places.spread(tape, &x)?;
-            let x = tape.add(&x, &offer.shown)?;
-            let modulation = places.spread(tape, &modulations[1])?;
-            second.enter(tape, parameters, &x, modulation)?
+            let x = first.leave(pass, &entered, &attended)?;
+            let x = places.spread(pass, &x)?;
+            let x = pass.add(&x, &offer.shown)?;
+            let modulation = places.spread(pass, &modulations[1])?;
+            second.enter(pass, &x, modulation)?
         } else {
             let both = (&entered, &attended);
-            let entered =
-                first.leave_into(tape, parameters, both, second, modulations[1].clone())?;
-            entered.map(|part| places.spread(tape, part))?
+            let entered = first.leave_into(pass, both, second, modulations[1].clone())?;
+            entered.map(|part| places.spread(pass, part))?
         };
 
-        let mask = state.mask.as_ref().map(|mask| repeat(tape, mask, count, draws)).transpose()?;
+        let mask = state.mask.as_ref().map(|mask| repeat(pass, mask, count, draws)).transpose()?;
         let grouping = Grouping { groups: samples, key_mask: mask.as_ref() };
-        let passage =
-            TargetPass { network: self, parameters, modulations, places, count, grouping };
+        let passage = TargetPassage { network: self, modulations, places, count, grouping };
         let x = match &state.rest {
-            ContextCache::Keys(keys) => passage.read(tape, 1, entered, keys, draws)?,
+            ContextCache::Keys(keys) => passage.read(pass, 1, entered, keys, draws)?,
             ContextCache::Tokens { entered: context, modulations } => {
                 let joined = match joined {
                     Some(joined) => joined,
-                    None => &passage.joined(tape, &entered, context, modulations)?,
+                    None => &passage.joined(pass, &entered, context, modulations)?,
                 };
                 let last = &modulations[self.last() - 2];
-                let (entered, keys) = passage.join(tape, &entered, context, joined, last)?;
-                passage.read(tape, self.last(), entered, &[keys], 1)?
+                let (entered, keys) = passage.join(pass, &entered, context, joined, last)?;
+                passage.read(pass, self.last(), entered, &[keys], 1)?
             }
         };
-        passage.finish(tape, &x, latents, offered.as_ref())
+        passage.finish(pass, &x, latents, offered.as_ref())
     }
 }
 
 /// What the targets of n·S samples have with them behind block 0.
-struct TargetPass<'a> {
+struct TargetPassage<'a> {
     network: &'a DitNetwork,
-    parameters: &'a Parameters,
     /// Of the noisy targets in each block and in the final layer.
     modulations: &'a [Tensor],
     /// Which noisy target each sample is.
@@ -142,42 +137,42 @@ struct TargetPass<'a> {
     grouping: Grouping<'a>,
 }
 
-impl TargetPass<'_> {
+impl TargetPassage<'_> {
     /// Shifts, scales and gates in a block, [n·S, 6, D], or in the final layer.
-    fn modulation(&self, tape: &mut Tape, index: usize) -> Result<Tensor> {
-        self.places.spread(tape, &self.modulations[index])
+    fn modulation(&self, pass: &mut Pass<'_>, index: usize) -> Result<Tensor> {
+        self.places.spread(pass, &self.modulations[index])
     }
 
-    fn enter(&self, tape: &mut Tape, index: usize, x: &Tensor) -> Result<Entered> {
-        let modulation = self.modulation(tape, index)?;
-        self.network.blocks[index].enter(tape, self.parameters, x, modulation)
+    fn enter(&self, pass: &mut Pass<'_>, index: usize, x: &Tensor) -> Result<Entered> {
+        let modulation = self.modulation(pass, index)?;
+        self.network.blocks[index].enter(pass, x, modulation)
     }
 
     /// Puts a frame of each sample [n·S, …] before the other frames of its prediction [n·f, …]:
     /// [n·S·(1 + f), …].
-    fn before(&self, tape: &mut Tape, frame: &Tensor, others: &Tensor) -> Result<Tensor> {
+    fn before(&self, pass: &mut Pass<'_>, frame: &Tensor, others: &Tensor) -> Result<Tensor> {
         let samples = self.places.count();
-        let others = repeat(tape, others, self.count, samples / self.count)?;
+        let others = repeat(pass, others, self.count, samples / self.count)?;
         let mut extents = others.shape().extents().to_vec();
         extents[0] += samples;
         let [frame, others] =
             [frame, &others].map(|part| part.reshape([samples, part.shape().elements() / samples]));
-        tape.concat(&[&frame?, &others?], 1)?.reshape(&extents[..])
+        pass.concat(&[&frame?, &others?], 1)?.reshape(&extents[..])
     }
 
     /// The targets' modulations with those of their contexts behind them, from block 1 to the one
     /// before the last over all frames.
     fn joined(
         &self,
-        tape: &mut Tape,
+        pass: &mut Pass<'_>,
         target: &Entered,
         context: &Entered,
         modulations: &[Tensor],
     ) -> Result<Vec<Tensor>> {
-        let mut joined = vec![self.before(tape, &target.modulation, &context.modulation)?];
+        let mut joined = vec![self.before(pass, &target.modulation, &context.modulation)?];
         for index in 2..self.network.last() {
-            let own = self.modulation(tape, index)?;
-            joined.push(self.before(tape, &own, &modulations[index - 2])?);
+            let own = self.modulation(pass, index)?;
+            joined.push(self.before(pass, &own, &modulations[index - 2])?);
         }
         Ok(joined)
     }
@@ -187,7 +182,7 @@ impl TargetPass<'_> {
     /// their keys are left.
     fn join(
         &self,
-        tape: &mut Tape,
+        pass: &mut Pass<'_>,
         target: &Entered,
         context: &Entered,
         joined: &[Tensor],
@@ -196,28 +191,28 @@ impl TargetPass<'_> {
         let (samples, last) = (self.places.count(), self.network.last());
         let (first, joined) = joined.split_first().expect("there is block 1");
         let entered = Entered {
-            x: self.before(tape, &target.x, &context.x)?,
+            x: self.before(pass, &target.x, &context.x)?,
             modulation: first.clone(),
-            qkv: self.before(tape, &target.qkv, &context.qkv)?,
+            qkv: self.before(pass, &target.qkv, &context.qkv)?,
         };
-        let (network, parameters) = (self.network, self.parameters);
+        let network = self.network;
         let unseen = |_: &mut Tape, _: &Entered| Ok(());
-        let x = network.together(tape, parameters, entered, joined, self.grouping, unseen)?;
+        let x = network.together(pass, entered, joined, self.grouping, unseen)?;
         let (tokens, width) = (network.shape.tokens(), x.shape().last());
         let all = x.shape().rows() / samples;
         let x = x.reshape([samples, all, width])?;
-        let context = tape.slice(&x, 1, tokens..all)?;
-        let modulation = repeat(tape, context_modulation, self.count, samples / self.count)?;
-        let keys = network.blocks[last].keys(tape, parameters, &context, &modulation)?;
-        let target = tape.slice(&x, 1, 0..tokens)?;
-        Ok((self.enter(tape, last, &target)?, keys))
+        let context = pass.slice(&x, 1, tokens..all)?;
+        let modulation = repeat(pass, context_modulation, self.count, samples / self.count)?;
+        let keys = network.blocks[last].keys(pass, &context, &modulation)?;
+        let target = pass.slice(&x, 1, 0..tokens)?;
+        Ok((self.enter(pass, last, &target)?, keys))
     }
 
     /// Targets that have entered block `first`, which is over all frames, from there to the end. They
     /// read the keys that their contexts left in each such block, each serving so many draws.
     fn read(
         &self,
-        tape: &mut Tape,
+        pass: &mut Pass<'_>,
         first: usize,
         mut entered: Entered,
         keys: &[Tensor],
@@ -228,18 +223,18 @@ impl TargetPass<'_> {
         loop {
             let block = &self.network.blocks[index];
             let attended = if index.is_multiple_of(2) {
-                block.attend(tape, &entered, inside)?
+                block.attend(pass, &entered, inside)?
             } else {
-                let keys = repeat(tape, &keys[(index - first) / 2], self.count, draws)?;
-                block.read(tape, &entered, &keys, self.grouping.key_mask)?
+                let keys = repeat(pass, &keys[(index - first) / 2], self.count, draws)?;
+                block.read(pass, &entered, &keys, self.grouping.key_mask)?
             };
             index += 1;
             let Some(next) = self.network.blocks.get(index) else {
-                return block.leave(tape, self.parameters, &entered, &attended);
+                return block.leave(pass, &entered, &attended);
             };
-            let modulation = self.modulation(tape, index)?;
+            let modulation = self.modulation(pass, index)?;
             let both = (&entered, &attended);
-            entered = block.leave_into(tape, self.parameters, both, next, modulation)?;
+            entered = block.leave_into(pass, both, next, modulation)?;
         }
     }
 
@@ -247,23 +242,23 @@ impl TargetPass<'_> {
     /// [m, T, P] and of the frames that contexts offer.
     fn finish(
         &self,
-        tape: &mut Tape,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         latents: &Tensor,
         offered: Option<&CopyCandidates>,
     ) -> Result<Tensor> {
-        let Self { network, parameters, .. } = self;
-        let vectors = self.modulation(tape, network.blocks.len())?;
+        let network = self.network;
+        let vectors = self.modulation(pass, network.blocks.len())?;
         let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
-        let x = tape.modulated_norm(x, None, modulation, 1e-6)?;
-        let drawn = network.output.forward(tape, parameters, &x)?;
+        let x = pass.modulated_norm(x, None, modulation, 1e-6)?;
+        let drawn = network.output.forward(pass, &x)?;
         let (Some(copy), Some(offered)) = (&network.copy, offered) else { return Ok(drawn) };
         let mask = self.grouping.key_mask.map(|mask| {
             let target = network.shape.tokens();
-            tape.slice(mask, 1, target..mask.shape().last())
+            pass.slice(mask, 1, target..mask.shape().last())
         });
-        let (noisy, mask) = (self.places.spread(tape, latents)?, mask.transpose()?);
-        let copied = copy.take(tape, parameters, &x, &noisy, offered, mask.as_ref())?;
-        tape.add(&drawn, &copied)
+        let (noisy, mask) = (self.places.spread(pass, latents)?, mask.transpose()?);
+        let copied = copy.take(pass, &x, &noisy, offered, mask.as_ref())?;
+        pass.add(&drawn, &copied)
     }
 }

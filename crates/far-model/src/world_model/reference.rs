@@ -7,11 +7,12 @@
 //! token, D the network's width.
 
 use crate::ContextBatch;
+use crate::layer::Pass;
 use crate::world_model::block::{Entered, Grouping};
 use crate::world_model::config::ContextAttention;
 use crate::world_model::extension::copy_head::CopyCandidates;
 use crate::world_model::network::DitNetwork;
-use far_tensor::{Attention, Modulation, Parameters, Result, Tape, Tensor};
+use far_tensor::{Attention, Modulation, Result, Tape, Tensor};
 
 /// One prediction of a batch, with its noisy target at one diffusion time.
 pub(crate) struct Sample<'a> {
@@ -29,8 +30,7 @@ pub(crate) struct Sample<'a> {
 /// The network's output for the noisy target: [1, T, P], or 2·P where the variance is learned.
 pub(crate) fn forward(
     network: &DitNetwork,
-    tape: &mut Tape,
-    parameters: &Parameters,
+    pass: &mut Pass<'_>,
     sample: &Sample<'_>,
 ) -> Result<Tensor> {
     let Sample { contexts, example, goal_states, noisy, timestep } = *sample;
@@ -40,18 +40,18 @@ pub(crate) fn forward(
 
     // Tokens of target, current and slots, with their positions in the frame.
     let target = Tensor::from_slice(noisy, [1, tokens, network.shape.token_width()])?; // [1, T, P]
-    let context = network.context_tokens(tape, contexts, &own)?; // [F − 1, T, P]
-    let latents = tape.concat(&[&target, &context], 0)?; // [F, T, P]
-    let x = network.embed(tape, parameters, &latents)?; // [F, T, D]
+    let context = network.context_tokens(pass, contexts, &own)?; // [F − 1, T, P]
+    let latents = pass.concat(&[&target, &context], 0)?; // [F, T, P]
+    let x = network.embed(pass, &latents)?; // [F, T, D]
     let mut x = x.reshape([frames * tokens, width])?; // [F·T, D]
 
     // Conditioning c_f: diffusion time, pose, time, role, stride, signals.
     let embedding = &network.embedding;
     let one = example..example + 1;
-    let goal = embedding.goal(tape, parameters, contexts, goal_states, one)?; // [1, D]
-    let target = embedding.target(tape, parameters, &goal, &[timestep])?; // [1, D]
-    let context = embedding.context(tape, parameters, contexts, &own)?; // [F − 1, D]
-    let condition = tape.concat(&[&target, &context], 0)?; // [F, D]
+    let goal = embedding.goal(pass, contexts, goal_states, one)?; // [1, D]
+    let target = embedding.target(pass, &goal, &[timestep])?; // [1, D]
+    let context = embedding.context(pass, contexts, &own)?; // [F − 1, D]
+    let condition = pass.concat(&[&target, &context], 0)?; // [F, D]
 
     // Empty slots cannot be read.
     let present = &contexts.present()[example * slots..(example + 1) * slots];
@@ -63,42 +63,42 @@ pub(crate) fn forward(
     // Blocks attend, in turn, inside each frame and over all frames.
     let mut candidates = None;
     for (index, block) in network.blocks.iter().enumerate() {
-        let modulation = block.modulate(tape, parameters, &condition)?; // [F, 6, D]
-        let entered = block.enter(tape, parameters, &x, modulation)?; // qkv: [F·T, 3·D]
+        let modulation = block.modulate(pass, &condition)?; // [F, 6, D]
+        let entered = block.enter(pass, &x, modulation)?; // qkv: [F·T, 3·D]
         let attended = match network.config.attention {
             _ if index % 2 == 0 => {
-                block.attend(tape, &entered, Grouping { groups: frames, key_mask: None })?
+                block.attend(pass, &entered, Grouping { groups: frames, key_mask: None })?
             }
             ContextAttention::Joint => {
-                block.attend(tape, &entered, Grouping { groups: 1, key_mask: Some(&mask) })?
+                block.attend(pass, &entered, Grouping { groups: 1, key_mask: Some(&mask) })?
             }
             ContextAttention::ContextFirst => {
-                context_first(network, tape, &entered, [&mask, &context_mask])?
+                context_first(network, pass, &entered, [&mask, &context_mask])?
             }
         }; // [F·T, D]
-        x = block.leave(tape, parameters, &entered, &attended)?; // [F·T, D]
+        x = block.leave(pass, &entered, &attended)?; // [F·T, D]
         if index == 0 && network.copy.is_some() {
-            let offered = copy_candidates(network, tape, parameters, sample, &latents, &x)?;
-            let target = tape.slice(&x, 0, 0..tokens)?;
-            let target = tape.add(&target, &offered.shown.reshape([tokens, width])?)?;
-            let rest = tape.slice(&x, 0, tokens..frames * tokens)?;
-            x = tape.concat(&[&target, &rest], 0)?;
+            let offered = copy_candidates(network, pass, sample, &latents, &x)?;
+            let target = pass.slice(&x, 0, 0..tokens)?;
+            let target = pass.add(&target, &offered.shown.reshape([tokens, width])?)?;
+            let rest = pass.slice(&x, 0, tokens..frames * tokens)?;
+            x = pass.concat(&[&target, &rest], 0)?;
             candidates = Some(offered);
         }
     }
 
     // The final layer sees the target alone.
-    let x = tape.slice(&x, 0, 0..tokens)?; // [T, D]
-    let vectors = network.final_modulation.forward(tape, parameters, &target)?; // [1, 2·D]
+    let x = pass.slice(&x, 0, 0..tokens)?; // [T, D]
+    let vectors = network.final_modulation.forward(pass, &target)?; // [1, 2·D]
     let vectors = vectors.reshape([1, 2, width])?;
     let modulation = Modulation { vectors: &vectors, shift: 0, scale: 1 };
-    let x = tape.modulated_norm(&x, None, modulation, 1e-6)?; // [T, D]
-    let output = network.output.forward(tape, parameters, &x)?; // [T, P or 2·P]
+    let x = pass.modulated_norm(&x, None, modulation, 1e-6)?; // [T, D]
+    let output = network.output.forward(pass, &x)?; // [T, P or 2·P]
     let output = output.reshape([1, tokens, output.shape().last()])?;
     let (Some(copy), Some(candidates)) = (&network.copy, candidates) else { return Ok(output) };
-    let (x, noisy) = (x.reshape([1, tokens, width])?, tape.slice(&latents, 0, 0..1)?);
-    let copied = copy.take(tape, parameters, &x, &noisy, &candidates, Some(&context_mask))?;
-    tape.add(&output, &copied) // [1, T, P]
+    let (x, noisy) = (x.reshape([1, tokens, width])?, pass.slice(&latents, 0, 0..1)?);
+    let copied = copy.take(pass, &x, &noisy, &candidates, Some(&context_mask))?;
+    pass.add(&output, &copied) // [1, T, P]
 }
 
 /// Attention in which the context never reads the target: [F·T, D].
@@ -126,8 +126,7 @@ fn context_first(
 /// What the copy head can take of the context, after the first block.
 fn copy_candidates(
     network: &DitNetwork,
-    tape: &mut Tape,
-    parameters: &Parameters,
+    pass: &mut Pass<'_>,
     sample: &Sample<'_>,
     latents: &Tensor,
     x: &Tensor,
@@ -141,9 +140,9 @@ fn copy_candidates(
     let own = example * (frames - 1)..(example + 1) * (frames - 1);
     let away = own.map(|frame| contexts.distance_from_goal(frame));
     let away: Vec<f32> = [0.0].into_iter().chain(away).collect();
-    let all = copy.offer(tape, parameters, &inside, latents, &away)?; // [F, T, 2·P]
-    let context = tape.slice(&all, 0, 1..frames)?;
+    let all = copy.offer(pass, &inside, latents, &away)?; // [F, T, 2·P]
+    let context = pass.slice(&all, 0, 1..frames)?;
     let (newer, views) =
         (contexts.superseded(example..example + 1), contexts.views(example..example + 1));
-    copy.compare(tape, parameters, &context, &newer, &views)
+    copy.compare(pass, &context, &newer, &views)
 }

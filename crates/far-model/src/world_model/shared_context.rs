@@ -1,5 +1,6 @@
 //! The way of contexts through the network, as far as it does not depend on the noise.
 
+use crate::layer::Pass;
 use crate::world_model::block::{Entered, Grouping};
 use crate::world_model::config::ContextAttention;
 use crate::world_model::context::ContextBatch;
@@ -7,7 +8,7 @@ use crate::world_model::extension::copy_head::CopyCandidates;
 use crate::world_model::network::DitNetwork;
 use crate::world_model::row_index::RowIndex;
 use far_memory::Pose;
-use far_tensor::{Parameters, Result, Tape, Tensor};
+use far_tensor::{Result, Tape, Tensor};
 use std::ops::Range;
 
 /// What the contexts of n predictions leave for their targets, whatever the noise.
@@ -67,8 +68,7 @@ impl DitNetwork {
     /// the goals are those of all predictions, [B, goal_state].
     pub(crate) fn read_context(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         contexts: &ContextBatch<'_>,
         goal_states: &[f32],
         range: Range<usize>,
@@ -78,47 +78,45 @@ impl DitNetwork {
         let same = |a, b| contexts.same_frame(start + a, start + b);
         let (mut distinct, places) = RowIndex::distinct(range.len() * frames, frames, same);
         distinct.iter_mut().for_each(|frame| *frame += start);
-        let latents = self.context_tokens(tape, contexts, &distinct)?;
-        let x = self.embed(tape, parameters, &latents)?;
-        let condition = self.embedding.context(tape, parameters, contexts, &distinct)?;
+        let latents = self.context_tokens(pass, contexts, &distinct)?;
+        let x = self.embed(pass, &latents)?;
+        let condition = self.embedding.context(pass, contexts, &distinct)?;
         let grouping = Grouping { groups: distinct.len(), key_mask: None };
-        let x = self.blocks[0].forward(tape, parameters, &x, &condition, grouping)?;
+        let x = self.blocks[0].forward(pass, &x, &condition, grouping)?;
 
         let count = range.len();
         let offered = self.copy.as_ref().map(|copy| {
             let away = distinct.iter().map(|frame| contexts.distance_from_goal(*frame));
             let away: Vec<f32> = away.collect();
-            let offered = copy.offer(tape, parameters, &x, &latents, &away)?;
-            let offered = places.spread(tape, &offered)?;
+            let offered = copy.offer(pass, &x, &latents, &away)?;
+            let offered = places.spread(pass, &offered)?;
             let (newer, views) =
                 (contexts.superseded(range.clone()), contexts.views(range.clone()));
-            copy.compare(tape, parameters, &offered, &newer, &views)
+            copy.compare(pass, &offered, &newer, &views)
         });
         let offered = offered.transpose()?;
-        let goal = self.embedding.goal(tape, parameters, contexts, goal_states, range.clone())?;
+        let goal = self.embedding.goal(pass, contexts, goal_states, range.clone())?;
         let mask = self.mask(contexts, range)?;
-        let modulations = self.blocks[1..=self.last()]
-            .iter()
-            .map(|block| block.modulate(tape, parameters, &condition));
+        let modulations =
+            self.blocks[1..=self.last()].iter().map(|block| block.modulate(pass, &condition));
         let mut modulations = modulations.collect::<Result<Vec<_>>>()?;
         if self.last() == 1 {
             // The only block over all frames: its keys are all that a context leaves.
-            let keys = self.blocks[1].keys(tape, parameters, &x, &modulations[0])?;
-            let keys = places.spread(tape, &keys)?;
+            let keys = self.blocks[1].keys(pass, &x, &modulations[0])?;
+            let keys = places.spread(pass, &keys)?;
             let rest = ContextCache::Keys(vec![self.keys_of(&keys, count)?]);
             return Ok(ContextState { goal, mask, offered, rest });
         }
-        let entered = self.blocks[1].enter(tape, parameters, &x, modulations.remove(0))?;
-        let entered = entered.map(|part| places.spread(tape, part))?;
-        let modulations = modulations.iter().map(|modulation| places.spread(tape, modulation));
+        let entered = self.blocks[1].enter(pass, &x, modulations.remove(0))?;
+        let entered = entered.map(|part| places.spread(pass, part))?;
+        let modulations = modulations.iter().map(|modulation| places.spread(pass, modulation));
         let modulations = modulations.collect::<Result<Vec<_>>>()?;
         let rest = match self.config.attention {
             ContextAttention::Joint => {
                 ContextCache::Tokens { entered: Box::new(entered), modulations }
             }
             ContextAttention::ContextFirst => ContextCache::Keys(self.context_first(
-                tape,
-                parameters,
+                pass,
                 entered,
                 &modulations,
                 count,
@@ -132,25 +130,24 @@ impl DitNetwork {
     /// block over all frames.
     fn context_first(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         entered: Entered,
         modulations: &[Tensor],
         count: usize,
         mask: Option<&Tensor>,
     ) -> Result<Vec<Tensor>> {
         let (width, target) = (self.config.width, self.shape.tokens());
-        let mask = mask.map(|mask| tape.slice(mask, 1, target..mask.shape().last())).transpose()?;
+        let mask = mask.map(|mask| pass.slice(mask, 1, target..mask.shape().last())).transpose()?;
         let grouping = Grouping { groups: count, key_mask: mask.as_ref() };
         let (last, before) = modulations.split_last().expect("a second block over all frames");
         let mut keys = Vec::with_capacity(self.blocks.len() / 2);
-        let keep = |tape: &mut Tape, entered: &Entered| {
-            let own = tape.slice(&entered.qkv, 2, width..3 * width)?;
+        let keep = |pass: &mut Tape, entered: &Entered| {
+            let own = pass.slice(&entered.qkv, 2, width..3 * width)?;
             keys.push(self.keys_of(&own, count)?);
             Ok(())
         };
-        let x = self.together(tape, parameters, entered, before, grouping, keep)?;
-        let own = self.blocks[self.last()].keys(tape, parameters, &x, last)?;
+        let x = self.together(pass, entered, before, grouping, keep)?;
+        let own = self.blocks[self.last()].keys(pass, &x, last)?;
         keys.push(self.keys_of(&own, count)?);
         Ok(keys)
     }

@@ -4,8 +4,9 @@
 //! two linear maps, conditioned on one vector per sample.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::world_model::block::{Block, BlockConfig, Grouping};
-use far_tensor::{Activation, ArenaBuilder, Initialization, Parameters, Result, Tape, Tensor};
+use far_tensor::{Activation, ArenaBuilder, Initialization, Result, Tensor};
 
 /// The settings of a [`TokenDit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,22 +45,16 @@ impl TokenDit {
     ///
     /// # Errors
     /// If a shape does not fit.
-    pub fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        x: &Tensor,
-        condition: &Tensor,
-    ) -> Result<Tensor> {
+    pub fn forward(&self, pass: &mut Pass<'_>, x: &Tensor, condition: &Tensor) -> Result<Tensor> {
         let samples = condition.shape().rows();
         let frames = x.shape().extents().iter().rev().skip(2).product::<usize>();
-        let condition = tape.activate(condition, Activation::Silu)?;
-        let mut x = self.input.forward(tape, parameters, x)?;
+        let condition = pass.activate(condition, Activation::Silu)?;
+        let mut x = self.input.forward(pass, x)?;
         for (index, block) in self.blocks.iter().enumerate() {
             let groups = if index % 2 == 0 { frames } else { samples };
             let grouping = Grouping { groups, key_mask: None };
-            x = block.forward(tape, parameters, &x, &condition, grouping)?;
+            x = block.forward(pass, &x, &condition, grouping)?;
         }
-        self.output.forward(tape, parameters, &x)
+        self.output.forward(pass, &x)
     }
 }

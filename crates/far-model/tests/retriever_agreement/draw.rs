@@ -4,6 +4,7 @@ use far_memory::{
     AdapterKind, Cue, CueConfig, GateConfig, Memory, MemoryId, Observation, Pool, Pose,
     RecallQuery, RetrieverConfig, Schema, ScorerConfig, SetConfig, Snapshot,
 };
+use far_model::Pass;
 use far_model::{RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever};
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Tape};
 use proptest::prelude::*;
@@ -208,5 +209,5 @@ pub fn scores(
     batch: &RetrieverBatch,
 ) -> RetrieverScores {
     let mut tape = Tape::inference(&Device::cpu());
-    retriever.scores(&mut tape, parameters, batch).expect("the batch fits")
+    retriever.scores(&mut Pass::new(&mut tape, parameters), batch).expect("the batch fits")
 }

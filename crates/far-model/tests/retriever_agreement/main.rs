@@ -10,6 +10,7 @@ use far_memory::{
     Cue, Memory, Observation, Pool, Pose, Recall, RecallPolicy, RecallQuery, Schema, Scratch,
     Snapshot,
 };
+use far_model::Pass;
 use far_model::{
     CandidatePools, CueWeighting, PoolDraw, RetrieverBatch, RetrieverScores,
     RetrieverTrainingConfig,
@@ -182,7 +183,7 @@ fn empty_pools_and_foreign_batches_are_handled() {
     let other = config(&Case { cues: vec![0], ..case });
     let foreign = RetrieverBatch::new(&other, &examples).expect("they fit");
     let mut tape = Tape::inference(&Device::cpu());
-    assert!(retriever.scores(&mut tape, &parameters, &foreign).is_err());
+    assert!(retriever.scores(&mut Pass::new(&mut tape, &parameters), &foreign).is_err());
 }
 
 #[test]

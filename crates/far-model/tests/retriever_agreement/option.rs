@@ -2,6 +2,7 @@
 
 use crate::draw::{Draw, config, memory, query, scores, three_cues, trainable};
 use far_memory::RecallQuery;
+use far_model::Pass;
 use far_model::{
     AdapterLearning, CueWeighting, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever,
 };
@@ -18,7 +19,7 @@ fn gradients(training: RetrieverTrainingConfig) -> Vec<(String, f32)> {
         .with_key("audio", &key(5));
     let batch = RetrieverBatch::new(retriever.config(), &[(&query, &snapshot)]).expect("it fits");
     let mut tape = Tape::recording(&Device::cpu());
-    let found = retriever.scores(&mut tape, &parameters, &batch).expect("it fits");
+    let found = retriever.scores(&mut Pass::new(&mut tape, &parameters), &batch).expect("it fits");
     let square = tape.multiply(&found.fused, &found.fused).expect("equal shapes");
     let cube = tape.multiply(&square, &found.fused).expect("equal shapes");
     let loss = tape.sum(&cube).expect("a sum");
@@ -91,7 +92,7 @@ fn the_gate_learns_at_its_own_rate() {
             RetrieverBatch::new(retriever.config(), &[(&query, &snapshot)]).expect("it fits");
         trained
             .step(&Device::cpu(), 1, |tape, parameters, _| {
-                let scores = retriever.scores(tape, parameters, &batch)?;
+                let scores = retriever.scores(&mut Pass::new(tape, parameters), &batch)?;
                 let square = tape.multiply(&scores.fused, &scores.fused)?;
                 let cube = tape.multiply(&square, &scores.fused)?;
                 tape.sum(&cube)

@@ -4,6 +4,7 @@ use far_memory::{
     AdapterKind, Cue, CueConfig, Memory, MemoryId, Observation, Pose, RecallQuery, RetrieverConfig,
     Schema, ScorerConfig, SetConfig, Snapshot,
 };
+use far_model::Pass;
 use far_model::{
     CandidatePools, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
 };
@@ -106,7 +107,9 @@ impl Toy {
     /// Scores without gradients.
     pub fn scores(&self) -> RetrieverScores {
         let mut tape = Tape::inference(&Device::cpu());
-        self.retriever.scores(&mut tape, &self.parameters, &self.batch).expect("the batch fits")
+        self.retriever
+            .scores(&mut Pass::new(&mut tape, &self.parameters), &self.batch)
+            .expect("the batch fits")
     }
 
     /// The gradient of a loss by all parameters.
@@ -115,8 +118,10 @@ impl Toy {
         loss: impl FnOnce(&mut Tape, &RetrieverScores) -> Result<Tensor>,
     ) -> Vec<f64> {
         let mut tape = Tape::recording(&Device::cpu());
-        let scores =
-            self.retriever.scores(&mut tape, &self.parameters, &self.batch).expect("it fits");
+        let scores = self
+            .retriever
+            .scores(&mut Pass::new(&mut tape, &self.parameters), &self.batch)
+            .expect("it fits");
         let loss = loss(&mut tape, &scores).expect("a loss");
         let mut gradients = self.parameters.gradients();
         tape.backward(&loss, 1.0, &mut [&mut gradients]).expect("one loss");

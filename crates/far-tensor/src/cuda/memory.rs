@@ -52,31 +52,19 @@ pub struct MemoryUse {
 
 /// An array on the GPU that goes back to its pool when dropped.
 pub(crate) struct CudaBuffer {
-    pointer: u64,
+    /// Where it begins.
+    pub(crate) pointer: u64,
     bytes: usize,
-    length: usize,
-    element: Element,
+    /// How many elements it has.
+    pub(crate) length: usize,
+    /// What they are.
+    pub(crate) element: Element,
     pool: Arc<CudaPool>,
     /// Where it goes back to, if not to the pool.
     reserve: Option<Arc<Reserve>>,
 }
 
 impl CudaBuffer {
-    /// Where it begins.
-    pub(crate) fn pointer(&self) -> u64 {
-        self.pointer
-    }
-
-    /// How many elements it has.
-    pub(crate) fn length(&self) -> usize {
-        self.length
-    }
-
-    /// What they are.
-    pub(crate) fn element(&self) -> Element {
-        self.element
-    }
-
     /// Bytes of its elements.
     pub(crate) fn size(&self) -> usize {
         self.length * self.element.size()

@@ -1,7 +1,7 @@
 //! The optimizer's passes over an arena on a GPU.
 
 use super::program::{Program, programs};
-use super::{Cuda, Element, Kernel, Launch, arguments};
+use super::{Cuda, Element, Launch, arguments};
 use crate::Result;
 use crate::optimizer::Constants;
 
@@ -46,9 +46,9 @@ impl Cuda {
     /// √Σ g² over f32 numbers, whose count is a multiple of 4; waits for it.
     pub(crate) fn norm(&self, pointer: u64, length: usize) -> Result<f64> {
         let partials = self.buffer(Element::F32, PARTIALS)?;
-        let kernel = Kernel { program: &OPTIMIZER, name: "sum_of_squares" };
+        let kernel = OPTIMIZER.kernel("sum_of_squares");
         let launch = Launch::blocks(PARTIALS, 256);
-        self.launch_plain(kernel, launch, arguments![pointer, partials.pointer(), length])?;
+        self.launch_plain(kernel, launch, arguments![pointer, partials.pointer, length])?;
         let mut sums = [0.0; PARTIALS];
         partials.read(&mut sums)?;
         Ok(sums.iter().map(|sum| f64::from(*sum)).sum::<f64>().sqrt())
@@ -64,23 +64,11 @@ impl Cuda {
         let UpdatePlaces { values, half, first, second, average, gradients } = places;
         let Constants { clip, first: b1, second: b2, epsilon, step, root, decay, average: share } =
             constants;
-        let kernel = Kernel { program: &OPTIMIZER, name: "adamw" };
+        let kernel = OPTIMIZER.kernel("adamw");
+        let kept = 1.0 - decay;
         let arguments = arguments![
-            values,
-            half,
-            first,
-            second,
-            average,
-            gradients,
-            length,
-            clip,
-            b1,
-            b2,
-            epsilon,
-            step,
-            root,
-            1.0 - decay,
-            share
+            values, half, first, second, average, gradients, length, clip, b1, b2, epsilon, step,
+            root, kept, share
         ];
         self.launch_plain(kernel, Launch::elements(length.div_ceil(4)), arguments)
     }

@@ -4,6 +4,7 @@
 //! change in any of them compiles anew. A file that does not load is compiled anew too.
 
 use super::context::Context;
+use super::kernel::Kernel;
 use super::library::Versions;
 use crate::{Error, Result};
 use cudarc::nvrtc::{result, sys};
@@ -23,6 +24,13 @@ pub(crate) struct Program {
     pub name: &'static str,
     /// Its parts in order, behind what all share.
     pub sources: &'static [&'static str],
+}
+
+impl Program {
+    /// One of its kernels.
+    pub(crate) fn kernel(&'static self, name: &'static str) -> Kernel {
+        Kernel { program: self, name }
+    }
 }
 
 /// Declares programs by their files.

@@ -113,7 +113,7 @@ impl<'a> GradientStore<'a> {
         match gradient {
             NodeGradient::Host(buffer) => buffer,
             NodeGradient::Cuda(source) => {
-                let mut buffer = self.device.buffer(source.length());
+                let mut buffer = self.device.buffer(source.length);
                 source.read(&mut buffer).unwrap_or_else(|error| panic!("{error}"));
                 buffer
             }
@@ -122,7 +122,7 @@ impl<'a> GradientStore<'a> {
 
     fn to_cuda(&self, gradient: NodeGradient, element: Element) -> Result<CudaBuffer> {
         match gradient {
-            NodeGradient::Cuda(buffer) if buffer.element() == element => Ok(buffer),
+            NodeGradient::Cuda(buffer) if buffer.element == element => Ok(buffer),
             NodeGradient::Cuda(buffer) => self.cuda().converted(&buffer, element),
             NodeGradient::Host(buffer) => {
                 let uploaded = self.cuda().upload(&buffer)?;
@@ -156,7 +156,7 @@ impl<'a> GradientStore<'a> {
     /// Borrows the gradient of `input` to write or add to; `None` if it is not needed. Return it
     /// with [`GradientStore::give`].
     pub(crate) fn take(&mut self, input: &Tensor) -> Option<GradientBuffer<'a>> {
-        match input.origin() {
+        match input.origin {
             Origin::Constant => None,
             Origin::Node { tape, index } => {
                 debug_assert_eq!(tape, self.tape);
@@ -192,7 +192,7 @@ impl<'a> GradientStore<'a> {
     /// Returns what [`GradientStore::take`] lent.
     pub(crate) fn give(&mut self, input: &Tensor, buffer: GradientBuffer<'a>) {
         self.examine(|| buffer.iter().all(|x| x.is_finite()));
-        match (input.origin(), buffer.place) {
+        match (input.origin, buffer.place) {
             (Origin::Node { index, .. }, Place::Node(values)) => {
                 self.nodes[index] = Some(NodeGradient::Host(values));
             }
@@ -230,7 +230,7 @@ impl<'a> GradientStore<'a> {
         element: Element,
     ) -> Result<Option<CudaGradient>> {
         let length = input.shape().elements();
-        let (own, node) = match input.origin() {
+        let (own, node) = match input.origin {
             Origin::Constant => return Ok(None),
             Origin::Node { tape, index } => {
                 debug_assert_eq!(tape, self.tape);
@@ -257,23 +257,23 @@ impl<'a> GradientStore<'a> {
                     Some(gradient) => self.to_cuda(gradient, own)?,
                     None => self.cuda().buffer(own, length)?,
                 };
-                let pointer = buffer.pointer();
+                let pointer = buffer.pointer;
                 let place = CudaPlace::Node(buffer);
                 return Ok(Some(CudaGradient { place, pointer, accumulate }));
             }
             _ => self.cuda().buffer(element, length)?,
         };
-        let pointer = place.pointer();
+        let pointer = place.pointer;
         let place = CudaPlace::Temporary(place);
         Ok(Some(CudaGradient { place, pointer, accumulate: false }))
     }
 
     /// Returns what [`GradientStore::take_cuda`] lent.
     pub(crate) fn give_cuda(&mut self, input: &Tensor, gradient: CudaGradient) -> Result<()> {
-        match (input.origin(), gradient.place) {
+        match (input.origin, gradient.place) {
             (Origin::Node { index, .. }, CudaPlace::Node(buffer)) => {
                 if self.checking {
-                    let mut values = vec![0.0; buffer.length()];
+                    let mut values = vec![0.0; buffer.length];
                     buffer.read(&mut values)?;
                     self.examine(|| values.iter().all(|x| x.is_finite()));
                 }
@@ -305,11 +305,11 @@ impl<'a> GradientStore<'a> {
 
     /// Adds a whole gradient; if it is the first one, the buffer itself is moved in.
     pub(crate) fn add_whole_cuda(&mut self, input: &Tensor, whole: CudaBuffer) -> Result<()> {
-        match input.origin() {
+        match input.origin {
             Origin::Node { index, .. }
-                if self.nodes[index].is_none() && whole.element() == input.element(self.cuda()) =>
+                if self.nodes[index].is_none() && whole.element == input.element(self.cuda()) =>
             {
-                let (pointer, place) = (whole.pointer(), CudaPlace::Node(whole));
+                let (pointer, place) = (whole.pointer, CudaPlace::Node(whole));
                 self.give_cuda(input, CudaGradient { place, pointer, accumulate: false })
             }
             _ => self.add_cuda(input, &whole),
@@ -319,13 +319,13 @@ impl<'a> GradientStore<'a> {
     /// Adds a gradient that was computed elsewhere on the GPU.
     pub(crate) fn add_cuda(&mut self, input: &Tensor, gathered: &CudaBuffer) -> Result<()> {
         let cuda = self.cuda().clone();
-        let own = match input.origin() {
+        let own = match input.origin {
             Origin::Parameter { .. } => Element::F32,
             _ => input.element(&cuda),
         };
-        let source = (gathered.pointer(), gathered.element());
+        let source = (gathered.pointer, gathered.element);
         self.with_cuda(input, own, |pointer, accumulate| {
-            cuda.convert(source, (pointer, own), gathered.length(), accumulate)
+            cuda.convert(source, (pointer, own), gathered.length, accumulate)
         })
     }
 
@@ -340,7 +340,7 @@ impl<'a> GradientStore<'a> {
 
     /// Adds a whole gradient; if it is the first one, the buffer itself is moved in.
     pub(crate) fn add_whole(&mut self, input: &Tensor, whole: Buffer) {
-        match input.origin() {
+        match input.origin {
             Origin::Node { index, .. } if self.nodes[index].is_none() => {
                 let place = Place::Node(whole);
                 self.give(input, GradientBuffer { place, accumulate: false });

@@ -9,9 +9,7 @@
 //! | tanh, sigmoid, exp, log | as named | 1 − y², y(1 − y), y, 1/x |
 
 use super::arithmetic::pieces;
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
+use crate::parallel::{GRAIN, for_parts};
 use crate::vectorize::{exponential, fused, hyperbolic_tangent, logistic, vectorized};
 use crate::{Result, Tape, Tensor};
 
@@ -103,18 +101,14 @@ vectorized! {
             *output = S::value::<FUSED>(*x);
         }
     }
-}
 
-vectorized! {
     /// values ← y(values).
     pub(super) fn apply_in_place<S: Scalar>(values: &mut [f32]) {
         for value in values {
             *value = S::value::<FUSED>(*value);
         }
     }
-}
 
-vectorized! {
     /// gradient ← upstream · dy/dx, added if `accumulate`.
     fn apply_slope<S: Scalar>(
         gradient: &mut [f32],
@@ -130,9 +124,7 @@ vectorized! {
             gradient[index] = if accumulate { gradient[index] + slope } else { slope };
         }
     }
-}
 
-vectorized! {
     /// gradient ← gradient · dy/dx in place.
     pub(super) fn multiply_slope<S: Scalar>(gradient: &mut [f32], x: &[f32]) {
         for (gradient, x) in gradient.iter_mut().zip(x) {
@@ -144,39 +136,16 @@ vectorized! {
 /// Runs `$body` with `$scalar` bound to the type of an activation.
 macro_rules! with_scalar {
     ($activation:expr, $scalar:ident => $body:expr) => {
+        with_scalar!(
+            $activation, $scalar => $body; Silu Gelu GeluTanh Relu Tanh Sigmoid Exp Log
+        )
+    };
+    ($activation:expr, $scalar:ident => $body:expr; $($name:ident)+) => {
         match $activation {
-            Activation::Silu => {
-                type $scalar = Silu;
+            $(Activation::$name => {
+                type $scalar = $name;
                 $body
-            }
-            Activation::Gelu => {
-                type $scalar = Gelu;
-                $body
-            }
-            Activation::GeluTanh => {
-                type $scalar = GeluTanh;
-                $body
-            }
-            Activation::Relu => {
-                type $scalar = Relu;
-                $body
-            }
-            Activation::Tanh => {
-                type $scalar = Tanh;
-                $body
-            }
-            Activation::Sigmoid => {
-                type $scalar = Sigmoid;
-                $body
-            }
-            Activation::Exp => {
-                type $scalar = Exp;
-                $body
-            }
-            Activation::Log => {
-                type $scalar = Log;
-                $body
-            }
+            })+
         }
     };
 }
@@ -194,34 +163,18 @@ impl Tape {
         pieces(&mut output, x.values(), x.values(), |output, x, _| {
             with_scalar!(activation, S => apply::<S>(output, x));
         });
-        Ok(self.record("activate", *x.shape(), output, &[x], |y| ActivationBackward {
-            x: x.clone(),
-            y: y.clone(),
-            activation,
+        Ok(self.record("activate", *x.shape(), output, &[x], |y| {
+            let (x, y) = (x.clone(), y.clone());
+            move |upstream, gradients| {
+                gradients.with(&x, |gradient, accumulate| {
+                    for_parts(gradient, 1, GRAIN, |range, part| {
+                        let [x, y] = [&x, &y].map(|of| &of.values()[range.clone()]);
+                        let d = &upstream[range];
+                        with_scalar!(activation, S => apply_slope::<S>(part, x, y, d, accumulate));
+                    });
+                });
+            }
         }))
-    }
-}
-
-struct ActivationBackward {
-    x: Tensor,
-    y: Tensor,
-    activation: Activation,
-}
-
-impl Backward for ActivationBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        gradients.with(&self.x, |gradient, accumulate| {
-            let length = gradient.len();
-            let shared = crate::parallel::Disjoint::new(gradient);
-            crate::parallel::for_ranges(length, crate::parallel::GRAIN, |range| {
-                // SAFETY: the ranges are disjoint.
-                let part = unsafe { shared.range(range.clone()) };
-                let x = &self.x.values()[range.clone()];
-                let y = &self.y.values()[range.clone()];
-                let upstream = &upstream[range];
-                with_scalar!(self.activation, S => apply_slope::<S>(part, x, y, upstream, accumulate));
-            });
-        });
     }
 }
 

@@ -1,9 +1,7 @@
 //! Element-wise operations: add, subtract, multiply, scale and shift.
 
-use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, GRAIN, for_ranges};
-use crate::tape::Backward;
+use crate::parallel::{GRAIN, for_parts};
 use crate::vectorize::{add_scaled, fused, vectorized};
 use crate::{Result, Tape, Tensor};
 
@@ -46,9 +44,16 @@ impl Tape {
         }
         let mut output = self.device().buffer(a.shape().elements());
         pieces(&mut output, a.values(), b.values(), |output, a, b| combine(output, a, b, p, q));
-        Ok(self.record(operation, *a.shape(), output, &[a, b], |_| CombineBackward {
-            inputs: [a.clone(), b.clone()],
-            factors: [p, q],
+        Ok(self.record(operation, *a.shape(), output, &[a, b], |_| {
+            let (a, b) = (a.clone(), b.clone());
+            move |upstream, gradients| {
+                add_multiple(gradients, &b, &upstream, q);
+                if p == 1.0 {
+                    gradients.add_whole(&a, upstream);
+                } else {
+                    add_multiple(gradients, &a, &upstream, p);
+                }
+            }
         }))
     }
 
@@ -63,9 +68,17 @@ impl Tape {
         }
         let mut output = self.device().buffer(a.shape().elements());
         pieces(&mut output, a.values(), b.values(), |output, a, b| product(output, a, b, false));
-        Ok(self.record("multiply", *a.shape(), output, &[a, b], |_| MultiplyBackward {
-            a: a.clone(),
-            b: b.clone(),
+        Ok(self.record("multiply", *a.shape(), output, &[a, b], |_| {
+            let (a, b) = (a.clone(), b.clone());
+            move |upstream, gradients| {
+                for (input, other) in [(&a, &b), (&b, &a)] {
+                    gradients.with(input, |gradient, accumulate| {
+                        pieces(gradient, &upstream, other.values(), |gradient, upstream, other| {
+                            product(gradient, upstream, other, accumulate);
+                        });
+                    });
+                }
+            }
         }))
     }
 
@@ -81,9 +94,9 @@ impl Tape {
         pieces(&mut output, x.values(), x.values(), |output, x, _| {
             affine(output, x, factor, offset)
         });
-        Ok(self.record("affine", *x.shape(), output, &[x], |_| AffineBackward {
-            x: x.clone(),
-            factor,
+        Ok(self.record("affine", *x.shape(), output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| add_multiple(gradients, &x, &upstream, factor)
         }))
     }
 }
@@ -95,13 +108,7 @@ pub(super) fn pieces(
     b: &[f32],
     kernel: impl Fn(&mut [f32], &[f32], &[f32]) + Sync,
 ) {
-    let length = output.len();
-    let shared = Disjoint::new(output);
-    for_ranges(length, GRAIN, |range| {
-        // SAFETY: the ranges are disjoint.
-        let part = unsafe { shared.range(range.clone()) };
-        kernel(part, &a[range.clone()], &b[range]);
-    });
+    for_parts(output, 1, GRAIN, |range, part| kernel(part, &a[range.clone()], &b[range]));
 }
 
 vectorized! {
@@ -110,9 +117,7 @@ vectorized! {
             *output = fused::<FUSED>(p, *a, q * b);
         }
     }
-}
 
-vectorized! {
     fn product(output: &mut [f32], a: &[f32], b: &[f32], accumulate: bool) {
         if accumulate {
             for ((output, a), b) in output.iter_mut().zip(a).zip(b) {
@@ -124,29 +129,10 @@ vectorized! {
             }
         }
     }
-}
 
-vectorized! {
     fn affine(output: &mut [f32], x: &[f32], factor: f32, offset: f32) {
         for (output, x) in output.iter_mut().zip(x) {
             *output = fused::<FUSED>(factor, *x, offset);
-        }
-    }
-}
-
-struct CombineBackward {
-    inputs: [Tensor; 2],
-    factors: [f32; 2],
-}
-
-impl Backward for CombineBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let [a, b] = &self.inputs;
-        add_multiple(gradients, b, &upstream, self.factors[1]);
-        if self.factors[0] == 1.0 {
-            gradients.add_whole(a, upstream);
-        } else {
-            add_multiple(gradients, a, &upstream, self.factors[0]);
         }
     }
 }
@@ -167,34 +153,6 @@ pub(super) fn add_multiple(
             }
         });
     });
-}
-
-struct MultiplyBackward {
-    a: Tensor,
-    b: Tensor,
-}
-
-impl Backward for MultiplyBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        for (input, other) in [(&self.a, &self.b), (&self.b, &self.a)] {
-            gradients.with(input, |gradient, accumulate| {
-                pieces(gradient, &upstream, other.values(), |gradient, upstream, other| {
-                    product(gradient, upstream, other, accumulate);
-                });
-            });
-        }
-    }
-}
-
-struct AffineBackward {
-    x: Tensor,
-    factor: f32,
-}
-
-impl Backward for AffineBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        add_multiple(gradients, &self.x, &upstream, self.factor);
-    }
 }
 
 #[cfg(test)]

@@ -9,9 +9,6 @@
 //! constant. With cosine s: dk = d(q/(‖q‖‖k‖) − s·k/‖k‖²), dq likewise, summed over the keys.
 
 use super::row::{for_rows, put, row_of};
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::{add_scaled, dot, fused, vectorized};
 use crate::{Error, Result, Shape, Tape, Tensor};
 
@@ -33,10 +30,18 @@ impl Tape {
             let x = row_of(x.values(), width, row);
             add_multiples(part, x, 1.0 / length(x, epsilon).0, x, 0.0, false);
         });
-        Ok(self.record("normalize_rows", *x.shape(), output, &[x], |y| NormalizeBackward {
-            x: x.clone(),
-            y: y.clone(),
-            epsilon,
+        Ok(self.record("normalize_rows", *x.shape(), output, &[x], |y| {
+            let (x, y) = (x.clone(), y.clone());
+            move |upstream, gradients| {
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(gradient, width, width, |row, part| {
+                        let [y, d] = [y.values(), &*upstream].map(|of| row_of(of, width, row));
+                        let (norm, free) = length(row_of(x.values(), width, row), epsilon);
+                        let along = -free * dot(d, y) / norm;
+                        add_multiples(part, d, 1.0 / norm, y, along, accumulate);
+                    });
+                });
+            }
         }))
     }
 
@@ -69,22 +74,45 @@ impl Tape {
             part[0] = dot(query, key) / scale;
         });
         let shape = Shape::new(&[batch, count]);
-        Ok(self.record("cosine", shape, output, &[query, keys], |y| CosineBackward {
-            query: query.clone(),
-            keys: keys.clone(),
-            y: y.clone(),
-            epsilon,
+        Ok(self.record("cosine", shape, output, &[query, keys], |y| {
+            let (query, keys, y) = (query.clone(), keys.clone(), y.clone());
+            move |upstream, gradients| {
+                let (queries, rows, cosines) = (query.values(), keys.values(), y.values());
+                gradients.with(&keys, |gradient, accumulate| {
+                    for_rows(gradient, width, 4 * width, |row, part| {
+                        let query = row_of(queries, width, row / count);
+                        let key = row_of(rows, width, row);
+                        let (query_norm, _) = length(query, epsilon);
+                        let (norm, free) = length(key, epsilon);
+                        let across = upstream[row] / (query_norm * norm);
+                        let along = -free * upstream[row] * cosines[row] / (norm * norm);
+                        add_multiples(part, query, across, key, along, accumulate);
+                    });
+                });
+                gradients.with(&query, |gradient, accumulate| {
+                    for_rows(gradient, width, 2 * count * width, |batch, part| {
+                        let query = row_of(queries, width, batch);
+                        let (norm, free) = length(query, epsilon);
+                        let [d, cosines] = [&upstream, cosines].map(|of| row_of(of, count, batch));
+                        let along = -free * dot(d, cosines) / (norm * norm);
+                        add_multiples(part, query, along, query, 0.0, accumulate);
+                        for (place, d) in d.iter().enumerate() {
+                            let key = row_of(rows, width, batch * count + place);
+                            add_scaled(part, key, d / (norm * length(key, epsilon).0));
+                        }
+                    });
+                });
+            }
         }))
     }
 }
 
 fn misfit(query: &Tensor, keys: &Tensor) -> Error {
-    Error::Mismatch {
-        operation: "cosine",
-        left: *query.shape(),
-        right: *keys.shape(),
-        requirement: "queries are [batch, width] and keys [batch, count, width]",
-    }
+    Error::mismatch(
+        "cosine",
+        [query.shape(), keys.shape()],
+        "queries are [batch, width] and keys [batch, count, width]",
+    )
 }
 
 /// max(‖x‖, ε), and 1 if that is ‖x‖, else 0.
@@ -109,63 +137,6 @@ vectorized! {
         for index in 0..length {
             put(&mut target[index], fused::<FUSED>(p, a[index], q * b[index]), accumulate);
         }
-    }
-}
-
-struct NormalizeBackward {
-    x: Tensor,
-    y: Tensor,
-    epsilon: f32,
-}
-
-impl Backward for NormalizeBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let width = self.x.shape().last();
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, width, width, |row, part| {
-                let (y, d) = (row_of(self.y.values(), width, row), row_of(&upstream, width, row));
-                let (norm, free) = length(row_of(self.x.values(), width, row), self.epsilon);
-                let along = -free * dot(d, y) / norm;
-                add_multiples(part, d, 1.0 / norm, y, along, accumulate);
-            });
-        });
-    }
-}
-
-struct CosineBackward {
-    query: Tensor,
-    keys: Tensor,
-    y: Tensor,
-    epsilon: f32,
-}
-
-impl Backward for CosineBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let &[_, count, width] = self.keys.shape().extents() else { return };
-        let (queries, keys, cosines) = (self.query.values(), self.keys.values(), self.y.values());
-        gradients.with(&self.keys, |gradient, accumulate| {
-            for_rows(gradient, width, 4 * width, |row, part| {
-                let (query, key) = (row_of(queries, width, row / count), row_of(keys, width, row));
-                let (query_norm, _) = length(query, self.epsilon);
-                let (norm, free) = length(key, self.epsilon);
-                let across = upstream[row] / (query_norm * norm);
-                let along = -free * upstream[row] * cosines[row] / (norm * norm);
-                add_multiples(part, query, across, key, along, accumulate);
-            });
-        });
-        gradients.with(&self.query, |gradient, accumulate| {
-            for_rows(gradient, width, 2 * count * width, |batch, part| {
-                let query = row_of(queries, width, batch);
-                let (norm, free) = length(query, self.epsilon);
-                let (d, cosines) = (row_of(&upstream, count, batch), row_of(cosines, count, batch));
-                let along = -free * dot(d, cosines) / (norm * norm);
-                add_multiples(part, query, along, query, 0.0, accumulate);
-                for (place, d) in d.iter().enumerate() {
-                    let key = row_of(keys, width, batch * count + place);
-                    add_scaled(part, key, d / (norm * length(key, self.epsilon).0));
-                }
-            });
-        });
     }
 }
 

@@ -25,7 +25,6 @@ use super::noise_schedule::BoundCoefficients;
 use super::row::{PIECE, for_rows, put, row_of};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::tensor::Origin;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
 use crate::{Error, Result, Shape, Tape, Tensor};
@@ -102,7 +101,9 @@ impl Tape {
         let shape = Shape::new(&[batch]);
         let [loss, error, bound] = parts;
         let data = |buffer| Tensor::of_host(shape, buffer, Origin::Constant);
-        let loss = self.record(operation, shape, loss, &[output], |_| samples);
+        let loss = self.record(operation, shape, loss, &[output], |_| {
+            move |upstream, gradients| samples.backward(upstream, gradients)
+        });
         Ok(DiffusionLoss { loss, error: data(error), bound: data(bound) })
     }
 }
@@ -118,13 +119,9 @@ fn check(
         expected[1] *= 2;
     }
     if expected.len() < 2 || output.shape().extents() != expected {
-        return Err(Error::Mismatch {
-            operation,
-            left: *output.shape(),
-            right: *target.shape(),
-            requirement: "an output is [batch, 2 · channels, …] where the target is \
-                          [batch, channels, …]",
-        });
+        let requirement =
+            "an output is [batch, 2 · channels, …] where the target is [batch, channels, …]";
+        return Err(Error::mismatch(operation, [output.shape(), target.shape()], requirement));
     }
     target.expect(operation, coefficients == expected[0], || {
         format!("{coefficients} coefficients were given, one per sample is needed")
@@ -248,9 +245,7 @@ vectorized! {
             }
         }
     }
-}
 
-vectorized! {
     /// Σ of the divergences in nats.
     fn divergences(prediction: &[f32], logits: &[f32], target: &[f32], spread: Spread) -> f32 {
         let length = prediction.len();
@@ -262,9 +257,7 @@ vectorized! {
             0.5 * fused::<FUSED>(exponential::<FUSED>(-excess), far, excess - 1.0)
         })
     }
-}
 
-vectorized! {
     /// gradient ← factor·w(p̂ − p).
     fn error_backward(
         gradient: &mut [f32],
@@ -282,9 +275,7 @@ vectorized! {
             put(&mut gradient[index], slope, accumulate);
         }
     }
-}
 
-vectorized! {
     /// gradient ← factor·(slope of the divergence by its variance logit).
     fn divergence_backward(
         gradient: &mut [f32],
@@ -339,7 +330,7 @@ fn likelihood(coefficients: &BoundCoefficients, error: f64, logit: f64, clean: f
     [-probability.ln(), -slope / probability * 0.5 * spread]
 }
 
-impl Backward for Samples {
+impl Samples {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let width = 2 * self.elements();
         gradients.with(&self.output, |gradient, accumulate| {

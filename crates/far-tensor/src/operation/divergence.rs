@@ -11,9 +11,6 @@
 use super::masked::Statistic;
 use super::row::{RowMask, expect_mask, for_rows, put, row_of};
 use super::softmax::{normalizer, rows_shape};
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::{exponential, fused, lane_sum, vectorized};
 use crate::{Result, Tape, Tensor};
 
@@ -71,10 +68,18 @@ impl Tape {
             let scores = row_of(scores.values(), width, row);
             part[0] = divergence(target, scores, masks.row(row));
         });
-        Ok(self.record(operation, shape, output, &[scores], |_| DivergenceBackward {
-            target: target.detach(),
-            scores: scores.clone(),
-            mask: mask.cloned(),
+        Ok(self.record(operation, shape, output, &[scores], |_| {
+            let (target, scores, mask) = (target.detach(), scores.clone(), mask.cloned());
+            move |upstream, gradients| {
+                let masks = RowMask::new(gradients.device(), mask.as_ref(), width);
+                gradients.with(&scores, |gradient, accumulate| {
+                    for_rows(gradient, width, width, |row, part| {
+                        let [q, s] = [&target, &scores].map(|of| row_of(of.values(), width, row));
+                        let (mask, factor) = (masks.row(row), upstream[row]);
+                        divergence_backward(part, q, s, mask, factor, accumulate);
+                    });
+                });
+            }
         }))
     }
 }
@@ -90,9 +95,7 @@ vectorized! {
             if mask[index] != 0.0 && q != 0.0 { q * (q.ln() - log_p) } else { 0.0 }
         })
     }
-}
 
-vectorized! {
     /// gradient ← factor·(p·Σq − q) over the valid elements.
     fn divergence_backward(
         gradient: &mut [f32],
@@ -112,27 +115,6 @@ vectorized! {
             let slope = factor * fused::<FUSED>(p, mass, -target[index]);
             put(&mut gradient[index], if mask[index] != 0.0 { slope } else { 0.0 }, accumulate);
         }
-    }
-}
-
-struct DivergenceBackward {
-    target: Tensor,
-    scores: Tensor,
-    mask: Option<Tensor>,
-}
-
-impl Backward for DivergenceBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let width = self.scores.shape().last();
-        let masks = RowMask::new(gradients.device(), self.mask.as_ref(), width);
-        gradients.with(&self.scores, |gradient, accumulate| {
-            for_rows(gradient, width, width, |row, part| {
-                let target = row_of(self.target.values(), width, row);
-                let scores = row_of(self.scores.values(), width, row);
-                let factor = upstream[row];
-                divergence_backward(part, target, scores, masks.row(row), factor, accumulate);
-            });
-        });
     }
 }
 

@@ -5,10 +5,7 @@
 //! thread that scans all indices, so the order never changes.
 
 use super::row::{for_rows, row_of};
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, for_ranges, row_grain};
-use crate::tape::Backward;
+use crate::parallel::{for_parts, row_grain};
 use crate::vectorize::add_assign;
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::sync::Arc;
@@ -50,10 +47,13 @@ impl Tape {
         for_rows(&mut output, width, width, |row, part| {
             part.copy_from_slice(row_of(table.values(), width, indices[row]));
         });
-        Ok(self.record("gather_rows", shape, output, &[table], |_| GatherBackward {
-            table: table.clone(),
-            indices,
-            width,
+        Ok(self.record("gather_rows", shape, output, &[table], |_| {
+            let table = table.clone();
+            move |upstream, gradients| {
+                gradients.with(&table, |gradient, accumulate| {
+                    scatter(gradient, &upstream, &indices, width, accumulate);
+                });
+            }
         }))
     }
 }
@@ -61,10 +61,8 @@ impl Tape {
 /// target[indices[i]] += rows[i], from zeros unless `accumulate`.
 fn scatter(target: &mut [f32], rows: &[f32], indices: &[usize], width: usize, accumulate: bool) {
     let count = target.len() / width.max(1);
-    let shared = Disjoint::new(target);
-    for_ranges(count, row_grain(width).max(count.div_ceil(MOST_RANGES)), |range| {
-        // SAFETY: the ranges of rows are disjoint.
-        let part = unsafe { shared.range(range.start * width..range.end * width) };
+    let grain = row_grain(width).max(count.div_ceil(MOST_RANGES));
+    for_parts(target, width, grain, |range, part| {
         if !accumulate {
             part.fill(0.0);
         }
@@ -75,20 +73,6 @@ fn scatter(target: &mut [f32], rows: &[f32], indices: &[usize], width: usize, ac
             }
         }
     });
-}
-
-struct GatherBackward {
-    table: Tensor,
-    indices: Arc<[usize]>,
-    width: usize,
-}
-
-impl Backward for GatherBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        gradients.with(&self.table, |gradient, accumulate| {
-            scatter(gradient, &upstream, &self.indices, self.width, accumulate);
-        });
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 //! consecutive rows. Backward, with d = dL/dy: dx = d, df = gate·d, dgate = Σ d·f over the group.
 
 use super::modulated_norm::{add_to_modulation, check_modulation};
+use super::row::{for_rows, row_of};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, row_grain};
-use crate::tape::Backward;
 use crate::vectorize::{fused, vectorized};
 use crate::{Result, Tape, Tensor};
 
@@ -31,21 +31,15 @@ impl Tape {
         let (rows, width) = (x.shape().rows(), x.shape().last());
         let gates = Gates::new(rows, modulation, gate);
         let mut output = self.device().buffer(rows * width);
-        let shared = Disjoint::new(&mut output);
-        for_ranges(rows, row_grain(width), |range| {
-            for row in range {
-                let span = row * width..(row + 1) * width;
-                // SAFETY: each row is visited once.
-                let output = unsafe { shared.range(span.clone()) };
-                add_gated(output, &x.values()[span.clone()], &f.values()[span], gates.of(row));
-            }
+        for_rows(&mut output, width, width, |row, part| {
+            let [x, f] = [x, f].map(|of| row_of(of.values(), width, row));
+            add_gated(part, x, f, gates.of(row));
         });
         let inputs = [x, f, modulation];
-        Ok(self.record("gated_residual", *x.shape(), output, &inputs, |_| GatedBackward {
-            x: x.clone(),
-            f: f.clone(),
-            modulation: modulation.clone(),
-            gate,
+        Ok(self.record("gated_residual", *x.shape(), output, &inputs, |_| {
+            let node =
+                GatedBackward { x: x.clone(), f: f.clone(), modulation: modulation.clone(), gate };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 }
@@ -80,9 +74,7 @@ vectorized! {
             *output = fused::<FUSED>(*gate, *f, *x);
         }
     }
-}
 
-vectorized! {
     /// Adds d·f to the gate's sum and writes or adds gate·d to df.
     fn backward_row(
         gradient: &mut [f32],
@@ -114,7 +106,7 @@ struct GatedBackward {
     gate: usize,
 }
 
-impl Backward for GatedBackward {
+impl GatedBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let device = gradients.device().clone();
         let (rows, width) = (self.x.shape().rows(), self.x.shape().last());

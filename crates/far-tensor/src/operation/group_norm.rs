@@ -12,10 +12,8 @@ use super::row::{for_rows, put, row_of};
 use crate::buffer::Buffer;
 use crate::cuda::ChannelGroups;
 use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::{fused, lane_sum, vectorized};
 use crate::{Result, Tape, Tensor};
-use std::sync::Arc;
 
 impl Tape {
     /// GroupNorm of x [B, C, S…] in `groups` groups of channels, scaled by γ `[C]` and shifted by
@@ -58,17 +56,18 @@ impl Tape {
             affine_about(part, x, mean, slope, shift.values()[channel]);
         });
         let shape = *x.shape();
-        Ok(self.record("group_norm", shape, output, &[x, scale, shift], |_| GroupNormBackward {
-            x: x.clone(),
-            scale: scale.clone(),
-            shift: shift.clone(),
-            moments: Arc::new(moments),
-            sizes,
+        Ok(self.record("group_norm", shape, output, &[x, scale, shift], |_| {
+            let node = GroupNormBackward {
+                x: x.clone(),
+                scale: scale.clone(),
+                shift: shift.clone(),
+                moments,
+                sizes,
+            };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
-}
 
-impl Tape {
     /// [`Tape::group_norm`] of x [B, S…, C], whose channels come last.
     ///
     /// # Errors
@@ -128,18 +127,14 @@ vectorized! {
             lane_sum(x.len(), |index| (x[index] - mean) * (x[index] - mean)) / count;
         (mean, 1.0 / (variance + epsilon).sqrt())
     }
-}
 
-vectorized! {
     /// output ← (x − mean)·slope + level.
     fn affine_about(output: &mut [f32], x: &[f32], mean: f32, slope: f32, level: f32) {
         for (output, x) in output.iter_mut().zip(x) {
             *output = fused::<FUSED>(x - mean, slope, level);
         }
     }
-}
 
-vectorized! {
     /// Σ d and Σ d·x̂ of one row.
     fn row_sums(d: &[f32], x: &[f32], mean: f32, factor: f32) -> [f32; 2] {
         let x = &x[..d.len()];
@@ -147,9 +142,7 @@ vectorized! {
         let along = lane_sum(d.len(), |index| d[index] * ((x[index] - mean) * factor));
         [level, along]
     }
-}
 
-vectorized! {
     /// gradient ← (d·γ − level − x̂·along)·factor.
     fn row_backward(
         gradient: &mut [f32],
@@ -177,11 +170,11 @@ struct GroupNormBackward {
     scale: Tensor,
     shift: Tensor,
     /// μ and 1/√(variance + ε) of each group of each sample.
-    moments: Arc<Buffer>,
+    moments: Buffer,
     sizes: ChannelGroups,
 }
 
-impl Backward for GroupNormBackward {
+impl GroupNormBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let ChannelGroups { batch, channels, groups, space, .. } = self.sizes;
         let moments = |group: usize| (self.moments[2 * group], self.moments[2 * group + 1]);

@@ -9,10 +9,8 @@ use super::norm_row::{backward_row, forward_row};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, reduce_ranges, row_grain, with_scratch};
-use crate::tape::Backward;
 use crate::vectorize::add_assign;
 use crate::{Result, Tape, Tensor};
-use std::sync::Arc;
 
 impl Tape {
     /// [`Tape::head_norm`] of a tensor passed by value: if it is not shared and no gradient is
@@ -80,14 +78,17 @@ impl Tape {
         }
         let mut inputs = vec![x];
         inputs.extend(slots.iter().flatten().flat_map(|affine| [affine.scale, affine.offset]));
-        Ok(self.record("head_norm", *x.shape(), output, &inputs, |_| HeadNormBackward {
-            x: x.clone(),
-            heads,
-            slots: slots
-                .iter()
-                .map(|slot| slot.map(|affine| [affine.scale.clone(), affine.offset.clone()]))
-                .collect(),
-            statistics: Arc::new(statistics),
+        Ok(self.record("head_norm", *x.shape(), output, &inputs, |_| {
+            let node = HeadNormBackward {
+                x: x.clone(),
+                heads,
+                slots: slots
+                    .iter()
+                    .map(|slot| slot.map(|affine| [affine.scale.clone(), affine.offset.clone()]))
+                    .collect(),
+                statistics,
+            };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 
@@ -113,10 +114,10 @@ struct HeadNormBackward {
     x: Tensor,
     heads: usize,
     slots: Vec<Option<[Tensor; 2]>>,
-    statistics: Arc<Buffer>,
+    statistics: Buffer,
 }
 
-impl Backward for HeadNormBackward {
+impl HeadNormBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let device = gradients.device().clone();
         let (rows, width) = (self.x.shape().rows(), self.x.shape().last());

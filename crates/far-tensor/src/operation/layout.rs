@@ -9,9 +9,6 @@
 //! The first two copy bands of columns between matrices whose rows are the P… axes.
 
 use super::row::{for_rows, row_of};
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::{add_assign, add_rows};
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::ops::Range;
@@ -33,14 +30,9 @@ impl Tape {
             let others = other.shape().extents();
             let fits = others.len() == extents.len()
                 && (0..extents.len()).all(|at| at == axis || others[at] == extents[at]);
-            if !fits {
-                return Err(Error::Mismatch {
-                    operation: "concat",
-                    left: *first.shape(),
-                    right: *other.shape(),
-                    requirement: "all axes but the joined one must be equal",
-                });
-            }
+            let shapes = [first.shape(), other.shape()];
+            let requirement = "all axes but the joined one must be equal";
+            Error::expect_fit(fits, "concat", shapes, requirement)?;
             extents[axis] += others[axis];
         }
         let shape = Shape::new(&extents);
@@ -58,10 +50,26 @@ impl Tape {
                 start += own;
             }
         });
-        Ok(self.record("concat", shape, output, inputs, |_| ConcatBackward {
-            inputs: inputs.iter().map(|input| (*input).clone()).collect(),
-            axis,
-            width,
+        Ok(self.record("concat", shape, output, inputs, |_| {
+            let inputs: Vec<Tensor> = inputs.iter().copied().cloned().collect();
+            move |upstream, gradients| {
+                let mut start = 0;
+                for input in &inputs {
+                    let (_, extent, inner) = input.shape().around(axis);
+                    let own = extent * inner;
+                    gradients.with(input, |gradient, accumulate| {
+                        for_rows(gradient, own, own, |row, part| {
+                            let source = &row_of(&upstream, width, row)[start..start + own];
+                            if accumulate {
+                                add_assign(part, source);
+                            } else {
+                                part.copy_from_slice(source);
+                            }
+                        });
+                    });
+                    start += own;
+                }
+            }
         }))
     }
 
@@ -90,10 +98,22 @@ impl Tape {
         for_rows(&mut output, band.len(), band.len(), |row, part| {
             part.copy_from_slice(&row_of(x.values(), extent * inner, row)[band.clone()]);
         });
-        Ok(self.record("slice", shape, output, &[x], |_| SliceBackward {
-            x: x.clone(),
-            width: extent * inner,
-            band,
+        Ok(self.record("slice", shape, output, &[x], |_| {
+            let (x, width) = (x.clone(), extent * inner);
+            move |upstream, gradients| {
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(gradient, width, width, |row, part| {
+                        let source = row_of(&upstream, band.len(), row);
+                        if accumulate {
+                            add_assign(&mut part[band.clone()], source);
+                        } else {
+                            part[..band.start].fill(0.0);
+                            part[band.clone()].copy_from_slice(source);
+                            part[band.end..].fill(0.0);
+                        }
+                    });
+                });
+            }
         }))
     }
 
@@ -118,86 +138,25 @@ impl Tape {
         for_rows(&mut output, inner, inner, |row, part| {
             part.copy_from_slice(row_of(x.values(), inner, row / times));
         });
-        Ok(self.record("repeat", shape, output, &[x], |_| RepeatBackward {
-            x: x.clone(),
-            times,
-            inner,
+        Ok(self.record("repeat", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| {
+                let block = times * inner;
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(gradient, inner, block, |row, part| {
+                        if !accumulate {
+                            part.fill(0.0);
+                        }
+                        add_rows(part, row_of(&upstream, block, row));
+                    });
+                });
+            }
         }))
     }
 }
 
 fn expect_axis(operation: &'static str, x: &Tensor, axis: usize) -> Result<()> {
     x.expect(operation, axis < x.shape().rank(), || format!("axis {axis} must exist"))
-}
-
-struct ConcatBackward {
-    inputs: Vec<Tensor>,
-    axis: usize,
-    width: usize,
-}
-
-impl Backward for ConcatBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let mut start = 0;
-        for input in &self.inputs {
-            let (_, extent, inner) = input.shape().around(self.axis);
-            let own = extent * inner;
-            gradients.with(input, |gradient, accumulate| {
-                for_rows(gradient, own, own, |row, part| {
-                    let source = &row_of(&upstream, self.width, row)[start..start + own];
-                    if accumulate {
-                        add_assign(part, source);
-                    } else {
-                        part.copy_from_slice(source);
-                    }
-                });
-            });
-            start += own;
-        }
-    }
-}
-
-struct SliceBackward {
-    x: Tensor,
-    width: usize,
-    band: Range<usize>,
-}
-
-impl Backward for SliceBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, self.width, self.width, |row, part| {
-                let source = row_of(&upstream, self.band.len(), row);
-                if accumulate {
-                    add_assign(&mut part[self.band.clone()], source);
-                } else {
-                    part[..self.band.start].fill(0.0);
-                    part[self.band.clone()].copy_from_slice(source);
-                    part[self.band.end..].fill(0.0);
-                }
-            });
-        });
-    }
-}
-
-struct RepeatBackward {
-    x: Tensor,
-    times: usize,
-    inner: usize,
-}
-
-impl Backward for RepeatBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let block = self.times * self.inner;
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, self.inner, block, |row, part| {
-                if !accumulate {
-                    part.fill(0.0);
-                }
-                add_rows(part, row_of(&upstream, block, row));
-            });
-        });
-    }
 }
 
 #[cfg(test)]

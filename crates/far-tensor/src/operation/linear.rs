@@ -9,12 +9,10 @@
 use super::activation::{GeluTanh, apply, apply_in_place, multiply_slope};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, for_ranges, reduce_ranges, row_grain};
+use crate::parallel::{Disjoint, for_parts, reduce_ranges, row_grain};
 use crate::product::{Matrix, multiply, multiply_with, with_transpose};
-use crate::tape::Backward;
 use crate::vectorize::add_rows;
 use crate::{Error, Result, Shape, Tape, Tensor};
-use std::sync::Arc;
 
 impl Tape {
     /// x·W + b: x `[rows…, I]`, W `[I, O]`, b `[O]` → `[rows…, O]`.
@@ -31,7 +29,8 @@ impl Tape {
         let inputs = [x, weight, bias.unwrap_or(weight)];
         let shape = x.shape().with_last(sizes[2]);
         Ok(self.record("linear", shape, output, &inputs, |_| {
-            LinearBackward::new(sizes, x, weight, bias, None)
+            let node = LinearBackward::new(sizes, x, weight, bias, None);
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 
@@ -69,7 +68,8 @@ impl Tape {
         }
         let shape = x.shape().with_last(width);
         Ok(self.record("linear_gelu", shape, output, &inputs, |_| {
-            LinearBackward::new(sizes, x, weight, bias, Some(Arc::new(before)))
+            let node = LinearBackward::new(sizes, x, weight, bias, Some(before));
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 }
@@ -83,14 +83,9 @@ pub(super) fn sizes(x: &Shape, weight: &Tensor, bias: Option<&Tensor>) -> Result
             requirement: "a weight is [inputs, outputs]".into(),
         });
     };
-    if x.last() != input || x.rank() == 0 {
-        return Err(Error::Mismatch {
-            operation: "linear",
-            left: *x,
-            right: *weight.shape(),
-            requirement: "the last axis of x must be the first of the weight",
-        });
-    }
+    let (fit, shapes) = (x.last() == input && x.rank() > 0, [x, weight.shape()]);
+    let requirement = "the last axis of x must be the first of the weight";
+    Error::expect_fit(fit, "linear", shapes, requirement)?;
     if let Some(bias) = bias {
         bias.expect_elements("linear", output, weight, "a bias has one element per output")?;
     }
@@ -122,7 +117,7 @@ struct LinearBackward {
     weight: Tensor,
     bias: Option<Tensor>,
     /// x·W + b if GELU follows.
-    before: Option<Arc<Buffer>>,
+    before: Option<Buffer>,
 }
 
 impl LinearBackward {
@@ -131,22 +126,16 @@ impl LinearBackward {
         x: &Tensor,
         weight: &Tensor,
         bias: Option<&Tensor>,
-        before: Option<Arc<Buffer>>,
+        before: Option<Buffer>,
     ) -> Self {
         Self { sizes, x: x.clone(), weight: weight.clone(), bias: bias.cloned(), before }
     }
-}
 
-impl Backward for LinearBackward {
     fn backward(&self, mut upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let [rows, input, width] = self.sizes;
         if let Some(before) = &self.before {
-            let shared = Disjoint::new(&mut upstream);
-            for_ranges(rows, row_grain(width), |range| {
-                let range = range.start * width..range.end * width;
-                // SAFETY: the ranges of rows are disjoint.
-                let part = unsafe { shared.range(range.clone()) };
-                multiply_slope::<GeluTanh>(part, &before[range]);
+            for_parts(&mut upstream, width, row_grain(width), |range, part| {
+                multiply_slope::<GeluTanh>(part, &before[range.start * width..range.end * width]);
             });
         }
         let device = gradients.device().clone();

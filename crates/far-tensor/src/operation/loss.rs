@@ -13,10 +13,7 @@
 //! flows to targets and weights.
 
 use super::row::put;
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, GRAIN, for_ranges};
-use crate::tape::Backward;
+use crate::parallel::{GRAIN, for_parts};
 use crate::vectorize::{lane_sum, logistic, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
@@ -29,6 +26,13 @@ pub(crate) enum Loss {
     SmoothL1(f32),
     /// Of logits.
     CrossEntropy,
+}
+
+impl Loss {
+    /// Where a smooth loss becomes a straight line; 0 for the others.
+    pub(crate) fn beta(self) -> f32 {
+        if let Self::SmoothL1(beta) = self { beta } else { 0.0 }
+    }
 }
 
 impl Tape {
@@ -99,27 +103,39 @@ impl Tape {
         }
         // One partial sum per piece, added in order.
         let mut partials = self.device().buffer(elements.div_ceil(GRAIN));
-        let shared = Disjoint::new(&mut partials);
-        for_ranges(elements, GRAIN, |range| {
-            let piece = range.start / GRAIN;
-            // SAFETY: each piece has its own element.
-            let part = unsafe { shared.range(piece..piece + 1) };
+        for_parts(&mut partials, 1, 1, |piece, part| {
+            let range = piece.start * GRAIN..elements.min(piece.end * GRAIN);
             let weights = weights.map(|weights| &weights.values()[range.clone()]);
             let (x, target) = (&x.values()[range.clone()], &target.values()[range]);
-            part[0] = match loss {
-                Loss::Squared => total::<Squared>(x, target, weights, 0.0),
-                Loss::SmoothL1(beta) => total::<SmoothL1>(x, target, weights, beta),
-                Loss::CrossEntropy => total::<CrossEntropy>(x, target, weights, 0.0),
+            let total = match loss {
+                Loss::Squared => total::<Squared>,
+                Loss::SmoothL1(_) => total::<SmoothL1>,
+                Loss::CrossEntropy => total::<CrossEntropy>,
             };
+            part[0] = total(x, target, weights, loss.beta());
         });
         let mut output = self.device().buffer(1);
         let sum: f64 = partials.iter().map(|partial| f64::from(*partial)).sum();
         output[0] = (sum / elements as f64) as f32;
-        Ok(self.record(operation, Shape::new(&[]), output, &[x], |_| LossBackward {
-            x: x.clone(),
-            target: target.detach(),
-            weights: weights.map(Tensor::detach),
-            loss,
+        Ok(self.record(operation, Shape::new(&[]), output, &[x], |_| {
+            let (x, target, weights) = (x.clone(), target.detach(), weights.map(Tensor::detach));
+            move |upstream, gradients| {
+                gradients.with(&x, |gradient, accumulate| {
+                    let elements = gradient.len();
+                    let factor = upstream[0] / elements as f32;
+                    for_parts(gradient, 1, GRAIN, |range, part| {
+                        let x = &x.values()[range.clone()];
+                        let target = &target.values()[range.clone()];
+                        let weights = weights.as_ref().map(|weights| &weights.values()[range]);
+                        let slopes = match loss {
+                            Loss::Squared => slopes::<Squared>,
+                            Loss::SmoothL1(_) => slopes::<SmoothL1>,
+                            Loss::CrossEntropy => slopes::<CrossEntropy>,
+                        };
+                        slopes(part, x, target, weights, loss.beta(), factor, accumulate);
+                    });
+                });
+            }
         }))
     }
 }
@@ -186,9 +202,7 @@ vectorized! {
             }
         }
     }
-}
 
-vectorized! {
     /// gradient ← factor·w·dℓ/dx over a piece.
     pub(super) fn slopes<T: Term>(
         gradient: &mut [f32],
@@ -214,41 +228,6 @@ vectorized! {
                 }
             }
         }
-    }
-}
-
-struct LossBackward {
-    x: Tensor,
-    target: Tensor,
-    weights: Option<Tensor>,
-    loss: Loss,
-}
-
-impl Backward for LossBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        gradients.with(&self.x, |gradient, accumulate| {
-            let elements = gradient.len();
-            let factor = upstream[0] / elements as f32;
-            let shared = Disjoint::new(gradient);
-            for_ranges(elements, GRAIN, |range| {
-                // SAFETY: the ranges are disjoint.
-                let part = unsafe { shared.range(range.clone()) };
-                let x = &self.x.values()[range.clone()];
-                let target = &self.target.values()[range.clone()];
-                let weights = self.weights.as_ref().map(|weights| &weights.values()[range]);
-                match self.loss {
-                    Loss::Squared => {
-                        slopes::<Squared>(part, x, target, weights, 0.0, factor, accumulate);
-                    }
-                    Loss::SmoothL1(beta) => {
-                        slopes::<SmoothL1>(part, x, target, weights, beta, factor, accumulate);
-                    }
-                    Loss::CrossEntropy => {
-                        slopes::<CrossEntropy>(part, x, target, weights, 0.0, factor, accumulate);
-                    }
-                }
-            });
-        });
     }
 }
 

@@ -18,7 +18,6 @@
 use super::row::{expect_mask, for_rows, put, row_of};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::{lane_sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
@@ -78,11 +77,9 @@ impl Tape {
                 *value = groups.value(x, mask, statistic);
             }
         });
-        Ok(self.record("statistic", shape, output, &[x], |_| StatisticBackward {
-            x: x.clone(),
-            mask: mask.cloned(),
-            axis,
-            statistic,
+        Ok(self.record("statistic", shape, output, &[x], |_| {
+            let node = StatisticBackward { x: x.clone(), mask: mask.cloned(), axis, statistic };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 
@@ -109,10 +106,24 @@ impl Tape {
                 standardize(&mut part[column..], x, mask, groups.extent, groups.inner);
             }
         });
-        Ok(self.record("standardize", *x.shape(), output, &[x], |_| StandardizeBackward {
-            x: x.clone(),
-            mask: mask.cloned(),
-            axis,
+        Ok(self.record("standardize", *x.shape(), output, &[x], |_| {
+            let (x, mask) = (x.clone(), mask.cloned());
+            move |upstream, gradients| {
+                let groups = Groups::of(&x, mask.as_ref(), axis);
+                let (extent, inner) = (groups.extent, groups.inner);
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(gradient, groups.block, groups.block, |block, part| {
+                        let upstream = row_of(&upstream, groups.block, block);
+                        for column in 0..inner {
+                            let (x, mask) = groups.group(block, column);
+                            let (part, upstream) = (&mut part[column..], &upstream[column..]);
+                            standardize_backward(
+                                part, x, mask, upstream, extent, inner, accumulate,
+                            );
+                        }
+                    });
+                });
+            }
         }))
     }
 }
@@ -223,9 +234,7 @@ vectorized! {
             output[index] = if valid(mask, index) { (x[index] - mean) * scale } else { 0.0 };
         }
     }
-}
 
-vectorized! {
     fn standardize_backward(
         gradient: &mut [f32],
         x: &[f32],
@@ -288,9 +297,7 @@ impl StatisticBackward {
             put(&mut part[index], slope, accumulate);
         }
     }
-}
 
-impl Backward for StatisticBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let groups = Groups::of(&self.x, self.mask.as_ref(), self.axis);
         gradients.with(&self.x, |gradient, accumulate| {
@@ -299,29 +306,6 @@ impl Backward for StatisticBackward {
                     let upstream = upstream[block * groups.inner + column];
                     let group = groups.group(block, column);
                     self.group(&groups, &mut part[column..], group, upstream, accumulate);
-                }
-            });
-        });
-    }
-}
-
-struct StandardizeBackward {
-    x: Tensor,
-    mask: Option<Tensor>,
-    axis: usize,
-}
-
-impl Backward for StandardizeBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let groups = Groups::of(&self.x, self.mask.as_ref(), self.axis);
-        let (extent, inner) = (groups.extent, groups.inner);
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, groups.block, groups.block, |block, part| {
-                let upstream = row_of(&upstream, groups.block, block);
-                for column in 0..inner {
-                    let (x, mask) = groups.group(block, column);
-                    let (part, upstream) = (&mut part[column..], &upstream[column..]);
-                    standardize_backward(part, x, mask, upstream, extent, inner, accumulate);
                 }
             });
         });

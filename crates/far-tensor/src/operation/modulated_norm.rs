@@ -11,11 +11,9 @@ use super::norm_row::{backward_row, forward_row};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, row_grain, with_scratch};
-use crate::tape::Backward;
 use crate::vectorize::{add_assign, add_rows};
 use crate::{Error, Result, Tape, Tensor};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Scale γ and offset β of a norm, each `[D]`.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +118,14 @@ impl Tape {
         let mut inputs = vec![x];
         inputs.extend(affine.iter().flat_map(|affine| [affine.scale, affine.offset]));
         inputs.extend(modulation.iter().map(|modulation| modulation.vectors));
-        Ok(self.record(operation, *x.shape(), output, &inputs, |_| NormBackward {
-            x: x.clone(),
-            affine: affine.map(|affine| [affine.scale.clone(), affine.offset.clone()]),
-            modulation: modulation.map(|m| (m.vectors.clone(), m.shift, m.scale)),
-            statistics: Arc::new(statistics),
+        Ok(self.record(operation, *x.shape(), output, &inputs, |_| {
+            let node = NormBackward {
+                x: x.clone(),
+                affine: affine.map(|affine| [affine.scale.clone(), affine.offset.clone()]),
+                modulation: modulation.map(|m| (m.vectors.clone(), m.shift, m.scale)),
+                statistics,
+            };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 }
@@ -143,12 +144,11 @@ pub(super) fn check_modulation(
         {
             Ok(groups)
         }
-        _ => Err(Error::Mismatch {
+        _ => Err(Error::mismatch(
             operation,
-            left: *x.shape(),
-            right: *vectors.shape(),
-            requirement: "a modulation is [groups, vectors, width], groups dividing the rows",
-        }),
+            [x.shape(), vectors.shape()],
+            "a modulation is [groups, vectors, width], groups dividing the rows",
+        )),
     }
 }
 
@@ -191,10 +191,10 @@ struct NormBackward {
     x: Tensor,
     affine: Option<[Tensor; 2]>,
     modulation: Option<(Tensor, usize, usize)>,
-    statistics: Arc<Buffer>,
+    statistics: Buffer,
 }
 
-impl Backward for NormBackward {
+impl NormBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let device = gradients.device().clone();
         let (rows, width) = (self.x.shape().rows(), self.x.shape().last());

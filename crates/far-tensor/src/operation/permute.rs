@@ -5,9 +5,6 @@
 //! the inverse permutation.
 
 use super::row::{for_rows, put};
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::{add_assign, vectorized};
 use crate::{MAXIMUM_RANK, Result, Shape, Tape, Tensor};
 
@@ -44,10 +41,14 @@ impl Tape {
         }
         let mut output = self.device().buffer(shape.elements());
         reorder(&mut output, x.values(), x.shape(), axes, false);
-        Ok(self.record("permute", shape, output, &[x], |_| PermuteBackward {
-            x: x.clone(),
-            shape,
-            inverse,
+        Ok(self.record("permute", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| {
+                let inverse = &inverse[..shape.rank()];
+                gradients.with(&x, |gradient, accumulate| {
+                    reorder(gradient, &upstream, &shape, inverse, accumulate);
+                });
+            }
         }))
     }
 }
@@ -106,21 +107,6 @@ vectorized! {
         for (target, value) in target.iter_mut().zip(source.iter().step_by(stride)) {
             put(target, *value, accumulate);
         }
-    }
-}
-
-struct PermuteBackward {
-    x: Tensor,
-    shape: Shape,
-    inverse: [usize; MAXIMUM_RANK],
-}
-
-impl Backward for PermuteBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let inverse = &self.inverse[..self.shape.rank()];
-        gradients.with(&self.x, |gradient, accumulate| {
-            reorder(gradient, &upstream, &self.shape, inverse, accumulate);
-        });
     }
 }
 

@@ -10,10 +10,7 @@
 
 use super::row::{for_rows, row_of};
 use super::window::Window;
-use crate::buffer::Buffer;
 use crate::cuda::Pooling;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::{Result, Shape, Tape, Tensor};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -69,10 +66,34 @@ impl Tape {
                 };
             }
         });
-        Ok(self.record(operation, shape, output, &[x], |_| PoolBackward {
-            x: x.clone(),
-            planes,
-            pool,
+        Ok(self.record(operation, shape, output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| {
+                let planes = planes;
+                let (elements, pixels) = (planes.elements(), planes.fit[0] * planes.fit[1]);
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(
+                        gradient,
+                        elements,
+                        elements + pixels * planes.cost(),
+                        |plane, part| {
+                            if !accumulate {
+                                part.fill(0.0);
+                            }
+                            let x = row_of(x.values(), elements, plane);
+                            for (pixel, d) in row_of(&upstream, pixels, plane).iter().enumerate() {
+                                if pool == Pool::Maximum {
+                                    part[planes.first_largest(x, pixel)] += d;
+                                } else {
+                                    planes
+                                        .covered(pixel)
+                                        .for_each(|index| part[index] += d * planes.share());
+                                }
+                            }
+                        },
+                    );
+                });
+            }
         }))
     }
 }
@@ -127,34 +148,6 @@ impl Planes {
             if x[index] > x[best] || x[index].is_nan() { index } else { best }
         };
         self.covered(pixel).reduce(larger).expect("each window sees the image")
-    }
-}
-
-struct PoolBackward {
-    x: Tensor,
-    planes: Planes,
-    pool: Pool,
-}
-
-impl Backward for PoolBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let planes = self.planes;
-        let (elements, pixels) = (planes.elements(), planes.fit[0] * planes.fit[1]);
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, elements, elements + pixels * planes.cost(), |plane, part| {
-                if !accumulate {
-                    part.fill(0.0);
-                }
-                let x = row_of(self.x.values(), elements, plane);
-                for (pixel, d) in row_of(&upstream, pixels, plane).iter().enumerate() {
-                    if self.pool == Pool::Maximum {
-                        part[planes.first_largest(x, pixel)] += d;
-                    } else {
-                        planes.covered(pixel).for_each(|index| part[index] += d * planes.share());
-                    }
-                }
-            });
-        });
     }
 }
 

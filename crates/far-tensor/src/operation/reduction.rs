@@ -1,11 +1,7 @@
 //! Sums and means: over everything, or over one axis.
 
 use super::arithmetic::pieces;
-use super::row::PIECE;
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, for_ranges, row_grain};
-use crate::tape::Backward;
+use super::row::{PIECE, for_rows, row_of};
 use crate::vectorize::{add_assign, sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
@@ -35,7 +31,17 @@ impl Tape {
         let mut output = self.device().buffer(1);
         output[0] = total(x.values()) as f32 * factor;
         let shape = Shape::new(&[]);
-        Ok(self.record(operation, shape, output, &[x], |_| TotalBackward { x: x.clone(), factor }))
+        Ok(self.record(operation, shape, output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| {
+                let value = upstream[0] * factor;
+                gradients.with(&x, |gradient, accumulate| {
+                    pieces(gradient, x.values(), x.values(), |gradient, _, _| {
+                        add_constant(gradient, value, accumulate);
+                    });
+                });
+            }
+        }))
     }
 
     /// Σ x over one axis, which is removed from the shape.
@@ -72,22 +78,29 @@ impl Tape {
             return self.reduce_axis_cuda(&cuda, operation, x, axis, factor, Shape::new(&kept));
         }
         let mut output = self.device().zeroed(outer * inner);
-        let values = x.values();
-        let shared = Disjoint::new(&mut output);
-        for_ranges(outer, row_grain(extent * inner), |range| {
-            for index in range {
-                // SAFETY: each outer index has its own part.
-                let part = unsafe { shared.range(index * inner..(index + 1) * inner) };
-                for row in values[index * extent * inner..][..extent * inner].chunks_exact(inner) {
-                    add_assign(part, row);
-                }
-                part.iter_mut().for_each(|value| *value *= factor);
+        for_rows(&mut output, inner, extent * inner, |index, part| {
+            for row in row_of(x.values(), extent * inner, index).chunks_exact(inner) {
+                add_assign(part, row);
             }
+            part.iter_mut().for_each(|value| *value *= factor);
         });
-        Ok(self.record(operation, Shape::new(&kept), output, &[x], |_| AxisBackward {
-            x: x.clone(),
-            axis,
-            factor,
+        Ok(self.record(operation, Shape::new(&kept), output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| {
+                let (_, extent, inner) = x.shape().around(axis);
+                gradients.with(&x, |gradient, accumulate| {
+                    if !accumulate {
+                        gradient.fill(0.0);
+                    }
+                    let outer =
+                        gradient.chunks_exact_mut(extent * inner).zip(upstream.chunks_exact(inner));
+                    for (block, upstream) in outer {
+                        for row in block.chunks_exact_mut(inner) {
+                            crate::vectorize::add_scaled(row, upstream, factor);
+                        }
+                    }
+                });
+            }
         }))
     }
 }
@@ -105,45 +118,6 @@ vectorized! {
         } else {
             gradient.fill(value);
         }
-    }
-}
-
-struct TotalBackward {
-    x: Tensor,
-    factor: f32,
-}
-
-impl Backward for TotalBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let value = upstream[0] * self.factor;
-        gradients.with(&self.x, |gradient, accumulate| {
-            pieces(gradient, self.x.values(), self.x.values(), |gradient, _, _| {
-                add_constant(gradient, value, accumulate);
-            });
-        });
-    }
-}
-
-struct AxisBackward {
-    x: Tensor,
-    axis: usize,
-    factor: f32,
-}
-
-impl Backward for AxisBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let (_, extent, inner) = self.x.shape().around(self.axis);
-        gradients.with(&self.x, |gradient, accumulate| {
-            if !accumulate {
-                gradient.fill(0.0);
-            }
-            let outer = gradient.chunks_exact_mut(extent * inner).zip(upstream.chunks_exact(inner));
-            for (block, upstream) in outer {
-                for row in block.chunks_exact_mut(inner) {
-                    crate::vectorize::add_scaled(row, upstream, self.factor);
-                }
-            }
-        });
     }
 }
 

@@ -6,11 +6,8 @@
 //! channels j and j + w/2 form a pair: (a, b) ↦ (a·cos − b·sin, b·cos + a·sin). Row r uses the
 //! angles of token r mod T. Backward rotates the other way.
 
-use crate::buffer::Buffer;
+use super::row::for_rows;
 use crate::cuda::Rotation;
-use crate::gradient::GradientStore;
-use crate::parallel::{Disjoint, for_ranges, row_grain};
-use crate::tape::Backward;
 use crate::{Result, Tape, Tensor};
 
 /// The angles of every token and pair of channels.
@@ -111,39 +108,22 @@ impl Tape {
         let mut output = self.device().buffer(x.shape().elements());
         output.copy_from_slice(x.values());
         turn_rows(&mut output, width, width / slots * rotated, table, 1.0);
-        Ok(self.record("rotary", *x.shape(), output, &[x], |_| RotaryBackward {
-            x: x.clone(),
-            turned: width / slots * rotated,
-            table: table.clone(),
+        Ok(self.record("rotary", *x.shape(), output, &[x], |_| {
+            let (x, turned, table) = (x.clone(), width / slots * rotated, table.clone());
+            move |mut upstream, gradients| {
+                turn_rows(&mut upstream, x.shape().last(), turned, &table, -1.0);
+                gradients.add_whole(&x, upstream);
+            }
         }))
     }
 }
 
 fn turn_rows(values: &mut [f32], width: usize, turned: usize, table: &RotaryTable, sign: f32) {
-    let rows = values.len() / width.max(1);
-    let shared = Disjoint::new(values);
-    for_ranges(rows, row_grain(width), |range| {
-        for row in range {
-            // SAFETY: each row is visited once.
-            let part = unsafe { shared.range(row * width..row * width + turned) };
-            for head in part.chunks_exact_mut(table.channels) {
-                table.turn(head, row, sign);
-            }
+    for_rows(values, width, width, |row, part| {
+        for head in part[..turned].chunks_exact_mut(table.channels) {
+            table.turn(head, row, sign);
         }
     });
-}
-
-struct RotaryBackward {
-    x: Tensor,
-    turned: usize,
-    table: RotaryTable,
-}
-
-impl Backward for RotaryBackward {
-    fn backward(&self, mut upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        turn_rows(&mut upstream, self.x.shape().last(), self.turned, &self.table, -1.0);
-        gradients.add_whole(&self.x, upstream);
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Shared by operations over rows: rows in parallel, optional masks, writing or adding.
 
 use crate::buffer::Buffer;
-use crate::parallel::{Disjoint, GRAIN, for_ranges, row_grain};
+use crate::parallel::{GRAIN, for_parts, row_grain};
 use crate::{Device, Result, Tensor};
 
 /// Elements summed in single precision before a sum continues in double.
@@ -17,16 +17,8 @@ pub(super) fn for_rows(
     cost: usize,
     work: impl Fn(usize, &mut [f32]) + Sync,
 ) {
-    if width == 0 {
-        return;
-    }
-    let rows = target.len() / width;
-    let shared = Disjoint::new(target);
-    for_ranges(rows, row_grain(cost), |range| {
-        for row in range {
-            // SAFETY: each row has its own part.
-            work(row, unsafe { shared.range(row * width..(row + 1) * width) });
-        }
+    for_parts(target, width, row_grain(cost), |range, part| {
+        range.zip(part.chunks_exact_mut(width)).for_each(|(row, part)| work(row, part));
     });
 }
 

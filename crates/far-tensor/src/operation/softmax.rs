@@ -14,9 +14,7 @@
 //! which −∞ would not.
 
 use super::row::{RowMask, expect_mask, for_rows, put, row_of};
-use crate::buffer::{Buffer, LANE};
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
+use crate::buffer::LANE;
 use crate::vectorize::{exponential, lane_sum, vectorized};
 use crate::{Result, Shape, Tape, Tensor};
 
@@ -82,11 +80,31 @@ impl Tape {
                 _ => shift(part, x, mask, largest, log_sum),
             }
         });
-        Ok(self.record(operation, shape, output, &[x], |y| SoftmaxBackward {
-            x: x.clone(),
-            y: y.clone(),
-            mask: mask.cloned(),
-            form,
+        Ok(self.record(operation, shape, output, &[x], |y| {
+            let (x, y, mask) = (x.clone(), y.clone(), mask.cloned());
+            move |upstream, gradients| {
+                let width = x.shape().last();
+                let masks = RowMask::new(gradients.device(), mask.as_ref(), width);
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(gradient, width, width, |row, part| {
+                        let mask = masks.row(row);
+                        let of = |values| row_of(values, width, row);
+                        match form {
+                            Form::Plain => {
+                                plain_backward(part, of(y.values()), of(&upstream), accumulate);
+                            }
+                            Form::Logarithm => {
+                                let y = of(y.values());
+                                logarithm_backward(part, y, mask, of(&upstream), accumulate);
+                            }
+                            Form::LogSum => {
+                                let x = of(x.values());
+                                log_sum_backward(part, x, mask, upstream[row], accumulate);
+                            }
+                        }
+                    });
+                });
+            }
         }))
     }
 }
@@ -123,9 +141,7 @@ vectorized! {
         });
         if sum == 0.0 { (0.0, 0.0) } else { (largest, sum.ln()) }
     }
-}
 
-vectorized! {
     /// output ← softmax of a row.
     fn probabilities(output: &mut [f32], x: &[f32], mask: &[f32]) {
         let length = output.len();
@@ -141,9 +157,7 @@ vectorized! {
         let scale = if sum == 0.0 { 0.0 } else { 1.0 / sum };
         output.iter_mut().for_each(|value| *value *= scale);
     }
-}
 
-vectorized! {
     /// output ← x − m − ln Z where valid.
     fn shift(output: &mut [f32], x: &[f32], mask: &[f32], largest: f32, log_sum: f32) {
         let length = output.len();
@@ -153,9 +167,7 @@ vectorized! {
             output[index] = if mask[index] != 0.0 { value } else { 0.0 };
         }
     }
-}
 
-vectorized! {
     /// gradient ← p(d − Σ d·p).
     fn plain_backward(gradient: &mut [f32], y: &[f32], upstream: &[f32], accumulate: bool) {
         let length = gradient.len();
@@ -165,9 +177,7 @@ vectorized! {
             put(&mut gradient[index], y[index] * (upstream[index] - inner), accumulate);
         }
     }
-}
 
-vectorized! {
     /// gradient ← d − p·Σ d over the valid elements, with p = eʸ.
     fn logarithm_backward(
         gradient: &mut [f32],
@@ -185,9 +195,7 @@ vectorized! {
             put(&mut gradient[index], if mask[index] != 0.0 { slope } else { 0.0 }, accumulate);
         }
     }
-}
 
-vectorized! {
     /// gradient ← factor·p over the valid elements, with p = eˣ⁻ᵐ / Z.
     fn log_sum_backward(
         gradient: &mut [f32],
@@ -203,39 +211,6 @@ vectorized! {
             let slope = factor * exponential::<FUSED>(x[index] - largest - log_sum);
             put(&mut gradient[index], if mask[index] != 0.0 { slope } else { 0.0 }, accumulate);
         }
-    }
-}
-
-struct SoftmaxBackward {
-    x: Tensor,
-    y: Tensor,
-    mask: Option<Tensor>,
-    form: Form,
-}
-
-impl Backward for SoftmaxBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let width = self.x.shape().last();
-        let masks = RowMask::new(gradients.device(), self.mask.as_ref(), width);
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, width, width, |row, part| {
-                let mask = masks.row(row);
-                let of = |values| row_of(values, width, row);
-                match self.form {
-                    Form::Plain => {
-                        plain_backward(part, of(self.y.values()), of(&upstream), accumulate);
-                    }
-                    Form::Logarithm => {
-                        let y = of(self.y.values());
-                        logarithm_backward(part, y, mask, of(&upstream), accumulate);
-                    }
-                    Form::LogSum => {
-                        let x = of(self.x.values());
-                        log_sum_backward(part, x, mask, upstream[row], accumulate);
-                    }
-                }
-            });
-        });
     }
 }
 

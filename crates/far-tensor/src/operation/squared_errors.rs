@@ -8,7 +8,6 @@ use super::loss::{Squared, slopes, total};
 use super::row::{PIECE, for_rows, row_of};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::{Result, Shape, Tape, Tensor};
 
 impl Tape {
@@ -49,7 +48,9 @@ impl Tape {
         };
         let mut output = self.device().buffer(samples);
         for_rows(&mut output, 1, elements, |sample, part| part[0] = errors.of(sample));
-        Ok(self.record(operation, Shape::new(&[samples]), output, &[x], |_| errors))
+        Ok(self.record(operation, Shape::new(&[samples]), output, &[x], |_| {
+            move |upstream, gradients| errors.backward(upstream, gradients)
+        }))
     }
 }
 
@@ -77,9 +78,7 @@ impl SquaredErrors {
         });
         (sums.sum::<f64>() / self.elements as f64) as f32
     }
-}
 
-impl Backward for SquaredErrors {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let elements = self.elements;
         gradients.with(&self.x, |gradient, accumulate| {

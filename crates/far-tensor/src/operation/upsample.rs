@@ -4,9 +4,6 @@
 //! the sum over its f×f block.
 
 use super::row::{for_rows, put, row_of};
-use crate::buffer::Buffer;
-use crate::gradient::GradientStore;
-use crate::tape::Backward;
 use crate::vectorize::vectorized;
 use crate::{Result, Shape, Tape, Tensor};
 
@@ -32,8 +29,18 @@ impl Tape {
             // each.
             widen(part, row_of(x.values(), width, row / factor), factor);
         });
-        Ok(self
-            .record("upsample", shape, output, &[x], |_| UpsampleBackward { x: x.clone(), factor }))
+        Ok(self.record("upsample", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |upstream, gradients| {
+                let (width, factor) = (x.shape().last(), factor);
+                let block = width * factor * factor;
+                gradients.with(&x, |gradient, accumulate| {
+                    for_rows(gradient, width, block, |row, part| {
+                        gather_blocks(part, row_of(&upstream, block, row), factor, accumulate);
+                    });
+                });
+            }
+        }))
     }
 }
 
@@ -43,9 +50,7 @@ vectorized! {
             block.fill(*value);
         }
     }
-}
 
-vectorized! {
     /// gradient ← Σ over the f rows of `upstream` and the f columns of each element.
     fn gather_blocks(gradient: &mut [f32], upstream: &[f32], factor: usize, accumulate: bool) {
         let width = gradient.len() * factor;
@@ -56,23 +61,6 @@ vectorized! {
             }
             put(gradient, sum, accumulate);
         }
-    }
-}
-
-struct UpsampleBackward {
-    x: Tensor,
-    factor: usize,
-}
-
-impl Backward for UpsampleBackward {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let (width, factor) = (self.x.shape().last(), self.factor);
-        let block = width * factor * factor;
-        gradients.with(&self.x, |gradient, accumulate| {
-            for_rows(gradient, width, block, |row, part| {
-                gather_blocks(part, row_of(&upstream, block, row), factor, accumulate);
-            });
-        });
     }
 }
 

@@ -51,12 +51,11 @@ impl Tape {
 }
 
 fn misfit(left: &Tensor, right: &Tensor) -> Error {
-    Error::Mismatch {
-        operation: "wide_attention",
-        left: *left.shape(),
-        right: *right.shape(),
-        requirement: "queries are [groups, queries, width], keys and values [groups, keys, width]",
-    }
+    Error::mismatch(
+        "wide_attention",
+        [left.shape(), right.shape()],
+        "queries are [groups, queries, width], keys and values [groups, keys, width]",
+    )
 }
 
 #[cfg(test)]

@@ -23,10 +23,9 @@ mod tests;
 use crate::error::{Result, WorldError};
 use crate::random::random;
 use crate::sound::SAMPLE_RATE;
-use crate::world::{Episode, Recording, World};
+use crate::world::{Episode, Recording, World, WorldConstants};
 pub use episode::ApartmentEpisode;
 use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
-use far_memory::Camera;
 use house::House;
 use rand::RngExt;
 use route::{Route, TIERS};
@@ -45,32 +44,16 @@ const ATTEMPTS: u64 = 20;
 pub struct Apartment;
 
 impl World for Apartment {
-    fn name(&self) -> &'static str {
-        "apartment"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn variants(&self) -> &'static [&'static str] {
-        &["v1", "v2"]
-    }
-
-    fn scenes(&self) -> u32 {
-        SCENES
-    }
-
-    fn least_scenes(&self) -> u32 {
-        TEST.0
-    }
-
-    fn fps(&self) -> f32 {
-        FPS
-    }
-
-    fn camera(&self) -> Camera {
-        Camera::from_degrees(90.0, 90.0)
+    fn constants(&self) -> WorldConstants {
+        WorldConstants {
+            name: "apartment",
+            version: 1,
+            variants: &["v1", "v2"],
+            scenes: SCENES,
+            least_scenes: TEST.0,
+            fps: FPS,
+            field_of_view: 90.0,
+        }
     }
 
     fn describe(&self, _recording: &Recording, description: &mut DatasetDescription) {

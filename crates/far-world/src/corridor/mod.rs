@@ -14,14 +14,13 @@ mod plan;
 mod tests;
 
 use far_data::{DatasetDescription, Deal, EpisodeFacts, Pair, Signal, SplitRule};
-use far_memory::Camera;
 use rand::RngExt;
 
 use self::episode::CorridorEpisode;
 use self::hall::Hall;
 use self::plan::Plan;
 use crate::error::{Result, WorldError};
-use crate::{Episode, Recording, Scene, World, random};
+use crate::{Episode, Recording, Scene, World, WorldConstants, random};
 
 /// Different halls in one recording; all of them appear in training and in testing.
 const HALLS: u32 = 7;
@@ -88,32 +87,16 @@ fn part(variant: &str, index: u32) -> (u32, Role, Option<u32>) {
 }
 
 impl World for Corridor {
-    fn name(&self) -> &'static str {
-        "corridor"
-    }
-
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn variants(&self) -> &'static [&'static str] {
-        &["mixed", "paired"]
-    }
-
-    fn scenes(&self) -> u32 {
-        HALLS
-    }
-
-    fn least_scenes(&self) -> u32 {
-        1
-    }
-
-    fn fps(&self) -> f32 {
-        10.0
-    }
-
-    fn camera(&self) -> Camera {
-        Camera::from_degrees(70.0, 70.0)
+    fn constants(&self) -> WorldConstants {
+        WorldConstants {
+            name: "corridor",
+            version: 2,
+            variants: &["mixed", "paired"],
+            scenes: HALLS,
+            least_scenes: 1,
+            fps: 10.0,
+            field_of_view: 70.0,
+        }
     }
 
     fn describe(&self, _: &Recording, description: &mut DatasetDescription) {
@@ -157,6 +140,13 @@ impl World for Corridor {
         facts.route = if role == Role::Control { "static" } else { "acted" }.into();
         facts.pair = partner.map(|episode| Pair { episode, role: role.name().into() });
         let scene = Scene::new(std::sync::Arc::clone(&hall.stage), hall.props.clone());
-        Ok(Box::new(CorridorEpisode { hall, plan, facts, fps: self.fps(), appearance, scene }))
+        Ok(Box::new(CorridorEpisode {
+            hall,
+            plan,
+            facts,
+            fps: self.constants().fps,
+            appearance,
+            scene,
+        }))
     }
 }

@@ -22,7 +22,6 @@ mod tests;
 mod track;
 
 use far_data::{DatasetDescription, Deal, EpisodeFacts, Pair, Signal, SplitRule};
-use far_memory::Camera;
 use rand::RngExt;
 
 pub use object::ObjectKind;
@@ -33,7 +32,7 @@ use self::scene::KitchenScene;
 use self::script::Script;
 use self::state::SpotTable;
 use crate::error::{Result, WorldError};
-use crate::{Episode, Recording, World, random};
+use crate::{Episode, Recording, World, WorldConstants, random};
 
 /// Different kitchens in one recording.
 const SCENES: u32 = 120;
@@ -75,32 +74,16 @@ impl Part {
 }
 
 impl World for Kitchen {
-    fn name(&self) -> &'static str {
-        "kitchen"
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn variants(&self) -> &'static [&'static str] {
-        &["mixed", "paired"]
-    }
-
-    fn scenes(&self) -> u32 {
-        SCENES
-    }
-
-    fn least_scenes(&self) -> u32 {
-        TEST.0
-    }
-
-    fn fps(&self) -> f32 {
-        10.0
-    }
-
-    fn camera(&self) -> Camera {
-        Camera::from_degrees(70.0, 70.0)
+    fn constants(&self) -> WorldConstants {
+        WorldConstants {
+            name: "kitchen",
+            version: 1,
+            variants: &["mixed", "paired"],
+            scenes: SCENES,
+            least_scenes: TEST.0,
+            fps: 10.0,
+            field_of_view: 70.0,
+        }
     }
 
     fn describe(&self, _: &Recording, description: &mut DatasetDescription) {
@@ -138,7 +121,7 @@ impl World for Kitchen {
         let role = if part.counterfactual { "counterfactual" } else { "factual" };
         facts.pair = part.partner.map(|episode| Pair { episode, role: role.into() });
         let scene = kitchen.empty();
-        let (camera, fps) = (self.camera(), self.fps());
+        let (camera, fps) = (self.camera(), self.constants().fps);
         Ok(Box::new(KitchenEpisode { kitchen, spots, script, facts, camera, fps, scene }))
     }
 }

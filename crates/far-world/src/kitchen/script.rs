@@ -74,7 +74,7 @@ impl Script {
         let fills = |interaction: &Interaction| {
             interaction.put && kitchen.stations[spots.station(interaction.spot)].kind.is_container()
         };
-        let interactions = tracker.chronicle.interactions();
+        let interactions = &tracker.chronicle.interactions;
         let pivot =
             interactions.iter().rposition(|interaction| interaction.as_ref().is_some_and(fills))?;
         Some(Self { moments: tracker.moments, chronicle: tracker.chronicle, boundary, pivot })

@@ -51,7 +51,7 @@ pub(crate) struct Chronicle {
     /// `versions[d]` are the contents before interaction `d`.
     versions: Vec<Contents>,
     /// The interactions; `None` for one that a counterfactual history leaves out.
-    interactions: Vec<Option<Interaction>>,
+    pub interactions: Vec<Option<Interaction>>,
 }
 
 impl Chronicle {
@@ -71,11 +71,6 @@ impl Chronicle {
     /// The latest contents.
     pub fn now(&self) -> &Contents {
         &self.versions[self.interactions.len()]
-    }
-
-    /// All interactions in order.
-    pub fn interactions(&self) -> &[Option<Interaction>] {
-        &self.interactions
     }
 
     /// Contents after `version` interactions.

@@ -92,7 +92,7 @@ impl<'a> Tracker<'a> {
         self.moments.push(Moment {
             pose: self.pose,
             viewpoint: self.viewpoint,
-            version: self.chronicle.interactions().len(),
+            version: self.chronicle.interactions.len(),
             open: self.open,
             event: self.event.take(),
         });

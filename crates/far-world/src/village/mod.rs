@@ -18,12 +18,11 @@ mod route;
 mod town;
 
 use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
-use far_memory::Camera;
 use rand::RngExt;
 
 use crate::error::{Result, WorldError};
 use crate::random::random;
-use crate::world::{Episode, Recording, World};
+use crate::world::{Episode, Recording, World, WorldConstants};
 
 use episode::{VillageEpisode, changes};
 use route::{TIERS, loop_route, patrol_route};
@@ -43,32 +42,16 @@ const ATTEMPTS: u64 = 20;
 pub struct Village;
 
 impl World for Village {
-    fn name(&self) -> &'static str {
-        "village"
-    }
-
-    fn version(&self) -> u32 {
-        3
-    }
-
-    fn variants(&self) -> &'static [&'static str] {
-        &["static", "patrol", "changing"]
-    }
-
-    fn scenes(&self) -> u32 {
-        SCENES
-    }
-
-    fn least_scenes(&self) -> u32 {
-        TEST.0
-    }
-
-    fn fps(&self) -> f32 {
-        FPS
-    }
-
-    fn camera(&self) -> Camera {
-        Camera::from_degrees(75.0, 75.0)
+    fn constants(&self) -> WorldConstants {
+        WorldConstants {
+            name: "village",
+            version: 3,
+            variants: &["static", "patrol", "changing"],
+            scenes: SCENES,
+            least_scenes: TEST.0,
+            fps: FPS,
+            field_of_view: 75.0,
+        }
     }
 
     fn describe(&self, _recording: &Recording, description: &mut DatasetDescription) {

@@ -11,6 +11,7 @@ mod transformer;
 pub use transformer::DreamSimBranch;
 
 use super::check_pictures;
+use crate::layer::Pass;
 use crate::{Error, Result, weight_cache};
 use far_data::Picture;
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor};
@@ -136,7 +137,7 @@ impl DreamSim {
             let shape = [pictures.len(), grid * grid, 3 * patch * patch];
             let tokens = Tensor::from_slice(&tokens, shape)?;
             let mut tape = Tape::inference(&self.device);
-            let found = network.forward(&mut tape, &self.parameters, &tokens)?;
+            let found = network.forward(&mut Pass::new(&mut tape, &self.parameters), &tokens)?;
             let width = found.shape().last();
             for (embedding, row) in embeddings.iter_mut().zip(found.values().chunks(width)) {
                 embedding.extend_from_slice(row);

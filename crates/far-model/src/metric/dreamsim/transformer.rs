@@ -5,10 +5,11 @@
 //! before the first block; its embedding is the normed \[CLS\] by a linear map. DINO's is \[CLS\] as the
 //! last block leaves it.
 
+use crate::layer::Pass;
 use crate::layer::{Linear, Scaling};
 use far_tensor::{
-    Activation, ArenaBuilder, Attention, Checkpoint, Initialization, ParameterId, Parameters,
-    Result, Tape, Tensor,
+    Activation, ArenaBuilder, Attention, Checkpoint, Initialization, ParameterId, Result, Tape,
+    Tensor,
 };
 
 /// A network of the ensemble.
@@ -194,41 +195,36 @@ impl Transformer {
     }
 
     /// Embeddings [n, E] of pictures whose patches are [n, grid², 3·patch²], colors first, then rows.
-    pub fn forward(
-        &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
-        patches: &Tensor,
-    ) -> Result<Tensor> {
+    pub fn forward(&self, pass: &mut Pass<'_>, patches: &Tensor) -> Result<Tensor> {
         let (epsilon, heads) = (self.branch.epsilon(), self.sizes.heads);
         let count = patches.shape().extents()[0];
-        let tokens = self.patches.forward(tape, parameters, patches)?;
-        let class = tape.repeat(&parameters.tensor(self.class), 0, count)?;
-        let mut x = tape.concat(&[&class, &tokens], 1)?;
-        let positions = tape.repeat(&parameters.tensor(self.positions), 0, count)?;
-        x = tape.add(&x, &positions)?;
+        let tokens = self.patches.forward(pass, patches)?;
+        let class = pass.tape.repeat(&pass.parameters.tensor(self.class), 0, count)?;
+        let mut x = pass.concat(&[&class, &tokens], 1)?;
+        let positions = pass.tape.repeat(&pass.parameters.tensor(self.positions), 0, count)?;
+        x = pass.add(&x, &positions)?;
         if let Some(norm) = &self.before {
-            x = norm.layer_norm(tape, parameters, &x, epsilon)?;
+            x = norm.layer_norm(pass, &x, epsilon)?;
         }
         for Block { norms, attention: [qkv, out], mlp: [first, second] } in &self.blocks {
-            let normed = norms[0].layer_norm(tape, parameters, &x, epsilon)?;
-            let normed = qkv.forward(tape, parameters, &normed)?;
+            let normed = norms[0].layer_norm(pass, &x, epsilon)?;
+            let normed = qkv.forward(pass, &normed)?;
             let attention = Attention { heads, groups: count, key_mask: None };
-            let attended = tape.self_attention(&normed, attention)?;
-            let attended = out.forward(tape, parameters, &attended)?;
-            x = tape.add(&x, &attended)?;
-            let normed = norms[1].layer_norm(tape, parameters, &x, epsilon)?;
-            let hidden = first.forward(tape, parameters, &normed)?;
-            let hidden = self.activate(tape, &hidden)?;
-            let hidden = second.forward(tape, parameters, &hidden)?;
-            x = tape.add(&x, &hidden)?;
+            let attended = pass.self_attention(&normed, attention)?;
+            let attended = out.forward(pass, &attended)?;
+            x = pass.add(&x, &attended)?;
+            let normed = norms[1].layer_norm(pass, &x, epsilon)?;
+            let hidden = first.forward(pass, &normed)?;
+            let hidden = self.activate(pass, &hidden)?;
+            let hidden = second.forward(pass, &hidden)?;
+            x = pass.add(&x, &hidden)?;
         }
-        let class = tape.slice(&x, 1, 0..1)?.reshape([count, self.sizes.width])?;
+        let class = pass.slice(&x, 1, 0..1)?.reshape([count, self.sizes.width])?;
         match &self.after {
             None => Ok(class),
             Some((norm, projection)) => {
-                let class = norm.layer_norm(tape, parameters, &class, epsilon)?;
-                tape.linear(&class, &parameters.tensor(*projection), None)
+                let class = norm.layer_norm(pass, &class, epsilon)?;
+                pass.tape.linear(&class, &pass.parameters.tensor(*projection), None)
             }
         }
     }

@@ -21,11 +21,10 @@
 //! compare them, and its head can take of each instead of c.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::world_model::extension::nearness::VIEWS;
 use crate::{Error, LatentShape};
-use far_tensor::{
-    Activation, ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor,
-};
+use far_tensor::{Activation, ArenaBuilder, Attention, Initialization, Result, Tape, Tensor};
 use std::f64::consts::PI;
 
 /// By how many nats a token's own place is ahead of places in other rows and columns at first: enough
@@ -121,35 +120,33 @@ impl CopyHead {
     /// to be trusted. In all [f, T, 2·P].
     pub(crate) fn offer(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         latents: &Tensor,
         away: &[f32],
     ) -> Result<Tensor> {
-        let x = tape.layer_norm(x, None, 1e-6)?;
-        let key = self.key.forward(tape, parameters, &x)?;
-        let key = placed(tape, &key, &self.places)?;
-        let rate = self.rate.forward(tape, parameters, &x)?;
+        let x = pass.layer_norm(x, None, 1e-6)?;
+        let key = self.key.forward(pass, &x)?;
+        let key = placed(pass, &key, &self.places)?;
+        let rate = self.rate.forward(pass, &x)?;
         let width = rate.shape().last();
-        let said = self.said(tape, away, 0, width)?.reshape(*key.shape())?;
-        let key = tape.add(&key, &said)?;
+        let said = self.said(pass, away, 0, width)?.reshape(*key.shape())?;
+        let key = pass.add(&key, &said)?;
         let nearer = away.iter().flat_map(|distance| std::iter::repeat_n(-distance, width));
         let nearer = Tensor::from_slice(&nearer.collect::<Vec<_>>(), [away.len(), width])?;
-        let nearer = self.of_tokens(tape, &nearer)?.reshape(*rate.shape())?;
-        let lost = tape.multiply(&rate, &nearer)?;
-        let half = tape.activate(&lost, Activation::Sigmoid)?;
-        let trust = tape.add(&half, &half)?;
-        let values = tape.multiply(&trust, latents)?;
-        tape.concat(&[&key, &values], 2)
+        let nearer = self.of_tokens(pass, &nearer)?.reshape(*rate.shape())?;
+        let lost = pass.multiply(&rate, &nearer)?;
+        let half = pass.activate(&lost, Activation::Sigmoid)?;
+        let trust = pass.add(&half, &half)?;
+        let values = pass.multiply(&trust, latents)?;
+        pass.concat(&[&key, &values], 2)
     }
 
     /// What the frames [n·(1 + K), T, 2·P] of n contexts offer, where each is superseded by so many newer
     /// ones, [n·(1 + K)], and the views are those frames, [n, VIEWS].
     pub(crate) fn compare(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         frames: &Tensor,
         newer: &[f32],
         views: &[usize],
@@ -158,18 +155,18 @@ impl CopyHead {
             unreachable!("frames have tokens of channels")
         };
         let predictions = views.len() / VIEWS;
-        let values = tape.slice(frames, 2, width / 2..width)?;
+        let values = pass.slice(frames, 2, width / 2..width)?;
         let views = (0..VIEWS).map(|view| {
             let chosen: Vec<usize> = views.iter().skip(view).step_by(VIEWS).copied().collect();
-            tape.gather_rows(&values, chosen)
+            pass.gather_rows(&values, chosen)
         });
         let views = views.collect::<Result<Vec<_>>>()?;
-        let together = tape.concat(&views.iter().collect::<Vec<_>>(), 2)?;
-        let shown = self.showing.forward(tape, parameters, &together)?;
+        let together = pass.concat(&views.iter().collect::<Vec<_>>(), 2)?;
+        let shown = self.showing.forward(pass, &together)?;
         let mut all = frames.clone();
         if newer.iter().any(|count| *count > 0.0) {
-            let said = self.said(tape, newer, 1, width)?.reshape(*frames.shape())?;
-            all = tape.add(frames, &said)?;
+            let said = self.said(pass, newer, 1, width)?.reshape(*frames.shape())?;
+            all = pass.add(frames, &said)?;
         }
         let all = all.reshape([predictions, count / predictions * tokens, width])?;
         Ok(CopyCandidates { tokens: all, views, shown })
@@ -203,30 +200,29 @@ impl CopyHead {
     /// the mask says which of those tokens there are, [m, L]. In all [m, T, P].
     pub(crate) fn take(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         x: &Tensor,
         noisy: &Tensor,
         offer: &CopyCandidates,
         key_mask: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let query = self.query.forward(tape, parameters, x)?;
-        let query = placed(tape, &query, &self.asking)?;
+        let query = self.query.forward(pass, x)?;
+        let query = placed(pass, &query, &self.asking)?;
         let groups = offer.tokens.shape().extents()[0];
         let attention = Attention { heads: 1, groups, key_mask };
-        let found = tape.cross_attention(&query, &offer.tokens, attention)?;
-        let gate = self.gate.forward(tape, parameters, x)?;
-        let mut taken = by_token(tape, &gate, &found)?;
-        let shares = self.share.forward(tape, parameters, x)?;
+        let found = pass.cross_attention(&query, &offer.tokens, attention)?;
+        let gate = self.gate.forward(pass, x)?;
+        let mut taken = by_token(pass, &gate, &found)?;
+        let shares = self.share.forward(pass, x)?;
         for (number, view) in offer.views.iter().enumerate() {
-            let share = tape.slice(&shares, 2, number..number + 1)?;
-            let other = tape.subtract(view, &found)?;
-            let part = by_token(tape, &share, &other)?;
-            taken = tape.add(&taken, &part)?;
+            let share = pass.slice(&shares, 2, number..number + 1)?;
+            let other = pass.subtract(view, &found)?;
+            let part = by_token(pass, &share, &other)?;
+            taken = pass.add(&taken, &part)?;
         }
-        let own = self.own.forward(tape, parameters, x)?;
-        let own = tape.multiply(&own, noisy)?;
-        tape.add(&taken, &own)
+        let own = self.own.forward(pass, x)?;
+        let own = pass.multiply(&own, noisy)?;
+        pass.add(&taken, &own)
     }
 }
 

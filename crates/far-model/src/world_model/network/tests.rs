@@ -3,13 +3,14 @@
 
 use super::*;
 use crate::PredictionKind;
+use crate::layer::Pass;
 use crate::testing::{ELEMENTS, SHAPE, SIGNALS, assert_near, contexts, goal_view, normal, shaken};
 use crate::world_model::config::ContextAttention;
 use crate::world_model::noisy_target::NoisyTargets;
 use crate::world_model::reference::{self, Sample};
 use crate::world_model::row_index::RowIndex;
 use far_memory::Camera;
-use far_tensor::{Device, PatchGrid};
+use far_tensor::{Device, Parameters, PatchGrid};
 use proptest::prelude::*;
 
 fn network(config: DitConfig, seed: u64) -> (DitNetwork, Parameters) {
@@ -92,7 +93,7 @@ proptest! {
                     let (example, timestep) = (range.start + sample / draws, timesteps[*target]);
                     let (contexts, goal_states) = (&contexts, &goal_states[..]);
                     let sample = Sample { contexts, example, goal_states, noisy, timestep };
-                    reference::forward(&network, tape, &parameters, &sample)
+                    reference::forward(&network, &mut Pass::new(tape, &parameters), &sample)
                 })
                 .collect();
             let outputs = outputs?;
@@ -110,9 +111,9 @@ proptest! {
         };
         let run = |tape: &mut Tape| {
             let state = network.read_context(
-                tape, &parameters, &contexts, &goal_states, range.clone(),
+                &mut Pass::new(tape, &parameters), &contexts, &goal_states, range.clone(),
             )?;
-            network.target(tape, &parameters, &state, &noisy)
+            network.target(&mut Pass::new(tape, &parameters), &state, &noisy)
         };
         let found = values_and_gradients(&parameters, run);
         assert_near("output", &found.0, &expected.0);

@@ -1,10 +1,8 @@
 //! Functions of one element on a GPU.
 
 use super::arithmetic::eights;
-use crate::cuda::{Cuda, CudaBuffer, Kernel, Program, arguments, programs};
-use crate::gradient::GradientStore;
+use crate::cuda::{Cuda, Program, arguments, programs};
 use crate::operation::Activation;
-use crate::tape::CudaBackward;
 use crate::{Result, Tape, Tensor};
 
 programs! {
@@ -23,39 +21,22 @@ impl Tape {
         let element = x.element(cuda);
         let length = x.shape().elements();
         let output = cuda.buffer(element, length)?;
-        let kernel = Kernel { program: &ACTIVATION, name: "activate" };
+        let kernel = ACTIVATION.kernel("activate");
         let source = x.pointer(cuda, element)?;
-        let arguments = arguments![source, output.pointer(), length, activation as i32];
+        let arguments = arguments![source, output.pointer, length, activation as i32];
         cuda.launch(kernel, element, eights(length), arguments)?;
-        Ok(self.record_cuda("activate", *x.shape(), output, &[x], |y| ActivationBackward {
-            x: x.clone(),
-            y: y.clone(),
-            activation,
+        Ok(self.record_cuda("activate", *x.shape(), output, &[x], |y| {
+            let (x, y) = (x.clone(), y.clone());
+            move |cuda, upstream, gradients| {
+                let (element, d) = (upstream.element, upstream.pointer);
+                let kernel = ACTIVATION.kernel("activate_backward");
+                let (from, to) = (x.pointer(cuda, element)?, y.pointer(cuda, element)?);
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let which = activation as i32;
+                    let arguments = arguments![d, from, to, target, length, which, accumulate];
+                    cuda.launch(kernel, element, eights(length), arguments)
+                })
+            }
         }))
-    }
-}
-
-struct ActivationBackward {
-    x: Tensor,
-    y: Tensor,
-    activation: Activation,
-}
-
-impl CudaBackward for ActivationBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, length) = (upstream.element(), upstream.length());
-        let kernel = Kernel { program: &ACTIVATION, name: "activate_backward" };
-        let (x, y) = (self.x.pointer(cuda, element)?, self.y.pointer(cuda, element)?);
-        let activation = self.activation as i32;
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments =
-                arguments![upstream.pointer(), x, y, target, length, activation, accumulate];
-            cuda.launch(kernel, element, eights(length), arguments)
-        })
     }
 }

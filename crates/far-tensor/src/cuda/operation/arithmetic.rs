@@ -1,9 +1,8 @@
 //! Sums, products, scale and shift on a GPU.
 
 use super::element::kernel_from;
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
 use crate::tensor::Origin;
 use crate::{Result, Tape, Tensor};
 
@@ -24,13 +23,26 @@ impl Tape {
         let element = cuda.common_element(&[a, b]);
         let length = a.shape().elements();
         let output = cuda.buffer(element, length)?;
-        let kernel = Kernel { program: &ARITHMETIC, name: "combine" };
+        let kernel = ARITHMETIC.kernel("combine");
         let (left, right) = (a.pointer(cuda, element)?, b.pointer(cuda, element)?);
-        let arguments = arguments![left, right, output.pointer(), length, p, q];
+        let arguments = arguments![left, right, output.pointer, length, p, q];
         cuda.launch(kernel, element, eights(length), arguments)?;
-        Ok(self.record_cuda(operation, *a.shape(), output, &[a, b], |_| CombineBackward {
-            inputs: [a.clone(), b.clone()],
-            factors: [p, q],
+        Ok(self.record_cuda(operation, *a.shape(), output, &[a, b], |_| {
+            let (a, b) = (a.clone(), b.clone());
+            move |cuda, upstream, gradients| {
+                // One that takes the gradient as it is comes last, so that the buffer moves on to it.
+                let whole = |input: &Tensor, factor: f32| {
+                    factor == 1.0 && matches!(input.origin, Origin::Node { .. })
+                };
+                let (a, b) = ((&a, p), (&b, q));
+                let (first, last) = if whole(a.0, p) { (b, a) } else { (a, b) };
+                cuda.add_multiple(gradients, first.0, &upstream, first.1)?;
+                if whole(last.0, last.1) {
+                    gradients.add_whole_cuda(last.0, upstream)
+                } else {
+                    cuda.add_multiple(gradients, last.0, &upstream, last.1)
+                }
+            }
         }))
     }
 
@@ -40,10 +52,20 @@ impl Tape {
         let length = a.shape().elements();
         let output = cuda.buffer(element, length)?;
         let factors = [a.pointer(cuda, element)?, b.pointer(cuda, element)?];
-        cuda.product(element, factors, (output.pointer(), element), length, false)?;
-        Ok(self.record_cuda("multiply", *a.shape(), output, &[a, b], |_| MultiplyBackward {
-            a: a.clone(),
-            b: b.clone(),
+        cuda.product(element, factors, (output.pointer, element), length, false)?;
+        Ok(self.record_cuda("multiply", *a.shape(), output, &[a, b], |_| {
+            let (a, b) = (a.clone(), b.clone());
+            move |cuda, upstream, gradients| {
+                let source = upstream.element;
+                for (input, other) in [(&a, &b), (&b, &a)] {
+                    let element = cuda.gradient_element(input, source);
+                    gradients.with_cuda(input, element, |target, accumulate| {
+                        let factors = [upstream.pointer, other.pointer(cuda, source)?];
+                        cuda.product(source, factors, (target, element), length, accumulate)
+                    })?;
+                }
+                Ok(())
+            }
         }))
     }
 
@@ -59,10 +81,10 @@ impl Tape {
         let length = x.shape().elements();
         let output = cuda.buffer(element, length)?;
         let source = (x.pointer(cuda, element)?, element);
-        cuda.line(source, (output.pointer(), element), length, [factor, offset], false)?;
-        Ok(self.record_cuda("affine", *x.shape(), output, &[x], |_| AffineBackward {
-            x: x.clone(),
-            factor,
+        cuda.line(source, (output.pointer, element), length, [factor, offset], false)?;
+        Ok(self.record_cuda("affine", *x.shape(), output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| cuda.add_multiple(gradients, &x, &upstream, factor)
         }))
     }
 }
@@ -109,78 +131,10 @@ impl Cuda {
         upstream: &CudaBuffer,
         factor: f32,
     ) -> Result<()> {
-        let source = (upstream.pointer(), upstream.element());
-        let element = self.gradient_element(input, upstream.element());
+        let source = (upstream.pointer, upstream.element);
+        let element = self.gradient_element(input, upstream.element);
         gradients.with_cuda(input, element, |target, accumulate| {
-            self.line(source, (target, element), upstream.length(), [factor, 0.0], accumulate)
+            self.line(source, (target, element), upstream.length, [factor, 0.0], accumulate)
         })
-    }
-}
-
-struct CombineBackward {
-    inputs: [Tensor; 2],
-    factors: [f32; 2],
-}
-
-impl CudaBackward for CombineBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let [a, b] = &self.inputs;
-        let [p, q] = self.factors;
-        // One that takes the gradient as it is comes last, so that the buffer moves on to it.
-        let whole = |input: &Tensor, factor: f32| {
-            factor == 1.0 && matches!(input.origin(), Origin::Node { .. })
-        };
-        let (first, last) = if whole(a, p) { ((b, q), (a, p)) } else { ((a, p), (b, q)) };
-        cuda.add_multiple(gradients, first.0, &upstream, first.1)?;
-        if whole(last.0, last.1) {
-            gradients.add_whole_cuda(last.0, upstream)
-        } else {
-            cuda.add_multiple(gradients, last.0, &upstream, last.1)
-        }
-    }
-}
-
-struct MultiplyBackward {
-    a: Tensor,
-    b: Tensor,
-}
-
-impl CudaBackward for MultiplyBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let source = upstream.element();
-        for (input, other) in [(&self.a, &self.b), (&self.b, &self.a)] {
-            let element = cuda.gradient_element(input, source);
-            gradients.with_cuda(input, element, |target, accumulate| {
-                let factors = [upstream.pointer(), other.pointer(cuda, source)?];
-                cuda.product(source, factors, (target, element), upstream.length(), accumulate)
-            })?;
-        }
-        Ok(())
-    }
-}
-
-struct AffineBackward {
-    x: Tensor,
-    factor: f32,
-}
-
-impl CudaBackward for AffineBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        cuda.add_multiple(gradients, &self.x, &upstream, self.factor)
     }
 }

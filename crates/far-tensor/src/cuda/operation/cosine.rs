@@ -1,18 +1,12 @@
 //! Rows of length one and cosines on a GPU.
 
 use super::team::Team;
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
+use crate::cuda::{Cuda, Element, Program, arguments, programs};
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
     /// Rows of length one and cosines.
     COSINE = "cosine": "team.cuh", "cosine.cu";
-}
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &COSINE, name }
 }
 
 impl Tape {
@@ -28,11 +22,24 @@ impl Tape {
         let output = cuda.buffer(element, rows * width)?;
         let team = Team::of_rows(rows, width);
         let source = x.pointer(cuda, element)?;
-        let arguments = arguments![source, output.pointer(), rows, width, epsilon, team.size];
-        cuda.launch(kernel("normalize"), element, team.launch, arguments)?;
-        Ok(self.record_cuda("normalize_rows", *x.shape(), output, &[x], |_| NormalizeBackward {
-            x: x.clone(),
-            epsilon,
+        let arguments = arguments![source, output.pointer, rows, width, epsilon, team.size];
+        cuda.launch(COSINE.kernel("normalize"), element, team.launch, arguments)?;
+        Ok(self.record_cuda("normalize_rows", *x.shape(), output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let (element, d) = (upstream.element, upstream.pointer);
+                let source = x.pointer(cuda, element)?;
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments =
+                        arguments![d, source, target, rows, width, epsilon, team.size, accumulate];
+                    cuda.launch(
+                        COSINE.kernel("normalize_backward"),
+                        element,
+                        team.launch,
+                        arguments,
+                    )
+                })
+            }
         }))
     }
 
@@ -50,75 +57,34 @@ impl Tape {
         let output = cuda.buffer(element, rows)?;
         let team = Team::of_rows(rows, width);
         let (q, k) = (query.pointer(cuda, element)?, keys.pointer(cuda, element)?);
-        let arguments = arguments![q, k, output.pointer(), rows, count, width, epsilon, team.size];
-        cuda.launch(kernel("cosine"), element, team.launch, arguments)?;
+        let arguments = arguments![q, k, output.pointer, rows, count, width, epsilon, team.size];
+        cuda.launch(COSINE.kernel("cosine"), element, team.launch, arguments)?;
         let shape = Shape::new(&[batch, count]);
-        Ok(self.record_cuda("cosine", shape, output, &[query, keys], |_| CosineBackward {
-            sizes,
-            query: query.clone(),
-            keys: keys.clone(),
-            epsilon,
+        Ok(self.record_cuda("cosine", shape, output, &[query, keys], |_| {
+            let (query, keys) = (query.clone(), keys.clone());
+            move |cuda, upstream, gradients| {
+                let (element, d) = (upstream.element, upstream.pointer);
+                let (q, k) = (query.pointer(cuda, element)?, keys.pointer(cuda, element)?);
+                let factors = cuda.buffer(Element::F32, 2 * rows)?;
+                let of_keys = gradients.take_cuda(&keys, element)?;
+                let (target, accumulate) =
+                    of_keys.as_ref().map_or((0, false), |keys| (keys.pointer, keys.accumulate));
+                let kept = factors.pointer;
+                let arguments = arguments![
+                    d, q, k, target, kept, rows, count, width, epsilon, team.size, accumulate
+                ];
+                cuda.launch(COSINE.kernel("cosine_keys"), element, team.launch, arguments)?;
+                if let Some(of_keys) = of_keys {
+                    gradients.give_cuda(&keys, of_keys)?;
+                }
+                let team = Team::of_rows(batch, width);
+                gradients.with_cuda(&query, element, |target, accumulate| {
+                    let arguments = arguments![
+                        q, k, kept, target, batch, count, width, epsilon, team.size, accumulate
+                    ];
+                    cuda.launch(COSINE.kernel("cosine_query"), element, team.launch, arguments)
+                })
+            }
         }))
-    }
-}
-
-struct NormalizeBackward {
-    x: Tensor,
-    epsilon: f32,
-}
-
-impl CudaBackward for NormalizeBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, d) = (upstream.element(), upstream.pointer());
-        let (rows, width) = (self.x.shape().rows(), self.x.shape().last());
-        let (x, team) = (self.x.pointer(cuda, element)?, Team::of_rows(rows, width));
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments =
-                arguments![d, x, target, rows, width, self.epsilon, team.size, accumulate];
-            cuda.launch(kernel("normalize_backward"), element, team.launch, arguments)
-        })
-    }
-}
-
-struct CosineBackward {
-    sizes: [usize; 3],
-    query: Tensor,
-    keys: Tensor,
-    epsilon: f32,
-}
-
-impl CudaBackward for CosineBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, d, epsilon) = (upstream.element(), upstream.pointer(), self.epsilon);
-        let [batch, count, width] = self.sizes;
-        let rows = batch * count;
-        let (q, k) = (self.query.pointer(cuda, element)?, self.keys.pointer(cuda, element)?);
-        let factors = cuda.buffer(Element::F32, 2 * rows)?;
-        let of_keys = gradients.take_cuda(&self.keys, element)?;
-        let (target, accumulate) =
-            of_keys.as_ref().map_or((0, false), |keys| (keys.pointer, keys.accumulate));
-        let (team, kept) = (Team::of_rows(rows, width), factors.pointer());
-        let arguments =
-            arguments![d, q, k, target, kept, rows, count, width, epsilon, team.size, accumulate];
-        cuda.launch(kernel("cosine_keys"), element, team.launch, arguments)?;
-        if let Some(of_keys) = of_keys {
-            gradients.give_cuda(&self.keys, of_keys)?;
-        }
-        let team = Team::of_rows(batch, width);
-        gradients.with_cuda(&self.query, element, |target, accumulate| {
-            let arguments =
-                arguments![q, k, kept, target, batch, count, width, epsilon, team.size, accumulate];
-            cuda.launch(kernel("cosine_query"), element, team.launch, arguments)
-        })
     }
 }

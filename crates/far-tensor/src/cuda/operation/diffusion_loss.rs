@@ -2,11 +2,10 @@
 //! clean data and weights are read as f32.
 
 use super::loss::weights_of;
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::gradient::GradientStore;
 use crate::operation::{BoundCoefficients, DiffusionLoss, DiffusionTarget};
 use crate::storage::Storage;
-use crate::tape::CudaBackward;
 use crate::tensor::Origin;
 use crate::{Result, Shape, Tape, Tensor};
 use std::sync::Arc;
@@ -19,10 +18,6 @@ programs! {
 /// Elements of a sample that a thread takes, about.
 const ELEMENTS: usize = 4;
 const THREADS: usize = 256;
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &DIFFUSION_LOSS, name }
-}
 
 struct Samples {
     output: Tensor,
@@ -59,7 +54,7 @@ impl Tape {
             })
             .collect();
         let table = doubles(cuda, 4 * batch)?;
-        cuda.write(table.pointer(), &rows)?;
+        cuda.write(table.pointer, &rows)?;
         let samples = Samples {
             output: output.clone(),
             target: target.target.detach(),
@@ -75,7 +70,9 @@ impl Tape {
             let storage: Arc<Storage> = Arc::new(buffer.into());
             Tensor::new(shape, storage, 0, Origin::Constant)
         };
-        let loss = self.record_cuda("diffusion_loss", shape, loss, &[output], |_| samples);
+        let loss = self.record_cuda("diffusion_loss", shape, loss, &[output], |_| {
+            move |cuda, upstream, gradients| samples.backward(cuda, upstream, gradients)
+        });
         Ok(DiffusionLoss { loss, error: data(error), bound: data(bound) })
     }
 }
@@ -90,42 +87,37 @@ impl Samples {
         self.elements().div_ceil(THREADS * ELEMENTS)
     }
 
+    /// Addresses of the output, the target, the clean data, the weights and the coefficients.
+    fn places(&self, cuda: &Cuda, element: Element) -> Result<[u64; 5]> {
+        Ok([
+            self.output.pointer(cuda, element)?,
+            self.target.pointer(cuda, Element::F32)?,
+            self.clean.pointer(cuda, Element::F32)?,
+            weights_of(cuda, self.weights.as_ref())?,
+            self.coefficients.pointer,
+        ])
+    }
+
     /// Loss, error and bound of each sample.
     fn forward(&self, cuda: &Cuda) -> Result<[CudaBuffer; 3]> {
         let element = self.output.element(cuda);
         let (batch, elements, blocks) = (self.batch, self.elements(), self.blocks());
         let partials = doubles(cuda, 2 * batch * blocks)?;
-        let arguments = arguments![
-            self.output.pointer(cuda, element)?,
-            self.target.pointer(cuda, Element::F32)?,
-            self.clean.pointer(cuda, Element::F32)?,
-            weights_of(cuda, self.weights.as_ref())?,
-            self.coefficients.pointer(),
-            partials.pointer(),
-            elements,
-            blocks
-        ];
+        let [output, target, clean, weights, table] = self.places(cuda, element)?;
+        let sums = partials.pointer;
+        let arguments = arguments![output, target, clean, weights, table, sums, elements, blocks];
         let launch = Launch::blocks(batch * blocks, THREADS);
-        cuda.launch(kernel("diffusion_partials"), element, launch, arguments)?;
+        cuda.launch(DIFFUSION_LOSS.kernel("diffusion_partials"), element, launch, arguments)?;
         let part = || cuda.buffer(Element::F32, batch);
         let parts = [part()?, part()?, part()?];
-        let [loss, error, bound] = &parts;
-        let arguments = arguments![
-            partials.pointer(),
-            loss.pointer(),
-            error.pointer(),
-            bound.pointer(),
-            batch,
-            elements,
-            blocks,
-            self.bound_weight
-        ];
-        cuda.launch_plain(kernel("diffusion_finish"), Launch::elements(batch), arguments)?;
+        let [loss, error, bound] = parts.each_ref().map(|part| part.pointer);
+        let weight = self.bound_weight;
+        let arguments = arguments![sums, loss, error, bound, batch, elements, blocks, weight];
+        let launch = Launch::elements(batch);
+        cuda.launch_plain(DIFFUSION_LOSS.kernel("diffusion_finish"), launch, arguments)?;
         Ok(parts)
     }
-}
 
-impl CudaBackward for Samples {
     fn backward(
         &self,
         cuda: &Cuda,
@@ -134,26 +126,15 @@ impl CudaBackward for Samples {
     ) -> Result<()> {
         let element = self.output.element(cuda);
         let (elements, blocks) = (self.elements(), self.blocks());
-        let output = self.output.pointer(cuda, element)?;
-        let target = self.target.pointer(cuda, Element::F32)?;
-        let clean = self.clean.pointer(cuda, Element::F32)?;
-        let weights = weights_of(cuda, self.weights.as_ref())?;
+        let [output, target, clean, weights, table] = self.places(cuda, element)?;
+        let (d, weight) = (upstream.pointer, self.bound_weight);
         gradients.with_cuda(&self.output, element, |gradient, accumulate| {
             let arguments = arguments![
-                upstream.pointer(),
-                output,
-                target,
-                clean,
-                weights,
-                self.coefficients.pointer(),
-                gradient,
-                elements,
-                blocks,
-                self.bound_weight,
+                d, output, target, clean, weights, table, gradient, elements, blocks, weight,
                 accumulate
             ];
             let launch = Launch::blocks(self.batch * blocks, THREADS);
-            cuda.launch(kernel("diffusion_backward"), element, launch, arguments)
+            cuda.launch(DIFFUSION_LOSS.kernel("diffusion_backward"), element, launch, arguments)
         })
     }
 }

@@ -14,7 +14,7 @@ impl Cuda {
     /// What to write the gradient of an input as, given the type of what it is computed from: its own,
     /// as long as that loses nothing.
     pub(crate) fn gradient_element(&self, input: &Tensor, upstream: Element) -> Element {
-        match (upstream, input.origin()) {
+        match (upstream, input.origin) {
             (Element::F32, _) | (_, Origin::Parameter { .. }) => Element::F32,
             _ => input.element(self),
         }

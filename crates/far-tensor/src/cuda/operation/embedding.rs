@@ -2,8 +2,6 @@
 
 use super::element::{kernel_from, run_length};
 use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::sync::Arc;
 
@@ -27,22 +25,21 @@ impl Tape {
         let source = table.pointer(cuda, element)?;
         let places = cuda.upload_indices(&indices)?;
         let run = run_length(&[width]);
-        let (count, accumulate) = (indices.len(), false);
-        let arguments = arguments![
-            source,
-            places.pointer(),
-            output.pointer(),
-            count,
-            width,
-            run as i32,
-            accumulate
-        ];
+        let (count, step, accumulate) = (indices.len(), run as i32, false);
+        let (chosen, target) = (places.pointer, output.pointer);
+        let arguments = arguments![source, chosen, target, count, width, step, accumulate];
         let kernel = kernel_from!(EMBEDDING, "gather_rows", element);
         cuda.launch(kernel, element, Launch::elements(count * width / run), arguments)?;
-        Ok(self.record_cuda("gather_rows", shape, output, &[table], |_| GatherBackward {
-            table: table.clone(),
-            indices,
-            width,
+        Ok(self.record_cuda("gather_rows", shape, output, &[table], |_| {
+            let table = table.clone();
+            move |cuda, upstream, gradients| {
+                let source = (upstream.pointer, upstream.element);
+                let element = cuda.gradient_element(&table, source.1);
+                let size = [table.shape().extents()[0], width];
+                gradients.with_cuda(&table, element, |target, accumulate| {
+                    cuda.scatter(source, &indices, (target, element), size, accumulate)
+                })
+            }
         }))
     }
 }
@@ -57,7 +54,7 @@ impl Cuda {
         let indices = indices.iter().map(narrow).collect::<Result<Vec<i32>>>()?;
         // An `int` has the size of an f32.
         let buffer = self.buffer(Element::F32, indices.len())?;
-        self.write(buffer.pointer(), &indices)?;
+        self.write(buffer.pointer, &indices)?;
         Ok(buffer)
     }
 
@@ -74,16 +71,8 @@ impl Cuda {
         let order = self.upload_indices(&order)?;
         let offsets = self.upload_indices(&offsets)?;
         let run = run_length(&[width]);
-        let arguments = arguments![
-            source.0,
-            order.pointer(),
-            offsets.pointer(),
-            target.0,
-            rows,
-            width,
-            run as i32,
-            accumulate
-        ];
+        let (from, to, step) = (order.pointer, offsets.pointer, run as i32);
+        let arguments = arguments![source.0, from, to, target.0, rows, width, step, accumulate];
         let kernel = kernel_from!(EMBEDDING, "scatter_rows", source.1);
         self.launch(kernel, target.1, Launch::elements(rows * width / run), arguments)
     }
@@ -104,28 +93,6 @@ fn by_target(indices: &[usize], rows: usize) -> (Vec<usize>, Vec<usize>) {
         next[*index] += 1;
     }
     (order, offsets)
-}
-
-struct GatherBackward {
-    table: Tensor,
-    indices: Arc<[usize]>,
-    width: usize,
-}
-
-impl CudaBackward for GatherBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let source = (upstream.pointer(), upstream.element());
-        let element = cuda.gradient_element(&self.table, source.1);
-        let size = [self.table.shape().extents()[0], self.width];
-        gradients.with_cuda(&self.table, element, |target, accumulate| {
-            cuda.scatter(source, &self.indices, (target, element), size, accumulate)
-        })
-    }
 }
 
 #[cfg(test)]

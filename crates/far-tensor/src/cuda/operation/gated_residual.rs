@@ -1,9 +1,8 @@
 //! x + gate·f on a GPU.
 
 use super::modulation::{Chunks, aligned, with_modulation};
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
 use crate::{Result, Tape, Tensor};
 
 programs! {
@@ -18,10 +17,6 @@ const BATCH: usize = 4;
 
 /// Threads of a processor that the memory is busy with; more leave more partial sums.
 const PROCESSOR_THREADS: usize = 640;
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &GATED_RESIDUAL, name }
-}
 
 /// How threads are laid over rows and columns.
 struct Layout {
@@ -63,40 +58,31 @@ impl Tape {
     ) -> Result<Tensor> {
         let element = cuda.element();
         let output = cuda.buffer(element, x.shape().elements())?;
-        if output.length() > 0 {
+        if output.length > 0 {
             let places = [
                 x.pointer(cuda, element)?,
                 f.pointer(cuda, element)?,
                 modulation.pointer(cuda, element)?,
-                output.pointer(),
+                output.pointer,
             ];
             let Layout { dealt, columns, launch, vectors } =
                 Layout::new(cuda, x, modulation, &places);
             let [x_place, f_place, gates, target] = places;
             let (parts, width) = (modulation.shape().extents()[1], x.shape().last());
+            let Chunks { group_rows, chunks, chunk_rows, .. } = dealt;
             let arguments = arguments![
-                x_place,
-                f_place,
-                gates,
-                target,
-                parts,
-                gate,
-                width,
-                columns,
-                dealt.group_rows,
-                dealt.chunks,
-                dealt.chunk_rows
+                x_place, f_place, gates, target, parts, gate, width, columns, group_rows, chunks,
+                chunk_rows
             ];
             let name =
                 if vectors { "gated_residual_forward" } else { "gated_residual_forward_any" };
-            cuda.launch(kernel(name), element, launch, arguments)?;
+            cuda.launch(GATED_RESIDUAL.kernel(name), element, launch, arguments)?;
         }
         let inputs = [x, f, modulation];
-        Ok(self.record_cuda("gated_residual", *x.shape(), output, &inputs, |_| GatedBackward {
-            x: x.clone(),
-            f: f.clone(),
-            modulation: modulation.clone(),
-            gate,
+        Ok(self.record_cuda("gated_residual", *x.shape(), output, &inputs, |_| {
+            let node =
+                GatedBackward { x: x.clone(), f: f.clone(), modulation: modulation.clone(), gate };
+            move |cuda, upstream, gradients| node.backward(cuda, upstream, gradients)
         }))
     }
 }
@@ -108,22 +94,20 @@ struct GatedBackward {
     gate: usize,
 }
 
-impl CudaBackward for GatedBackward {
+impl GatedBackward {
     fn backward(
         &self,
         cuda: &Cuda,
         upstream: CudaBuffer,
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
-        if upstream.length() > 0 {
+        if upstream.length > 0 {
             self.branch_backward(cuda, &upstream, gradients)?;
         }
         // All that reads the upstream is in the stream before whatever x's gradient meets next.
         gradients.add_whole_cuda(&self.x, upstream)
     }
-}
 
-impl GatedBackward {
     /// df and dgate.
     fn branch_backward(
         &self,
@@ -138,36 +122,25 @@ impl GatedBackward {
         let taken = gradients.take_cuda(&self.f, element)?;
         let (target, accumulate) =
             taken.as_ref().map_or((0, false), |taken| (taken.pointer, taken.accumulate));
-        let places = [upstream.pointer(), f, gates, target];
+        let places = [upstream.pointer, f, gates, target];
         let Layout { dealt, columns, launch, vectors } =
             Layout::new(cuda, &self.x, &self.modulation, &places);
         let partials = cuda.buffer(Element::F32, dealt.blocks() * width)?;
+        let (d, sums, gate) = (upstream.pointer, partials.pointer, self.gate);
+        let Chunks { group_rows, chunks, chunk_rows, .. } = dealt;
         let arguments = arguments![
-            upstream.pointer(),
-            f,
-            gates,
-            target,
-            partials.pointer(),
-            parts,
-            self.gate,
-            width,
-            columns,
-            dealt.group_rows,
-            dealt.chunks,
-            dealt.chunk_rows,
+            d, f, gates, target, sums, parts, gate, width, columns, group_rows, chunks, chunk_rows,
             accumulate
         ];
         let name = if vectors { "gated_residual_backward" } else { "gated_residual_backward_any" };
-        cuda.launch(kernel(name), element, launch, arguments)?;
+        cuda.launch(GATED_RESIDUAL.kernel(name), element, launch, arguments)?;
         if let Some(taken) = taken {
             gradients.give_cuda(&self.f, taken)?;
         }
         with_modulation(cuda, gradients, &self.modulation, |gradient| {
             let (launch, slices) = dealt.totals(width);
-            let (gate, chunks) = (self.gate, dealt.chunks);
-            let arguments =
-                arguments![partials.pointer(), gradient, parts, gate, width, chunks, slices];
-            cuda.launch(kernel("gated_residual_finish"), element, launch, arguments)
+            let arguments = arguments![sums, gradient, parts, gate, width, chunks, slices];
+            cuda.launch(GATED_RESIDUAL.kernel("gated_residual_finish"), element, launch, arguments)
         })
     }
 }

@@ -1,12 +1,9 @@
 //! LayerNorm over the channels of each head on a GPU.
 
 use super::modulation::{Chunks, aligned, totals};
-use crate::cuda::{
-    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs,
-};
+use crate::cuda::{Argument, Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::gradient::{CudaGradient, GradientStore};
 use crate::operation::Affine;
-use crate::tape::CudaBackward;
 use crate::{Result, Tape, Tensor};
 
 programs! {
@@ -24,10 +21,6 @@ const BACKWARD: [usize; 2] = [192, 640];
 const BATCH: usize = 4;
 /// Heads, one for each warp, of a block of the general kernels.
 const WARPS: usize = 8;
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &HEAD_NORM, name }
-}
 
 /// The sizes and the small vectors of one norm.
 struct HeadNorm {
@@ -114,7 +107,7 @@ impl HeadNorm {
                 let start = slot * self.slot_width();
                 let arguments =
                     arguments![x, y, scale, offset, rows, width, start, heads, channels, epsilon];
-                let kernel = kernel("head_norm_forward_any");
+                let kernel = HEAD_NORM.kernel("head_norm_forward_any");
                 cuda.launch(kernel, element, self.general(), arguments)?;
             }
             return Ok(());
@@ -132,7 +125,7 @@ impl HeadNorm {
             arguments.extend_from_slice(arguments![
                 rows, width, span, slot_width, channels, chunk_rows, epsilon
             ]);
-            cuda.launch(kernel("head_norm_forward"), element, launch, &arguments)?;
+            cuda.launch(HEAD_NORM.kernel("head_norm_forward"), element, launch, &arguments)?;
         }
         Ok(())
     }
@@ -152,13 +145,13 @@ impl Tape {
         let HeadNorm { rows, width, .. } = norm;
         let output = cuda.buffer(cuda.element(), rows * width)?;
         if rows * width > 0 {
-            norm.forward(cuda, x.pointer(cuda, cuda.element())?, output.pointer())?;
+            norm.forward(cuda, x.pointer(cuda, cuda.element())?, output.pointer)?;
         }
         let mut inputs = vec![x];
         inputs.extend(slots.iter().flatten().flat_map(|affine| [affine.scale, affine.offset]));
-        Ok(self.record_cuda("head_norm", *x.shape(), output, &inputs, |_| HeadNormBackward {
-            x: x.clone(),
-            norm,
+        Ok(self.record_cuda("head_norm", *x.shape(), output, &inputs, |_| {
+            let node = HeadNormBackward { x: x.clone(), norm };
+            move |cuda, upstream, gradients| node.backward(cuda, upstream, gradients)
         }))
     }
 
@@ -200,7 +193,7 @@ struct Sums {
     stride: usize,
 }
 
-impl CudaBackward for HeadNormBackward {
+impl HeadNormBackward {
     /// The upstream becomes dx where it is: copied slots need no work, and nobody else has it.
     fn backward(
         &self,
@@ -209,19 +202,17 @@ impl CudaBackward for HeadNormBackward {
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
         let norm = &self.norm;
-        if upstream.length() > 0 {
+        if upstream.length > 0 {
             let x = self.x.pointer(cuda, cuda.element())?;
-            if norm.is_fast(cuda, &[x, upstream.pointer()]) {
-                self.fast_backward(cuda, upstream.pointer(), x, gradients)?;
+            if norm.is_fast(cuda, &[x, upstream.pointer]) {
+                self.fast_backward(cuda, upstream.pointer, x, gradients)?;
             } else {
-                self.general_backward(cuda, upstream.pointer(), x, gradients)?;
+                self.general_backward(cuda, upstream.pointer, x, gradients)?;
             }
         }
         gradients.add_whole_cuda(&self.x, upstream)
     }
-}
 
-impl HeadNormBackward {
     fn fast_backward(
         &self,
         cuda: &Cuda,
@@ -243,7 +234,7 @@ impl HeadNormBackward {
             let stride = count * 2 * channels;
             let partials = cuda.buffer(Element::F32, parts * stride)?;
             let at = (start * element.size()) as u64;
-            let mut arguments = arguments![gradient + at, x + at, partials.pointer()].to_vec();
+            let mut arguments = arguments![gradient + at, x + at, partials.pointer].to_vec();
             for slot in first..first + SLOTS {
                 let scale = if slot < first + count { norm.vectors(cuda, slot)?[0] } else { 0 };
                 arguments.extend_from_slice(arguments![scale]);
@@ -252,8 +243,8 @@ impl HeadNormBackward {
             arguments.extend_from_slice(arguments![
                 rows, width, span, slot_width, channels, chunk_rows, epsilon
             ]);
-            cuda.launch(kernel("head_norm_backward"), element, launch, &arguments)?;
-            let sums = Sums { address: partials.pointer(), parts, stride };
+            cuda.launch(HEAD_NORM.kernel("head_norm_backward"), element, launch, &arguments)?;
+            let sums = Sums { address: partials.pointer, parts, stride };
             self.finish(cuda, &rest[..count], &sums, gradients)?;
         }
         Ok(())
@@ -275,12 +266,12 @@ impl HeadNormBackward {
                 continue;
             }
             let terms = cuda.buffer(Element::F32, parts * stride)?;
-            let address = terms.pointer();
+            let address = terms.pointer;
             let start = slot * norm.slot_width();
             let arguments = arguments![
                 gradient, x, address, scale, rows, width, start, heads, channels, epsilon
             ];
-            let kernel = kernel("head_norm_backward_any");
+            let kernel = HEAD_NORM.kernel("head_norm_backward_any");
             cuda.launch(kernel, cuda.element(), norm.general(), arguments)?;
             let sums = Sums { address, parts, stride };
             self.finish(cuda, &norm.slots[slot..=slot], &sums, gradients)?;
@@ -308,7 +299,7 @@ impl HeadNormBackward {
             let mut lent: Vec<(&Tensor, CudaGradient)> = Vec::new();
             let (mut targets, mut accumulate) = ([0_u64; 2 * SLOTS], 0);
             for (place, vector) in pending {
-                if lent.iter().any(|(other, _)| other.origin() == vector.origin()) {
+                if lent.iter().any(|(other, _)| other.origin == vector.origin) {
                     later.push((place, vector));
                 } else if let Some(gradient) = gradients.take_cuda(vector, Element::F32)? {
                     targets[place] = gradient.pointer;
@@ -319,14 +310,9 @@ impl HeadNormBackward {
             let (launch, slices) = totals(2 * slots.len(), sums.parts, channels);
             let mut arguments = arguments![sums.address].to_vec();
             arguments.extend(targets.map(Argument::from));
-            arguments.extend_from_slice(arguments![
-                sums.parts,
-                sums.stride,
-                channels,
-                slices,
-                accumulate
-            ]);
-            cuda.launch_plain(kernel("head_norm_finish"), launch, &arguments)?;
+            let Sums { parts, stride, .. } = *sums;
+            arguments.extend_from_slice(arguments![parts, stride, channels, slices, accumulate]);
+            cuda.launch_plain(HEAD_NORM.kernel("head_norm_finish"), launch, &arguments)?;
             for (vector, gradient) in lent {
                 gradients.give_cuda(vector, gradient)?;
             }

@@ -1,9 +1,7 @@
 //! Concatenation, slices and repetition on a GPU: bands of columns copied between matrices.
 
 use super::element::{kernel_from, run_length};
-use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
+use crate::cuda::{Cuda, Element, Launch, Program, arguments, programs};
 use crate::{Result, Shape, Tape, Tensor};
 use std::ops::Range;
 
@@ -86,7 +84,7 @@ impl Cuda {
         if times > 2 * PART_ROWS {
             let parts = times.div_ceil(PART_ROWS);
             let partials = self.buffer(Element::F32, outer * parts * inner)?;
-            let middle = (partials.pointer(), Element::F32);
+            let middle = (partials.pointer, Element::F32);
             self.sum_parts(source, middle, [outer, times, inner], PART_ROWS, false)?;
             return self.sum_parts(middle, target, [outer, parts, inner], parts, accumulate);
         }
@@ -123,7 +121,7 @@ impl Tape {
         let (rows, total, inner) = shape.around(axis);
         let width = total * inner;
         let output = cuda.buffer(element, shape.elements())?;
-        let mut target = Band { pointer: output.pointer(), element, width, start: 0 };
+        let mut target = Band { pointer: output.pointer, element, width, start: 0 };
         for input in inputs {
             let own = input.shape().extents()[axis] * inner;
             let pointer = input.pointer(cuda, element)?;
@@ -131,11 +129,23 @@ impl Tape {
             cuda.copy_band(source, target, [rows, own], false)?;
             target.start += own;
         }
-        Ok(self.record_cuda("concat", shape, output, inputs, |_| ConcatBackward {
-            inputs: inputs.iter().map(|input| (*input).clone()).collect(),
-            axis,
-            rows,
-            width,
+        Ok(self.record_cuda("concat", shape, output, inputs, |_| {
+            let inputs: Vec<Tensor> = inputs.iter().copied().cloned().collect();
+            move |cuda, upstream, gradients| {
+                let (pointer, element) = (upstream.pointer, upstream.element);
+                let mut source = Band { pointer, element, width, start: 0 };
+                for input in &inputs {
+                    let (_, extent, inner) = input.shape().around(axis);
+                    let own = extent * inner;
+                    let element = cuda.gradient_element(input, source.element);
+                    gradients.with_cuda(input, element, |pointer, accumulate| {
+                        let target = Band { pointer, element, width: own, start: 0 };
+                        cuda.copy_band(source, target, [rows, own], accumulate)
+                    })?;
+                    source.start += own;
+                }
+                Ok(())
+            }
         }))
     }
 
@@ -152,13 +162,25 @@ impl Tape {
         let rows = x.shape().elements() / width.max(1);
         let output = cuda.buffer(element, shape.elements())?;
         let source = Band { pointer: x.pointer(cuda, element)?, element, width, start: band.start };
-        let target = Band { pointer: output.pointer(), element, width: band.len(), start: 0 };
+        let target = Band { pointer: output.pointer, element, width: band.len(), start: 0 };
         cuda.copy_band(source, target, [rows, band.len()], false)?;
-        Ok(self.record_cuda("slice", shape, output, &[x], |_| SliceBackward {
-            x: x.clone(),
-            rows,
-            width,
-            band,
+        Ok(self.record_cuda("slice", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                if band.len() == width {
+                    return gradients.add_whole_cuda(&x, upstream);
+                }
+                let (pointer, element) = (upstream.pointer, upstream.element);
+                let source = Band { pointer, element, width: band.len(), start: 0 };
+                let element = cuda.gradient_element(&x, element);
+                gradients.with_cuda(&x, element, |pointer, accumulate| {
+                    if !accumulate {
+                        cuda.zero(pointer, rows * width * element.size())?;
+                    }
+                    let target = Band { pointer, element, width, start: band.start };
+                    cuda.copy_band(source, target, [rows, band.len()], accumulate)
+                })
+            }
         }))
     }
 
@@ -174,96 +196,21 @@ impl Tape {
         let (outer, times, inner) = shape.around(axis);
         let output = cuda.buffer(element, shape.elements())?;
         let source = Band { pointer: x.pointer(cuda, element)?, element, width: inner, start: 0 };
-        let target = Band { pointer: output.pointer(), ..source };
+        let target = Band { pointer: output.pointer, ..source };
         cuda.copy_rows(source, target, [outer * times, inner, times.max(1)], false)?;
-        Ok(self.record_cuda("repeat", shape, output, &[x], |_| RepeatBackward {
-            x: x.clone(),
-            sizes: [outer, times, inner],
-        }))
-    }
-}
-
-struct ConcatBackward {
-    inputs: Vec<Tensor>,
-    axis: usize,
-    rows: usize,
-    width: usize,
-}
-
-impl CudaBackward for ConcatBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (pointer, width) = (upstream.pointer(), self.width);
-        let mut source = Band { pointer, element: upstream.element(), width, start: 0 };
-        for input in &self.inputs {
-            let (_, extent, inner) = input.shape().around(self.axis);
-            let own = extent * inner;
-            let element = cuda.gradient_element(input, source.element);
-            gradients.with_cuda(input, element, |pointer, accumulate| {
-                let target = Band { pointer, element, width: own, start: 0 };
-                cuda.copy_band(source, target, [self.rows, own], accumulate)
-            })?;
-            source.start += own;
-        }
-        Ok(())
-    }
-}
-
-struct SliceBackward {
-    x: Tensor,
-    rows: usize,
-    width: usize,
-    band: Range<usize>,
-}
-
-impl CudaBackward for SliceBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (width, band) = (self.width, &self.band);
-        if band.len() == width {
-            return gradients.add_whole_cuda(&self.x, upstream);
-        }
-        let (pointer, element) = (upstream.pointer(), upstream.element());
-        let source = Band { pointer, element, width: band.len(), start: 0 };
-        let element = cuda.gradient_element(&self.x, element);
-        gradients.with_cuda(&self.x, element, |pointer, accumulate| {
-            if !accumulate {
-                cuda.zero(pointer, self.rows * width * element.size())?;
+        Ok(self.record_cuda("repeat", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                if times == 1 {
+                    return gradients.add_whole_cuda(&x, upstream);
+                }
+                let source = (upstream.pointer, upstream.element);
+                let element = cuda.gradient_element(&x, source.1);
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let sizes = [outer, times, inner];
+                    cuda.sum_middle(source, (target, element), sizes, accumulate)
+                })
             }
-            let target = Band { pointer, element, width, start: band.start };
-            cuda.copy_band(source, target, [self.rows, band.len()], accumulate)
-        })
-    }
-}
-
-struct RepeatBackward {
-    x: Tensor,
-    /// Before the new axis, along it, and behind it.
-    sizes: [usize; 3],
-}
-
-impl CudaBackward for RepeatBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        if self.sizes[1] == 1 {
-            return gradients.add_whole_cuda(&self.x, upstream);
-        }
-        let source = (upstream.pointer(), upstream.element());
-        let element = cuda.gradient_element(&self.x, source.1);
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            cuda.sum_middle(source, (target, element), self.sizes, accumulate)
-        })
+        }))
     }
 }

@@ -1,19 +1,14 @@
 //! Losses that are means over elements on a GPU. The loss is f32; targets and weights are read as
 //! f32, so that what is compared with is not rounded.
 
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::gradient::GradientStore;
 use crate::operation::loss::Loss;
-use crate::tape::CudaBackward;
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
     /// Means of losses.
     LOSS = "loss": "block_total.cu", "loss.cu";
-}
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &LOSS, name }
 }
 
 /// The number of a loss in the kernels, and its β.
@@ -45,24 +40,14 @@ impl Tape {
         let launch = Cuda::partial_sums(length);
         let partials = cuda.buffer(Element::F32, launch.grid[0])?;
         let (number, beta) = kind(loss);
-        let arguments = arguments![
-            x.pointer(cuda, element)?,
-            target.pointer(cuda, Element::F32)?,
-            weights_of(cuda, weights)?,
-            partials.pointer(),
-            length,
-            number,
-            beta
-        ];
-        cuda.launch(kernel("loss_partials"), element, launch, arguments)?;
+        let (source, sums) = (x.pointer(cuda, element)?, partials.pointer);
+        let (right, by) = (target.pointer(cuda, Element::F32)?, weights_of(cuda, weights)?);
+        let arguments = arguments![source, right, by, sums, length, number, beta];
+        cuda.launch(LOSS.kernel("loss_partials"), element, launch, arguments)?;
         let output = cuda.total(&partials, 1.0 / length as f32)?;
         let shape = Shape::new(&[]);
-        Ok(self.record_cuda(operation, shape, output, &[x], |_| LossBackward {
-            x: x.clone(),
-            target: target.detach(),
-            weights: weights.map(Tensor::detach),
-            loss,
-            each: length,
+        Ok(self.record_cuda(operation, shape, output, &[x], |_| {
+            backward([x, target], weights, loss, length)
         }))
     }
 
@@ -77,62 +62,36 @@ impl Tape {
         let (element, each) = (x.element(cuda), x.shape().elements() / samples);
         let output = cuda.buffer(Element::F32, samples)?;
         let (number, beta) = kind(Loss::Squared);
-        let arguments = arguments![
-            x.pointer(cuda, element)?,
-            target.pointer(cuda, Element::F32)?,
-            weights_of(cuda, weights)?,
-            output.pointer(),
-            each,
-            number,
-            beta
-        ];
-        cuda.launch(kernel("loss_samples"), element, Launch::blocks(samples, 256), arguments)?;
+        let (source, means) = (x.pointer(cuda, element)?, output.pointer);
+        let (right, by) = (target.pointer(cuda, Element::F32)?, weights_of(cuda, weights)?);
+        let arguments = arguments![source, right, by, means, each, number, beta];
+        cuda.launch(LOSS.kernel("loss_samples"), element, Launch::blocks(samples, 256), arguments)?;
         let shape = Shape::new(&[samples]);
-        Ok(self.record_cuda("squared_errors", shape, output, &[x], |_| LossBackward {
-            x: x.clone(),
-            target: target.detach(),
-            weights: weights.map(Tensor::detach),
-            loss: Loss::Squared,
-            each,
+        Ok(self.record_cuda("squared_errors", shape, output, &[x], |_| {
+            backward([x, target], weights, Loss::Squared, each)
         }))
     }
 }
 
-struct LossBackward {
-    x: Tensor,
-    target: Tensor,
-    weights: Option<Tensor>,
+/// The backward of means over `each` elements.
+fn backward(
+    [x, target]: [&Tensor; 2],
+    weights: Option<&Tensor>,
     loss: Loss,
-    /// Elements that a mean is taken over.
     each: usize,
-}
-
-impl CudaBackward for LossBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, length) = (self.x.element(cuda), self.x.shape().elements());
-        let x = self.x.pointer(cuda, element)?;
-        let target = self.target.pointer(cuda, Element::F32)?;
-        let weights = weights_of(cuda, self.weights.as_ref())?;
-        let (number, beta) = kind(self.loss);
-        gradients.with_cuda(&self.x, element, |gradient, accumulate| {
+) -> impl Fn(&Cuda, CudaBuffer, &mut GradientStore<'_>) -> Result<()> + Send + use<> {
+    let (x, target, weights) = (x.clone(), target.detach(), weights.map(Tensor::detach));
+    move |cuda, upstream, gradients| {
+        let (element, length) = (x.element(cuda), x.shape().elements());
+        let (d, source) = (upstream.pointer, x.pointer(cuda, element)?);
+        let target = target.pointer(cuda, Element::F32)?;
+        let weights = weights_of(cuda, weights.as_ref())?;
+        let (number, beta) = kind(loss);
+        gradients.with_cuda(&x, element, |gradient, accumulate| {
             let arguments = arguments![
-                upstream.pointer(),
-                x,
-                target,
-                weights,
-                gradient,
-                length,
-                self.each,
-                number,
-                beta,
-                accumulate
+                d, source, target, weights, gradient, length, each, number, beta, accumulate
             ];
-            cuda.launch(kernel("loss_backward"), element, Launch::elements(length), arguments)
+            cuda.launch(LOSS.kernel("loss_backward"), element, Launch::elements(length), arguments)
         })
     }
 }

@@ -2,19 +2,13 @@
 
 use super::softmax::mask_pointer;
 use super::team::Team;
-use crate::cuda::{Cuda, CudaBuffer, Kernel, Program, arguments, programs};
-use crate::gradient::GradientStore;
+use crate::cuda::{Cuda, Program, arguments, programs};
 use crate::operation::Statistic;
-use crate::tape::CudaBackward;
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
     /// Statistics and standardization.
     MASKED = "masked": "team.cuh", "masked.cu";
-}
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &MASKED, name }
 }
 
 /// The number of groups along an axis, their extent, and how far apart their elements lie.
@@ -39,14 +33,28 @@ impl Tape {
         let output = cuda.buffer(element, count)?;
         let team = Team::of_groups(count, extent, inner);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let (target, which) = (output.pointer(), statistic as i32);
+        let (target, which) = (output.pointer, statistic as i32);
         let arguments = arguments![source, chosen, target, count, extent, inner, which, team.size];
-        cuda.launch(kernel("statistic"), element, team.launch, arguments)?;
-        Ok(self.record_cuda("statistic", shape, output, &[x], |_| StatisticBackward {
-            x: x.clone(),
-            mask: mask.cloned(),
-            axis,
-            statistic,
+        cuda.launch(MASKED.kernel("statistic"), element, team.launch, arguments)?;
+        Ok(self.record_cuda("statistic", shape, output, &[x], |_| {
+            let (x, mask) = (x.clone(), mask.cloned());
+            move |cuda, upstream, gradients| {
+                let (element, d) = (upstream.element, upstream.pointer);
+                let source = x.pointer(cuda, element)?;
+                let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments = arguments![
+                        d, source, chosen, target, count, extent, inner, which, team.size,
+                        accumulate
+                    ];
+                    cuda.launch(
+                        MASKED.kernel("statistic_backward"),
+                        element,
+                        team.launch,
+                        arguments,
+                    )
+                })
+            }
         }))
     }
 
@@ -63,66 +71,26 @@ impl Tape {
         let output = cuda.buffer(element, count * extent)?;
         let team = Team::of_groups(count, extent, inner);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let arguments =
-            arguments![source, chosen, output.pointer(), count, extent, inner, team.size];
-        cuda.launch(kernel("standardize"), element, team.launch, arguments)?;
-        Ok(self.record_cuda("standardize", *x.shape(), output, &[x], |_| StandardizeBackward {
-            x: x.clone(),
-            mask: mask.cloned(),
-            axis,
+        let arguments = arguments![source, chosen, output.pointer, count, extent, inner, team.size];
+        cuda.launch(MASKED.kernel("standardize"), element, team.launch, arguments)?;
+        Ok(self.record_cuda("standardize", *x.shape(), output, &[x], |_| {
+            let (x, mask) = (x.clone(), mask.cloned());
+            move |cuda, upstream, gradients| {
+                let (element, d) = (upstream.element, upstream.pointer);
+                let source = x.pointer(cuda, element)?;
+                let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments = arguments![
+                        d, source, chosen, target, count, extent, inner, team.size, accumulate
+                    ];
+                    cuda.launch(
+                        MASKED.kernel("standardize_backward"),
+                        element,
+                        team.launch,
+                        arguments,
+                    )
+                })
+            }
         }))
-    }
-}
-
-struct StatisticBackward {
-    x: Tensor,
-    mask: Option<Tensor>,
-    axis: usize,
-    statistic: Statistic,
-}
-
-impl CudaBackward for StatisticBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, d, which) = (upstream.element(), upstream.pointer(), self.statistic as i32);
-        let [count, extent, inner] = groups(&self.x, self.axis);
-        let x = self.x.pointer(cuda, element)?;
-        let mask = mask_pointer(cuda, self.mask.as_ref(), element)?;
-        let team = Team::of_groups(count, extent, inner);
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments =
-                arguments![d, x, mask, target, count, extent, inner, which, team.size, accumulate];
-            cuda.launch(kernel("statistic_backward"), element, team.launch, arguments)
-        })
-    }
-}
-
-struct StandardizeBackward {
-    x: Tensor,
-    mask: Option<Tensor>,
-    axis: usize,
-}
-
-impl CudaBackward for StandardizeBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, d) = (upstream.element(), upstream.pointer());
-        let [count, extent, inner] = groups(&self.x, self.axis);
-        let x = self.x.pointer(cuda, element)?;
-        let mask = mask_pointer(cuda, self.mask.as_ref(), element)?;
-        let team = Team::of_groups(count, extent, inner);
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments =
-                arguments![d, x, mask, target, count, extent, inner, team.size, accumulate];
-            cuda.launch(kernel("standardize_backward"), element, team.launch, arguments)
-        })
     }
 }

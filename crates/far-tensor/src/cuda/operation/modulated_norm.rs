@@ -2,11 +2,10 @@
 
 use super::modulation::{Chunks, aligned, with_modulation};
 use crate::cuda::{
-    Cuda, CudaBuffer, Element, Kernel, Launch, Program, argument_groups, arguments, programs,
+    Cuda, CudaBuffer, Element, Launch, Program, argument_groups, arguments, programs,
 };
 use crate::gradient::GradientStore;
 use crate::operation::{Affine, Gate, Modulation};
-use crate::tape::CudaBackward;
 use crate::tensor::Origin;
 use crate::{Result, Tape, Tensor};
 use std::sync::Arc;
@@ -23,10 +22,6 @@ const MOST_THREADS: usize = 512;
 /// Threads of the fast kernels that the registers of a processor are enough for.
 const FORWARD_THREADS: usize = 576;
 const BACKWARD_THREADS: usize = 512;
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &MODULATED_NORM, name }
-}
 
 /// The small vectors and the sizes of one norm.
 #[derive(Clone)]
@@ -108,15 +103,12 @@ impl Tape {
         let mut inputs = vec![x];
         inputs.extend(affine.iter().flat_map(|affine| [affine.scale, affine.offset]));
         inputs.extend(modulation.iter().map(|modulation| modulation.vectors));
-        Ok(self.record_cuda(operation, *x.shape(), output, &inputs, |_| NormBackward {
-            norm,
-            x: x.clone(),
-            statistics,
+        Ok(self.record_cuda(operation, *x.shape(), output, &inputs, |_| {
+            let node = NormBackward { norm, x: x.clone(), statistics };
+            move |cuda, upstream, gradients| node.backward(cuda, upstream, gradients)
         }))
     }
-}
 
-impl Tape {
     /// See [`Tape::gated_norm`]; `None` where there is no kernel for both at once.
     pub(crate) fn gated_norm_cuda(
         &mut self,
@@ -144,14 +136,14 @@ impl Tape {
         let dealt = norm.chunks(cuda, threads, FORWARD_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let arguments = argument_groups![
-            [base, branch, sum.pointer(), gates],
+            [base, branch, sum.pointer, gates],
             [gate_parts, gate.part],
-            [output.pointer(), statistics.pointer(), gamma, beta, vectors],
+            [output.pointer, statistics.pointer, gamma, beta, vectors],
             [parts, shift, scale, width, norm.group_rows(), chunks, chunk_rows],
             [epsilon]
         ];
         let launch = Launch::blocks(dealt.blocks(), threads);
-        cuda.launch(kernel("gated_norm_forward"), element, launch, &arguments)?;
+        cuda.launch(MODULATED_NORM.kernel("gated_norm_forward"), element, launch, &arguments)?;
         let constant = |buffer: CudaBuffer| {
             Tensor::new(*x.shape(), Arc::new(buffer.into()), 0, Origin::Constant)
         };
@@ -180,8 +172,7 @@ impl Norm {
     ) -> Result<()> {
         let element = cuda.element();
         let Places { gamma, beta, vectors, parts, shift, scale } = self.places(cuda)?;
-        let (x, y, statistics) =
-            (x.pointer(cuda, element)?, output.pointer(), statistics.pointer());
+        let (x, y, statistics) = (x.pointer(cuda, element)?, output.pointer, statistics.pointer);
         let (width, group_rows) = (self.width, self.group_rows());
         let Some(threads) = self.threads(cuda, &[x, y]) else {
             let arguments = arguments![
@@ -189,7 +180,12 @@ impl Norm {
                 epsilon
             ];
             let launch = Launch::blocks(self.rows, 256);
-            return cuda.launch(kernel("modulated_norm_forward_any"), element, launch, arguments);
+            return cuda.launch(
+                MODULATED_NORM.kernel("modulated_norm_forward_any"),
+                element,
+                launch,
+                arguments,
+            );
         };
         let dealt = self.chunks(cuda, threads, FORWARD_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
@@ -198,7 +194,7 @@ impl Norm {
             chunk_rows, epsilon
         ];
         let launch = Launch::blocks(dealt.blocks(), threads);
-        cuda.launch(kernel("modulated_norm_forward"), element, launch, arguments)
+        cuda.launch(MODULATED_NORM.kernel("modulated_norm_forward"), element, launch, arguments)
     }
 }
 
@@ -209,7 +205,7 @@ struct NormBackward {
     statistics: CudaBuffer,
 }
 
-impl CudaBackward for NormBackward {
+impl NormBackward {
     fn backward(
         &self,
         cuda: &Cuda,
@@ -224,7 +220,7 @@ impl CudaBackward for NormBackward {
         let places = norm.places(cuda)?;
         let taken = gradients.take_cuda(&self.x, element)?;
         let target = taken.as_ref().map_or((0, false), |taken| (taken.pointer, taken.accumulate));
-        let (dealt, partials) = self.rows_backward(cuda, &places, upstream.pointer(), target)?;
+        let (dealt, partials) = self.rows_backward(cuda, &places, upstream.pointer, target)?;
         if let Some(taken) = taken {
             gradients.give_cuda(&self.x, taken)?;
         }
@@ -238,15 +234,15 @@ impl CudaBackward for NormBackward {
             None => None,
         };
         let [gamma_sums, beta_sums] =
-            sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer(), beta.pointer()]);
+            sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer, beta.pointer]);
         let finish = |gradient: u64| {
             let (launch, slices) = dealt.totals(width);
             let arguments = argument_groups![
-                [partials.pointer(), gamma, beta, vectors, gradient, gamma_sums, beta_sums],
+                [partials.pointer, gamma, beta, vectors, gradient, gamma_sums, beta_sums],
                 [parts, shift, scale, width, dealt.chunks],
                 [slices]
             ];
-            cuda.launch(kernel("modulated_norm_finish"), element, launch, &arguments)
+            cuda.launch(MODULATED_NORM.kernel("modulated_norm_finish"), element, launch, &arguments)
         };
         let mut finished = false;
         if let Some((vectors, ..)) = &norm.modulation {
@@ -265,15 +261,13 @@ impl CudaBackward for NormBackward {
                 continue;
             }
             gradients.with_cuda(tensor, Element::F32, |target, accumulate| {
-                let source = (sums.pointer(), Element::F32);
+                let source = (sums.pointer, Element::F32);
                 cuda.column_sums(source, [groups, width], target, accumulate)
             })?;
         }
         Ok(())
     }
-}
 
-impl NormBackward {
     /// dx and the partial sums [block, 2, width] of what the small vectors need.
     fn rows_backward(
         &self,
@@ -286,19 +280,24 @@ impl NormBackward {
         let element = cuda.element();
         let Places { gamma, vectors, parts, scale, .. } = *places;
         let (width, group_rows) = (norm.width, norm.group_rows());
-        let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
+        let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer);
         let fast = norm.threads(cuda, &[x, upstream, target]);
         let dealt = norm.chunks(cuda, fast.unwrap_or(128), BACKWARD_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * width)?;
-        let sums = partials.pointer();
+        let sums = partials.pointer;
         if let Some(threads) = fast {
             let arguments = arguments![
                 upstream, x, statistics, target, sums, gamma, vectors, parts, scale, width,
                 group_rows, chunks, chunk_rows, accumulate
             ];
             let launch = Launch::blocks(dealt.blocks(), threads);
-            cuda.launch(kernel("modulated_norm_backward"), element, launch, arguments)?;
+            cuda.launch(
+                MODULATED_NORM.kernel("modulated_norm_backward"),
+                element,
+                launch,
+                arguments,
+            )?;
             return Ok((dealt, partials));
         }
         if target != 0 {
@@ -307,13 +306,18 @@ impl NormBackward {
                 accumulate
             ];
             let launch = Launch::blocks(norm.rows, 256);
-            cuda.launch(kernel("modulated_norm_backward_any"), element, launch, arguments)?;
+            cuda.launch(
+                MODULATED_NORM.kernel("modulated_norm_backward_any"),
+                element,
+                launch,
+                arguments,
+            )?;
         }
         let arguments =
             arguments![upstream, x, statistics, sums, width, group_rows, chunks, chunk_rows];
         let launch =
             Launch { grid: [dealt.blocks(), width.div_ceil(128), 1], threads: 128, shared: 0 };
-        cuda.launch(kernel("modulated_norm_sums_any"), element, launch, arguments)?;
+        cuda.launch(MODULATED_NORM.kernel("modulated_norm_sums_any"), element, launch, arguments)?;
         Ok((dealt, partials))
     }
 }

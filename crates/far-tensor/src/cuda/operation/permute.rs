@@ -1,9 +1,7 @@
 //! Axes in another order on a GPU.
 
 use super::element::{kernel_from, run_length};
-use crate::cuda::{Argument, Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
+use crate::cuda::{Argument, Cuda, Element, Launch, Program, arguments, programs};
 use crate::{MAXIMUM_RANK, Result, Shape, Tape, Tensor};
 
 programs! {
@@ -57,30 +55,16 @@ impl Tape {
         let element = x.element(cuda);
         let output = cuda.buffer(element, shape.elements())?;
         let source = (x.pointer(cuda, element)?, element);
-        cuda.permute(source, (output.pointer(), element), &there, false)?;
-        Ok(self.record_cuda("permute", shape, output, &[x], |_| PermuteBackward {
-            x: x.clone(),
-            back,
+        cuda.permute(source, (output.pointer, element), &there, false)?;
+        Ok(self.record_cuda("permute", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let source = (upstream.pointer, upstream.element);
+                let element = cuda.gradient_element(&x, source.1);
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    cuda.permute(source, (target, element), &back, accumulate)
+                })
+            }
         }))
-    }
-}
-
-struct PermuteBackward {
-    x: Tensor,
-    back: Walks,
-}
-
-impl CudaBackward for PermuteBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let source = (upstream.pointer(), upstream.element());
-        let element = cuda.gradient_element(&self.x, source.1);
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            cuda.permute(source, (target, element), &self.back, accumulate)
-        })
     }
 }

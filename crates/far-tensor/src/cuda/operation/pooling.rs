@@ -1,18 +1,12 @@
 //! Windows that slide over images, and enlargement, on a GPU.
 
-use crate::cuda::{Argument, Cuda, CudaBuffer, Kernel, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
+use crate::cuda::{Argument, Cuda, Launch, Program, arguments, programs};
 use crate::operation::Window;
-use crate::tape::CudaBackward;
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
     /// Pooling and enlargement.
     POOLING = "pooling": "run.cuh", "pooling.cu";
-}
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &POOLING, name }
 }
 
 /// What slides over what.
@@ -58,13 +52,22 @@ impl Tape {
         let length = shape.elements();
         let planes = length / (pooling.fit[0] * pooling.fit[1]).max(1);
         let output = cuda.buffer(element, length)?;
-        let places = arguments![x.pointer(cuda, element)?, output.pointer()];
+        let places = arguments![x.pointer(cuda, element)?, output.pointer];
         let arguments = pooling.arguments(places, planes, arguments![pooling.maximum]);
-        cuda.launch(kernel("pool"), element, Launch::elements(length), &arguments)?;
-        Ok(self.record_cuda(operation, shape, output, &[x], |_| PoolBackward {
-            x: x.clone(),
-            pooling,
-            planes,
+        cuda.launch(POOLING.kernel("pool"), element, Launch::elements(length), &arguments)?;
+        Ok(self.record_cuda(operation, shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let element = upstream.element;
+                let source = x.pointer(cuda, element)?;
+                let launch = Launch::elements(x.shape().elements());
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let places = arguments![upstream.pointer, source, target];
+                    let after = arguments![pooling.maximum, accumulate];
+                    let arguments = pooling.arguments(places, planes, after);
+                    cuda.launch(POOLING.kernel("pool_backward"), element, launch, &arguments)
+                })
+            }
         }))
     }
 
@@ -80,59 +83,19 @@ impl Tape {
         let (rows, width) = (x.shape().rows(), x.shape().last());
         let output = cuda.buffer(element, shape.elements())?;
         let source = x.pointer(cuda, element)?;
-        let arguments = arguments![source, output.pointer(), rows, width, factor];
+        let arguments = arguments![source, output.pointer, rows, width, factor];
         let launch = Launch::elements(shape.elements());
-        cuda.launch(kernel("upsample"), element, launch, arguments)?;
-        Ok(self.record_cuda("upsample", shape, output, &[x], |_| UpsampleBackward {
-            x: x.clone(),
-            factor,
+        cuda.launch(POOLING.kernel("upsample"), element, launch, arguments)?;
+        Ok(self.record_cuda("upsample", shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let (element, d) = (upstream.element, upstream.pointer);
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments = arguments![d, target, rows, width, factor, accumulate];
+                    let launch = Launch::elements(rows * width);
+                    cuda.launch(POOLING.kernel("upsample_backward"), element, launch, arguments)
+                })
+            }
         }))
-    }
-}
-
-struct PoolBackward {
-    x: Tensor,
-    pooling: Pooling,
-    planes: usize,
-}
-
-impl CudaBackward for PoolBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let element = upstream.element();
-        let x = self.x.pointer(cuda, element)?;
-        let launch = Launch::elements(self.x.shape().elements());
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let places = arguments![upstream.pointer(), x, target];
-            let after = arguments![self.pooling.maximum, accumulate];
-            let arguments = self.pooling.arguments(places, self.planes, after);
-            cuda.launch(kernel("pool_backward"), element, launch, &arguments)
-        })
-    }
-}
-
-struct UpsampleBackward {
-    x: Tensor,
-    factor: usize,
-}
-
-impl CudaBackward for UpsampleBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, d) = (upstream.element(), upstream.pointer());
-        let (rows, width) = (self.x.shape().rows(), self.x.shape().last());
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments = arguments![d, target, rows, width, self.factor, accumulate];
-            let launch = Launch::elements(rows * width);
-            cuda.launch(kernel("upsample_backward"), element, launch, arguments)
-        })
     }
 }

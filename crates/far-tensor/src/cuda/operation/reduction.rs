@@ -1,8 +1,6 @@
 //! Sums and means on a GPU. Those over everything are in f32 whatever x is.
 
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
+use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
@@ -13,10 +11,6 @@ programs! {
 /// The most partial sums of a sum over everything.
 const MOST_PARTIALS: usize = 1024;
 
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &REDUCTION, name }
-}
-
 impl Cuda {
     /// The launch whose blocks each leave one partial sum of `length` elements.
     pub(super) fn partial_sums(length: usize) -> Launch {
@@ -26,8 +20,8 @@ impl Cuda {
     /// factor · Σ of partial sums, as a buffer of one f32.
     pub(super) fn total(&self, partials: &CudaBuffer, factor: f32) -> Result<CudaBuffer> {
         let output = self.buffer(Element::F32, 1)?;
-        let arguments = arguments![partials.pointer(), output.pointer(), partials.length(), factor];
-        self.launch_plain(kernel("total_finish"), Launch::blocks(1, 256), arguments)?;
+        let arguments = arguments![partials.pointer, output.pointer, partials.length, factor];
+        self.launch_plain(REDUCTION.kernel("total_finish"), Launch::blocks(1, 256), arguments)?;
         Ok(output)
     }
 }
@@ -44,13 +38,19 @@ impl Tape {
         let (element, length) = (x.element(cuda), x.shape().elements());
         let launch = Cuda::partial_sums(length);
         let partials = cuda.buffer(Element::F32, launch.grid[0])?;
-        let arguments = arguments![x.pointer(cuda, element)?, partials.pointer(), length];
-        cuda.launch(kernel("total_partials"), element, launch, arguments)?;
+        let arguments = arguments![x.pointer(cuda, element)?, partials.pointer, length];
+        cuda.launch(REDUCTION.kernel("total_partials"), element, launch, arguments)?;
         let output = cuda.total(&partials, factor)?;
         let shape = Shape::new(&[]);
-        Ok(self.record_cuda(operation, shape, output, &[x], |_| TotalBackward {
-            x: x.clone(),
-            factor,
+        Ok(self.record_cuda(operation, shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let (d, launch) = (upstream.pointer, Launch::elements(length));
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments = arguments![d, target, length, factor, accumulate];
+                    cuda.launch(REDUCTION.kernel("total_backward"), element, launch, arguments)
+                })
+            }
         }))
     }
 
@@ -67,67 +67,30 @@ impl Tape {
         let element = x.element(cuda);
         let (outer, extent, inner) = x.shape().around(axis);
         let output = cuda.buffer(element, outer * inner)?;
-        let (source, target) = (x.pointer(cuda, element)?, output.pointer());
-        if output.length() == 0 {
+        let (source, target) = (x.pointer(cuda, element)?, output.pointer);
+        if output.length == 0 {
         } else if inner == 1 {
             let threads = extent.next_multiple_of(32).min(256);
             let arguments = arguments![source, target, extent, factor];
             let launch = Launch::blocks(outer, threads);
-            cuda.launch(kernel("last_axis_forward"), element, launch, arguments)?;
+            cuda.launch(REDUCTION.kernel("last_axis_forward"), element, launch, arguments)?;
         } else {
             let warps = extent.next_power_of_two().min(8);
             let arguments = arguments![source, target, extent, inner, factor];
             let launch = Launch::blocks(outer * inner.div_ceil(32), 32 * warps);
-            cuda.launch(kernel("axis_forward"), element, launch, arguments)?;
+            cuda.launch(REDUCTION.kernel("axis_forward"), element, launch, arguments)?;
         }
-        Ok(self.record_cuda(operation, shape, output, &[x], |_| AxisBackward {
-            x: x.clone(),
-            axis,
-            factor,
+        Ok(self.record_cuda(operation, shape, output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let (d, length) = (upstream.pointer, x.shape().elements());
+                let launch = Launch::elements(length);
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments =
+                        arguments![d, target, length, extent, inner, factor, accumulate];
+                    cuda.launch(REDUCTION.kernel("axis_backward"), element, launch, arguments)
+                })
+            }
         }))
-    }
-}
-
-struct TotalBackward {
-    x: Tensor,
-    factor: f32,
-}
-
-impl CudaBackward for TotalBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, length) = (self.x.element(cuda), self.x.shape().elements());
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments = arguments![upstream.pointer(), target, length, self.factor, accumulate];
-            cuda.launch(kernel("total_backward"), element, Launch::elements(length), arguments)
-        })
-    }
-}
-
-struct AxisBackward {
-    x: Tensor,
-    axis: usize,
-    factor: f32,
-}
-
-impl CudaBackward for AxisBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let (element, length) = (self.x.element(cuda), self.x.shape().elements());
-        let (_, extent, inner) = self.x.shape().around(self.axis);
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let upstream = upstream.pointer();
-            let arguments =
-                arguments![upstream, target, length, extent, inner, self.factor, accumulate];
-            cuda.launch(kernel("axis_backward"), element, Launch::elements(length), arguments)
-        })
     }
 }

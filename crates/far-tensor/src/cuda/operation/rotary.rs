@@ -1,8 +1,6 @@
 //! Rotary positions on a GPU.
 
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Launch, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
+use crate::cuda::{Cuda, Element, Launch, Program, arguments, programs};
 use crate::{Result, Tape, Tensor};
 
 programs! {
@@ -35,20 +33,10 @@ impl Rotation {
     ) -> Result<()> {
         let turns = self.turns.pointer(cuda, Element::F32)?;
         let [rows, width, turned] = self.sizes;
-        let (channels, half) = (self.channels as i32, self.half as i32);
-        let arguments = arguments![
-            source,
-            target,
-            turns,
-            rows,
-            width,
-            turned,
-            self.tokens,
-            channels,
-            half,
-            sign
-        ];
-        let kernel = Kernel { program: &ROTARY, name: "rotary" };
+        let (tokens, channels, half) = (self.tokens, self.channels as i32, self.half as i32);
+        let arguments =
+            arguments![source, target, turns, rows, width, turned, tokens, channels, half, sign];
+        let kernel = ROTARY.kernel("rotary");
         cuda.launch(kernel, element, Launch::elements(rows * width / 2), arguments)
     }
 }
@@ -63,29 +51,15 @@ impl Tape {
     ) -> Result<Tensor> {
         let element = x.element(cuda);
         let output = cuda.buffer(element, x.shape().elements())?;
-        let places = [x.pointer(cuda, element)?, output.pointer()];
+        let places = [x.pointer(cuda, element)?, output.pointer];
         rotation.turn(cuda, element, places, 1.0)?;
-        Ok(self.record_cuda("rotary", *x.shape(), output, &[x], |_| RotaryBackward {
-            x: x.clone(),
-            rotation,
+        Ok(self.record_cuda("rotary", *x.shape(), output, &[x], |_| {
+            let x = x.clone();
+            move |cuda, upstream, gradients| {
+                let places = [upstream.pointer; 2];
+                rotation.turn(cuda, upstream.element, places, -1.0)?;
+                gradients.add_whole_cuda(&x, upstream)
+            }
         }))
-    }
-}
-
-struct RotaryBackward {
-    x: Tensor,
-    rotation: Rotation,
-}
-
-impl CudaBackward for RotaryBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let places = [upstream.pointer(); 2];
-        self.rotation.turn(cuda, upstream.element(), places, -1.0)?;
-        gradients.add_whole_cuda(&self.x, upstream)
     }
 }

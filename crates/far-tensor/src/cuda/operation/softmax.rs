@@ -1,9 +1,7 @@
 //! Softmax, its logarithm and log-sum-exp on a GPU.
 
 use super::team::Team;
-use crate::cuda::{Cuda, CudaBuffer, Element, Kernel, Program, arguments, programs};
-use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
+use crate::cuda::{Cuda, Element, Program, arguments, programs};
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
@@ -32,42 +30,24 @@ impl Tape {
         let output = cuda.buffer(element, shape.elements())?;
         let team = Team::of_rows(rows, width);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let arguments = arguments![source, chosen, output.pointer(), rows, width, form, team.size];
-        let kernel = Kernel { program: &SOFTMAX, name: "softmax" };
+        let arguments = arguments![source, chosen, output.pointer, rows, width, form, team.size];
+        let kernel = SOFTMAX.kernel("softmax");
         cuda.launch(kernel, element, team.launch, arguments)?;
-        Ok(self.record_cuda(operation, shape, output, &[x], |y| SoftmaxBackward {
-            x: x.clone(),
-            y: y.clone(),
-            mask: mask.cloned(),
-            form,
+        Ok(self.record_cuda(operation, shape, output, &[x], |y| {
+            let (x, y, mask) = (x.clone(), y.clone(), mask.cloned());
+            move |cuda, upstream, gradients| {
+                let element = upstream.element;
+                let (from, to) = (x.pointer(cuda, element)?, y.pointer(cuda, element)?);
+                let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
+                let d = upstream.pointer;
+                let kernel = SOFTMAX.kernel("softmax_backward");
+                gradients.with_cuda(&x, element, |target, accumulate| {
+                    let arguments = arguments![
+                        d, from, to, chosen, target, rows, width, form, team.size, accumulate
+                    ];
+                    cuda.launch(kernel, element, team.launch, arguments)
+                })
+            }
         }))
-    }
-}
-
-struct SoftmaxBackward {
-    x: Tensor,
-    y: Tensor,
-    mask: Option<Tensor>,
-    form: i32,
-}
-
-impl CudaBackward for SoftmaxBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let element = upstream.element();
-        let (rows, width) = (self.x.shape().rows(), self.x.shape().last());
-        let (x, y) = (self.x.pointer(cuda, element)?, self.y.pointer(cuda, element)?);
-        let mask = mask_pointer(cuda, self.mask.as_ref(), element)?;
-        let (d, form, team) = (upstream.pointer(), self.form, Team::of_rows(rows, width));
-        let kernel = Kernel { program: &SOFTMAX, name: "softmax_backward" };
-        gradients.with_cuda(&self.x, element, |target, accumulate| {
-            let arguments =
-                arguments![d, x, y, mask, target, rows, width, form, team.size, accumulate];
-            cuda.launch(kernel, element, team.launch, arguments)
-        })
     }
 }

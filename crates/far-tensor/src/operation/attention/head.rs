@@ -254,9 +254,7 @@ vectorized! {
             rest.fill(0.0);
         }
     }
-}
 
-vectorized! {
     /// Copies rows into columns of a matrix [channels, padded rows], zeros in the padding.
     fn pack_turned(target: &mut [f32], source: &[f32], place: Strided, rows: usize, channels: usize) {
         let many = padded(rows);
@@ -271,9 +269,7 @@ vectorized! {
             }
         }
     }
-}
 
-vectorized! {
     /// Turns scores into unnormalized probabilities; returns log Σ exp and 1/Σ.
     fn softmax_row(scores: &mut [f32], bias: &[f32]) -> (f32, f32) {
         let bias = &bias[..scores.len()];
@@ -293,9 +289,7 @@ vectorized! {
         let total = lane_sum(scores.len(), |index| scores[index]);
         if total == 0.0 { (0.0, 0.0) } else { (highest + total.ln(), 1.0 / total) }
     }
-}
 
-vectorized! {
     /// Computes the probabilities and the gradient of the scores from scores and dO·Vᵀ, in place.
     fn score_gradient(
         scores: &mut [f32],

@@ -17,10 +17,8 @@ mod head;
 use crate::buffer::Buffer;
 use crate::gradient::{GradientBuffer, GradientStore};
 use crate::parallel::{Disjoint, for_ranges};
-use crate::tape::Backward;
 use crate::{Error, Result, Tape, Tensor};
 use head::{Head, Strided, Target};
-use std::sync::Arc;
 
 /// Largest number of channels of a head.
 const WIDEST_HEAD: usize = 256;
@@ -86,13 +84,16 @@ impl Tape {
             });
         }
         let shape = query.shape().with_last(width);
-        Ok(self.record(operation, shape, output, &[query, key_value], |output| AttentionBackward {
-            query: query.clone(),
-            key_value: key_value.clone(),
-            mask: mask.cloned(),
-            output: output.clone(),
-            logarithms: Arc::new(logarithms),
-            layout,
+        Ok(self.record(operation, shape, output, &[query, key_value], |output| {
+            let node = AttentionBackward {
+                query: query.clone(),
+                key_value: key_value.clone(),
+                mask: mask.cloned(),
+                output: output.clone(),
+                logarithms,
+                layout,
+            };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 }
@@ -129,14 +130,9 @@ impl Layout {
             )
         })?;
         let query_width = if packed == 3 { width } else { heads * channels };
-        if query.shape().last() != query_width {
-            return Err(Error::Mismatch {
-                operation,
-                left: *query.shape(),
-                right: *key_value.shape(),
-                requirement: "queries need the width of the keys",
-            });
-        }
+        let (fit, shapes) =
+            (query.shape().last() == query_width, [query.shape(), key_value.shape()]);
+        Error::expect_fit(fit, operation, shapes, "queries need the width of the keys")?;
         for side in [query, key_value] {
             let rows = side.shape().rows();
             let divides = groups > 0 && rows > 0 && rows.is_multiple_of(groups);
@@ -213,11 +209,11 @@ struct AttentionBackward {
     key_value: Tensor,
     mask: Option<Tensor>,
     output: Tensor,
-    logarithms: Arc<Buffer>,
+    logarithms: Buffer,
     layout: Layout,
 }
 
-impl Backward for AttentionBackward {
+impl AttentionBackward {
     fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let together = self.layout.packed == 3;
         let mut query = gradients.take(&self.query);

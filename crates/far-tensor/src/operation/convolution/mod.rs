@@ -23,7 +23,6 @@ use super::window::Padding;
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{reduce_ranges, row_grain};
-use crate::tape::Backward;
 use crate::vectorize::add_rows;
 use crate::{Device, Result, Tape, Tensor};
 use direct::{Ending, PackedWeight};
@@ -140,13 +139,16 @@ impl Tape {
         };
         sliding.convolve(&mut output, x.values(), &weight, ending);
         let inputs = filter.inputs(x);
-        Ok(self.record("convolution", shape, output, &inputs, |y| ConvolutionBackward {
-            x: x.clone(),
-            weight: filter.weight.clone(),
-            bias: filter.bias.cloned(),
-            residual: filter.residual.cloned(),
-            y: filter.relu.then(|| y.clone()),
-            sliding,
+        Ok(self.record("convolution", shape, output, &inputs, |y| {
+            let node = ConvolutionBackward {
+                x: x.clone(),
+                weight: filter.weight.clone(),
+                bias: filter.bias.cloned(),
+                residual: filter.residual.cloned(),
+                y: filter.relu.then(|| y.clone()),
+                sliding,
+            };
+            move |upstream, gradients| node.backward(upstream, gradients)
         }))
     }
 }
@@ -191,9 +193,7 @@ impl ConvolutionBackward {
             }
         });
     }
-}
 
-impl Backward for ConvolutionBackward {
     fn backward(&self, mut upstream: Buffer, gradients: &mut GradientStore<'_>) {
         let device = gradients.device().clone();
         if let Some(y) = &self.y {

@@ -33,12 +33,10 @@ impl Sliding {
     /// That of a filter over x [batch, height, width, channels].
     pub(super) fn new(x: &Tensor, filter: &Filter<'_>) -> Result<Self> {
         let &Filter { weight, bias, stride, padding, repeat, .. } = filter;
-        let misfit = || Error::Mismatch {
-            operation: "convolution",
-            left: *x.shape(),
-            right: *weight.shape(),
-            requirement: "images have four axes, a weight is [outputs, channels, kernel height, \
-                          kernel width], and the channels are as many",
+        let misfit = || {
+            let requirement = "images have four axes, a weight is [outputs, channels, kernel height, \
+                               kernel width], and the channels are as many";
+            Error::mismatch("convolution", [x.shape(), weight.shape()], requirement)
         };
         let (&[batch, height, width, channels], &[outputs, inputs, rows, columns]) =
             (x.shape().extents(), weight.shape().extents())

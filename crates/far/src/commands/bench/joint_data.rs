@@ -72,6 +72,6 @@ impl JointData {
                 "give --data the folder of a dataset",
             ));
         };
-        Ok((*world, world.variants().iter().copied().find(|own| *own == variant)))
+        Ok((*world, world.constants().variants.iter().copied().find(|own| *own == variant)))
     }
 }

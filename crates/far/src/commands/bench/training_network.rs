@@ -2,6 +2,7 @@
 
 use super::network_shape::{CHANNELS, Sizes};
 use super::yardstick::normal;
+use far_model::Pass;
 use far_model::{BlockConfig, ModulationStart, TokenDit, TokenDitConfig};
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Tensor, Trained};
 
@@ -67,7 +68,7 @@ impl TrainingNetwork {
         self.step += 1;
         let network = &self.network;
         let step = self.trained.step(&self.device, 1, |tape, parameters, _| {
-            let y = network.forward(tape, parameters, x, condition)?;
+            let y = network.forward(&mut Pass::new(tape, parameters), x, condition)?;
             tape.squared_error(&y, x, None)
         })?;
         self.device.synchronize()?;

@@ -1,6 +1,7 @@
 use super::*;
+use crate::layer::Pass;
 use crate::testing::normal;
-use far_tensor::Device;
+use far_tensor::{Device, Parameters};
 
 fn head(shape: LatentShape) -> (CopyHead, Parameters) {
     let mut builder = ArenaBuilder::new("copy");
@@ -46,11 +47,15 @@ fn taken(away: [f32; 2], newer: [f32; 2], mask: Option<&Tensor>, rates: f32) -> 
     let tensor = |values: Vec<f32>, sizes: [usize; 3]| Tensor::from_slice(&values, sizes);
     let inside = tensor(normal(2 * 4 * 8, "inside", 1), [2, 4, 8]).unwrap();
     let latents = tensor([[1.0; 32], [2.0; 32]].concat(), [2, 4, 8]).unwrap();
-    let offered = head.offer(&mut tape, &parameters, &inside, &latents, &away).unwrap();
-    let offered = head.compare(&mut tape, &parameters, &offered, &newer, &[0; VIEWS]).unwrap();
+    let offered =
+        head.offer(&mut Pass::new(&mut tape, &parameters), &inside, &latents, &away).unwrap();
+    let offered = head
+        .compare(&mut Pass::new(&mut tape, &parameters), &offered, &newer, &[0; VIEWS])
+        .unwrap();
     let target = tensor(normal(4 * 8, "target", 1), [1, 4, 8]).unwrap();
     let noisy = tensor(normal(4 * 8, "noisy", 1), [1, 4, 8]).unwrap();
-    let taken = head.take(&mut tape, &parameters, &target, &noisy, &offered, mask).unwrap();
+    let taken =
+        head.take(&mut Pass::new(&mut tape, &parameters), &target, &noisy, &offered, mask).unwrap();
     taken.values().to_vec()
 }
 
@@ -99,12 +104,15 @@ fn looks_are_taken_by_their_shares() {
     let inside = Tensor::from_slice(&normal(3 * 32, "inside", 1), [3, 4, 8]).unwrap();
     let latents = [[1.0; 32], [2.0; 32], [5.0; 32]].concat();
     let latents = Tensor::from_slice(&latents, [3, 4, 8]).unwrap();
-    let offered = head.offer(&mut tape, &parameters, &inside, &latents, &[0.0, 3.0, 3.0]);
+    let offered =
+        head.offer(&mut Pass::new(&mut tape, &parameters), &inside, &latents, &[0.0, 3.0, 3.0]);
     let offered = offered.unwrap();
     let views = [0, 1, 2];
-    let offer = head.compare(&mut tape, &parameters, &offered, &[0.0; 3], &views).unwrap();
+    let offer =
+        head.compare(&mut Pass::new(&mut tape, &parameters), &offered, &[0.0; 3], &views).unwrap();
     let target = Tensor::from_slice(&normal(32, "target", 1), [1, 4, 8]).unwrap();
-    let taken = head.take(&mut tape, &parameters, &target, &target, &offer, None).unwrap();
+    let taken =
+        head.take(&mut Pass::new(&mut tape, &parameters), &target, &target, &offer, None).unwrap();
     // Of the first 1, of the second a quarter of what it has more, of the third half of that.
     let expected = 1.0 + 0.25 * 1.0 + 0.5 * 4.0;
     assert!((mean(taken.values()) - expected).abs() < 0.05, "{}", mean(taken.values()));

@@ -3,6 +3,7 @@
 //! 3×3 convolution, ReLU, 3×3 convolution, ReLU, 1×1 convolution: a logit per cell of the latent. A frame
 //! shows the agent when enough cells fire.
 
+use crate::layer::Pass;
 use crate::weight_file::{self, WeightFile};
 use crate::{Error, LatentDetectorConfig, LatentShape, Result};
 use far_tensor::{
@@ -63,17 +64,16 @@ impl Network {
     /// Frames [n, C, H, W] to logits [n, 1, H, W].
     pub(crate) fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         frames: &Tensor,
     ) -> far_tensor::Result<Tensor> {
         let mut x = frames.clone();
         for (place, layer) in self.0.iter().enumerate() {
-            let [weight, bias] = layer.map(|id| parameters.tensor(id));
+            let [weight, bias] = layer.map(|id| pass.parameters.tensor(id));
             let padding = Padding::even(weight.shape().last() / 2);
-            x = tape.convolution(&x, &weight, Some(&bias), [1; 2], padding)?;
+            x = pass.convolution(&x, &weight, Some(&bias), [1; 2], padding)?;
             if place + 1 < self.0.len() {
-                x = tape.activate(&x, Activation::Relu)?;
+                x = pass.activate(&x, Activation::Relu)?;
             }
         }
         Ok(x)
@@ -92,7 +92,7 @@ impl LatentDetector {
     /// Logits of the cells of frames [n, C, H, W], frame by frame.
     pub(crate) fn image_logits(&self, images: &Tensor) -> Result<Vec<Vec<f32>>> {
         let mut tape = Tape::inference(&self.device);
-        let logits = self.network.forward(&mut tape, &self.parameters, images)?;
+        let logits = self.network.forward(&mut Pass::new(&mut tape, &self.parameters), images)?;
         let LatentShape { height, width, .. } = self.description.latent;
         Ok(logits.values().chunks(height * width).map(<[f32]>::to_vec).collect())
     }

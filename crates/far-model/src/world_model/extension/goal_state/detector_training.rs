@@ -4,13 +4,13 @@
 //! for the few cells where they are. From which logit a cell fires, and how many are enough, is chosen on
 //! episodes that taught it nothing.
 
+use crate::layer::Pass;
 use crate::world_model::extension::goal_state::detector::{
     Description, FRAMES_AT_A_TIME, KIND, Network, firing_cells,
 };
 use crate::{EncodedDataset, Error, Firing, LatentDetector, Result};
 use far_data::Episode;
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Tensor, Trained};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,19 +25,14 @@ const POSITIVE_WEIGHT: f32 = 10.0;
 /// Logits from which a cell may fire.
 const LOGITS: [f32; 13] = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0];
 
-/// The settings of an [`LatentDetector`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LatentDetectorConfig {
-    /// Updates.
-    pub steps: u64,
-    /// The share of a cell that the silhouette must cover to be in it.
-    pub cover: f32,
-}
-
-impl Default for LatentDetectorConfig {
-    fn default() -> Self {
-        Self { steps: 1000, cover: 0.5 }
+far_memory::settings! {
+    /// The settings of an [`LatentDetector`].
+    #[derive(Copy)]
+    pub struct LatentDetectorConfig {
+        /// Updates.
+        pub steps: u64 = 1000,
+        /// The share of a cell that the silhouette must cover to be in it.
+        pub cover: f32 = 0.5,
     }
 }
 
@@ -162,7 +157,7 @@ impl LatentDetector {
             let (cells, weights) = (cells?, weights?);
             device.run(|| {
                 trained.step(device, 1, |tape, parameters, _| {
-                    let logits = network.forward(tape, parameters, &frames)?;
+                    let logits = network.forward(&mut Pass::new(tape, parameters), &frames)?;
                     tape.cross_entropy_with_logits(&logits, &cells, Some(&weights))
                 })
             })?;

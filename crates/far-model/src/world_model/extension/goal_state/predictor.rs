@@ -7,9 +7,10 @@
 //! BCE(logit, v*) + w·v*·smoothL1(position), each averaged over the examples that it applies to.
 
 use crate::layer::Linear;
+use crate::layer::Pass;
 use crate::world_model::context::{ContextBatch, ContextFrame, FrameCondition, Goal};
 use crate::{POSE_FEATURES, SignalLayout};
-use far_tensor::{ArenaBuilder, Attention, Initialization, Parameters, Result, Tape, Tensor};
+use far_tensor::{ArenaBuilder, Attention, Initialization, Result, Tensor};
 use std::ops::Range;
 
 /// ε of the norm of tokens.
@@ -36,9 +37,9 @@ impl Mlp {
         Self([layer(0, [inputs, hidden]), layer(2, [hidden, outputs])])
     }
 
-    fn forward(&self, tape: &mut Tape, parameters: &Parameters, x: &Tensor) -> Result<Tensor> {
-        let hidden = self.0[0].forward_gelu(tape, parameters, x)?;
-        self.0[1].forward(tape, parameters, &hidden)
+    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+        let hidden = self.0[0].forward_gelu(pass, x)?;
+        self.0[1].forward(pass, &hidden)
     }
 }
 
@@ -80,8 +81,7 @@ impl StatePredictor {
     /// Logit of presence and position for some predictions: [n, goal_state].
     pub(crate) fn forward(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         contexts: &ContextBatch<'_>,
         range: Range<usize>,
     ) -> Result<Tensor> {
@@ -107,29 +107,28 @@ impl StatePredictor {
         let slots = Tensor::from_slice(&slots, [count * frames, slots.len() / (count * frames)])?;
         let questions = Tensor::from_slice(&questions, [count, questions.len() / count])?;
         let mask = Tensor::from_slice(&mask, [count, frames])?;
-        let tokens = self.slot.forward(tape, parameters, &slots)?;
-        let tokens = tape.layer_norm(&tokens, None, EPSILON)?;
-        let key_value = self.key_value.forward(tape, parameters, &tokens)?;
-        let question = self.question.forward(tape, parameters, &questions)?;
-        let query = self.query.forward(tape, parameters, &question)?;
+        let tokens = self.slot.forward(pass, &slots)?;
+        let tokens = pass.layer_norm(&tokens, None, EPSILON)?;
+        let key_value = self.key_value.forward(pass, &tokens)?;
+        let question = self.question.forward(pass, &questions)?;
+        let query = self.query.forward(pass, &question)?;
         let attention = Attention { heads: HEADS, groups: count, key_mask: Some(&mask) };
-        let gathered = tape.cross_attention(&query, &key_value, attention)?;
-        let gathered = self.projection.forward(tape, parameters, &gathered)?;
-        let pooled = tape.add(&question, &gathered)?;
-        self.head.forward(tape, parameters, &pooled)
+        let gathered = pass.cross_attention(&query, &key_value, attention)?;
+        let gathered = self.projection.forward(pass, &gathered)?;
+        let pooled = pass.add(&question, &gathered)?;
+        self.head.forward(pass, &pooled)
     }
 
     /// What it adds to the training loss of some predictions. The truths are the states at the goals of
     /// all predictions, [B, goal_state].
     pub(crate) fn loss(
         &self,
-        tape: &mut Tape,
-        parameters: &Parameters,
+        pass: &mut Pass<'_>,
         contexts: &ContextBatch<'_>,
         truths: &[f32],
         range: Range<usize>,
     ) -> Result<Tensor> {
-        let predicted = self.forward(tape, parameters, contexts, range.clone())?;
+        let predicted = self.forward(pass, contexts, range.clone())?;
         let (count, numbers) = (range.len(), self.goal_state);
         let truths = &truths[range.start * numbers..range.end * numbers];
         let (mut presence, mut positions, mut weights) = (Vec::new(), Vec::new(), Vec::new());
@@ -141,14 +140,14 @@ impl StatePredictor {
             let weight = truth[0] * count as f32 / seen.max(1) as f32;
             weights.resize(weights.len() + numbers - 1, weight);
         }
-        let logit = tape.slice(&predicted, 1, 0..1)?;
+        let logit = pass.slice(&predicted, 1, 0..1)?;
         let presence = Tensor::from_slice(&presence, [count, 1])?;
-        let present = tape.cross_entropy_with_logits(&logit, &presence, None)?;
-        let position = tape.slice(&predicted, 1, 1..numbers)?;
+        let present = pass.cross_entropy_with_logits(&logit, &presence, None)?;
+        let position = pass.slice(&predicted, 1, 1..numbers)?;
         let [positions, weights] =
             [positions, weights].map(|values| Tensor::from_slice(&values, [count, numbers - 1]));
-        let placed = tape.smooth_l1(&position, &positions?, BETA, Some(&weights?))?;
-        tape.weighted_sum(&present, 1.0, &placed, POSITION_WEIGHT)
+        let placed = pass.smooth_l1(&position, &positions?, BETA, Some(&weights?))?;
+        pass.weighted_sum(&present, 1.0, &placed, POSITION_WEIGHT)
     }
 
     /// The loss of one prediction, given what was predicted and the truth, both [goal_state].
@@ -176,7 +175,7 @@ pub(crate) fn decided(predicted: &[f32]) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::testing::{SIGNALS, assert_near, contexts, futures, shaken};
-    use far_tensor::Device;
+    use far_tensor::{Device, Parameters, Tape};
 
     fn predictor() -> (StatePredictor, Parameters) {
         let mut builder = ArenaBuilder::new("predictor");
@@ -190,9 +189,12 @@ mod tests {
         let (predictor, parameters) = predictor();
         let contexts = contexts(2, &[2, 1, 0, 2, 2, 2], 5);
         let mut tape = Tape::inference(&Device::cpu());
-        let predicted = predictor.forward(&mut tape, &parameters, &contexts, 0..6).unwrap();
+        let predicted =
+            predictor.forward(&mut Pass::new(&mut tape, &parameters), &contexts, 0..6).unwrap();
         let truths = futures(6, 5).states;
-        let found = predictor.loss(&mut tape, &parameters, &contexts, &truths, 0..6).unwrap();
+        let found = predictor
+            .loss(&mut Pass::new(&mut tape, &parameters), &contexts, &truths, 0..6)
+            .unwrap();
         // By hand: presence over all six, position over the two that are there.
         let (mut presence, mut position) = (0.0, 0.0);
         for (predicted, truth) in predicted.values().chunks(3).zip(truths.chunks(3)) {
@@ -207,7 +209,9 @@ mod tests {
         // With one prediction the mean is the error itself.
         for example in 0..6 {
             let one = example..example + 1;
-            let loss = predictor.loss(&mut tape, &parameters, &contexts, &truths, one).unwrap();
+            let loss = predictor
+                .loss(&mut Pass::new(&mut tape, &parameters), &contexts, &truths, one)
+                .unwrap();
             let predicted = &predicted.values()[3 * example..3 * example + 3];
             let truth = &truths[3 * example..3 * example + 3];
             let error = predictor.error(predicted, truth);
@@ -221,7 +225,8 @@ mod tests {
         let predict = |slots: usize, filled: usize| {
             let contexts = contexts(slots, &[filled], 5);
             let mut tape = Tape::inference(&Device::cpu());
-            let found = predictor.forward(&mut tape, &parameters, &contexts, 0..1).unwrap();
+            let found =
+                predictor.forward(&mut Pass::new(&mut tape, &parameters), &contexts, 0..1).unwrap();
             found.values().to_vec()
         };
         assert_near("padding", &predict(4, 2), &predict(2, 2));

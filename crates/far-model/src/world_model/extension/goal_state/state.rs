@@ -1,5 +1,6 @@
 //! The auxiliary output of a world model: a second agent's state at the goals, and how wrong that is.
 
+use crate::layer::Pass;
 use crate::world_model::diffusion::{DitDiffusion, TOGETHER};
 use crate::world_model::extension::goal_state::predictor::decided;
 use crate::{ContextBatch, Error, Futures, Result};
@@ -17,7 +18,8 @@ impl DitDiffusion {
         let together = self.together(contexts, 1, TOGETHER);
         let predicted = self.by_parts(contexts.examples(), together, |range| {
             let mut tape = Tape::inference(&self.device);
-            let found = predictor.forward(&mut tape, parameters, contexts, range)?;
+            let found =
+                predictor.forward(&mut Pass::new(&mut tape, parameters), contexts, range)?;
             Ok(found.values().to_vec())
         });
         predicted.map(Some)

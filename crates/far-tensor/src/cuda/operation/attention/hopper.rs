@@ -3,7 +3,7 @@
 use super::kernels::{HOPPER_BACKWARD, HOPPER_BACKWARD_SHORT, HOPPER_FORWARD};
 use super::{Call, Gradients, Upstream};
 use crate::Result;
-use crate::cuda::{Element, Kernel, Launch, TensorMap, argument_groups, arguments};
+use crate::cuda::{Element, Launch, TensorMap, argument_groups, arguments};
 
 /// The forward kernels: queries of a block, its threads and its shared memory.
 const FORWARD: (&str, [usize; 3]) = ("attention_forward_hopper_64", [128, 256, 99_408]);
@@ -85,7 +85,7 @@ impl Call<'_> {
             return self.forward_split(output, logarithms, split);
         }
         self.cuda.launch_plain(
-            Kernel { program: &HOPPER_FORWARD, name },
+            HOPPER_FORWARD.kernel(name),
             Launch { shared, ..Launch::blocks(blocks, threads) },
             &argument_groups![
                 self.maps()?.each_ref(),
@@ -105,8 +105,8 @@ impl Call<'_> {
         let [whole_blocks, parts] = [whole, splits].map(|count| count as i32);
         let floats = rest * splits * rows * (self.layout.channels + 1);
         let scratch = self.cuda.buffer(Element::F32, floats)?;
-        let (scratch, width) = (scratch.pointer(), self.width());
-        let kernel = |name| Kernel { program: &HOPPER_FORWARD, name };
+        let (scratch, width) = (scratch.pointer, self.width());
+        let kernel = |name| HOPPER_FORWARD.kernel(name);
         self.cuda.launch_plain(
             kernel("attention_forward_split_hopper_64"),
             Launch { shared, ..Launch::blocks(whole + rest * splits, threads) },
@@ -135,15 +135,12 @@ impl Call<'_> {
         let (width, scale, pairs) = (self.width(), self.scale(), self.pairs());
         let upstream_map = &self.map(upstream, self.layout.queries, width)?;
         let [rows, threads, shared] = BACKWARD_BLOCK;
-        let kernel = |name| Kernel { program: &HOPPER_BACKWARD, name };
+        let kernel = |name| HOPPER_BACKWARD.kernel(name);
         if self.is_short() {
             let output_map = &self.map(output, self.layout.queries, width)?;
             let [threads, shared] = BACKWARD_SHORT_BLOCK;
             return cuda.launch_plain(
-                Kernel {
-                    program: &HOPPER_BACKWARD_SHORT,
-                    name: "attention_backward_short_hopper_64",
-                },
+                HOPPER_BACKWARD_SHORT.kernel("attention_backward_short_hopper_64"),
                 Launch { shared, ..Launch::blocks(pairs, threads) },
                 &argument_groups![
                     maps.each_ref(),
@@ -159,7 +156,7 @@ impl Call<'_> {
         }
         let padded = self.layout.queries.next_multiple_of(128);
         let scratch = cuda.buffer(Element::F32, pairs * (padded * 66 + 1))?;
-        let scratch = scratch.pointer();
+        let scratch = scratch.pointer;
         cuda.launch_plain(
             kernel("attention_prepare_hopper_64"),
             Launch::blocks((pairs * padded).div_ceil(32), 256),

@@ -2,7 +2,7 @@
 
 use super::Ending;
 use crate::Result;
-use crate::cuda::{Cuda, Kernel, Launch, Program, TensorMap, arguments, programs};
+use crate::cuda::{Cuda, Launch, Program, TensorMap, arguments, programs};
 use crate::operation::Sliding;
 
 programs! {
@@ -28,10 +28,6 @@ const BEYOND: usize = 2;
 const ALIGNMENT: u64 = 16;
 const ALIGNED: usize = 8;
 
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &HOPPER_CONVOLUTION, name }
-}
-
 impl Sliding {
     /// As [`Sliding::convolve_cuda`], from a packed weight [taps, outputs, channels].
     pub(super) fn convolve_hopper(
@@ -49,7 +45,7 @@ impl Sliding {
         let grid = [self.pixels().div_ceil(pixels), self.outputs.div_ceil(OUTPUTS), 1];
         let launch = Launch { grid, threads, shared };
         let arguments = self.gathering(places, ending);
-        cuda.launch_plain(kernel("convolve_gather_hopper"), launch, &arguments)
+        cuda.launch_plain(HOPPER_CONVOLUTION.kernel("convolve_gather_hopper"), launch, &arguments)
     }
 
     /// Whether the window is 3 × 3 and moves by a pixel over few enough channels.
@@ -89,24 +85,13 @@ impl Sliding {
         let tiles = self.batch * self.fit[0].div_ceil(TILE[0]) * self.fit[1].div_ceil(TILE[1]);
         let blocks = tiles.div_ceil(TILES_AT_ONCE).min(context.processors);
         let [threads, shared] = SLABS_BLOCK;
-        cuda.launch_plain(
-            kernel("convolve_slabs_hopper"),
-            Launch { grid: [blocks, self.outputs.div_ceil(OUTPUTS), 1], threads, shared },
-            arguments![
-                &source,
-                &weight,
-                &residual,
-                &target,
-                bias,
-                adds,
-                relu,
-                images,
-                rows,
-                columns,
-                top,
-                left,
-                self.outputs as i32
-            ],
-        )
+        let outputs = self.outputs as i32;
+        let arguments = arguments![
+            &source, &weight, &residual, &target, bias, adds, relu, images, rows, columns, top,
+            left, outputs
+        ];
+        let grid = [blocks, self.outputs.div_ceil(OUTPUTS), 1];
+        let launch = Launch { grid, threads, shared };
+        cuda.launch_plain(HOPPER_CONVOLUTION.kernel("convolve_slabs_hopper"), launch, arguments)
     }
 }

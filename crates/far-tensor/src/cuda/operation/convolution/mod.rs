@@ -4,11 +4,10 @@
 mod hopper;
 
 use crate::cuda::{
-    Argument, Cuda, CudaBuffer, Element, Kernel, Launch, Precision, Program, arguments, programs,
+    Argument, Cuda, CudaBuffer, Element, Launch, Precision, Program, arguments, programs,
 };
 use crate::gradient::GradientStore;
 use crate::operation::{Filter, Sliding};
-use crate::tape::CudaBackward;
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
@@ -34,10 +33,6 @@ const FEWEST_TILES: usize = 8;
 const FEW_CHANNELS: usize = 16;
 /// Kernels count positions along an axis in 16 bits.
 const MOST_POSITIONS: usize = 32_000;
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &CONVOLUTION, name }
-}
 
 /// The kernels of one kind of product.
 struct Kind {
@@ -80,10 +75,10 @@ impl Source {
         }
         let width = (sliding.channels * sliding.taps()).next_multiple_of(16 / element.size());
         let patches = cuda.buffer(element, sliding.pixels() * width)?;
-        let mut arguments = arguments![pointer, patches.pointer(), width as i32].to_vec();
+        let mut arguments = arguments![pointer, patches.pointer, width as i32].to_vec();
         arguments.extend(sliding.arguments());
         let launch = Launch::elements(sliding.pixels() * width);
-        cuda.launch(kernel("unfold"), element, launch, &arguments)?;
+        cuda.launch(CONVOLUTION.kernel("unfold"), element, launch, &arguments)?;
         let unfolded = Sliding {
             channels: width,
             image: sliding.fit,
@@ -94,7 +89,7 @@ impl Source {
             repeat: 1,
             ..sliding
         };
-        Ok(Self { pointer: patches.pointer(), sliding: unfolded, patches: Some(patches) })
+        Ok(Self { pointer: patches.pointer, sliding: unfolded, patches: Some(patches) })
     }
 
     /// A weight as the product reads it: [taps, outputs, channels].
@@ -109,44 +104,26 @@ impl Source {
         let (taps, rows, width) = (self.sliding.taps(), of.outputs, self.sliding.channels);
         let window = of.taps();
         // Where a row of the packed weight and a column of it lie in the weight.
-        let strides = match turned {
+        let [down, along] = match turned {
             false => [of.channels * window, window],
             true => [window, of.outputs * window],
         };
-        let packed = cuda.buffer(element, taps * rows * width)?;
+        let (channels, packed) = (of.channels, cuda.buffer(element, taps * rows * width)?);
+        let target = packed.pointer;
         if self.patches.is_some() && turned {
             // Patches hold the window's elements of a channel in order: turn each channel around.
-            let arguments = arguments![
-                weight,
-                packed.pointer(),
-                rows,
-                of.channels,
-                window,
-                width,
-                strides[0],
-                strides[1]
-            ];
+            let arguments = arguments![weight, target, rows, channels, window, width, down, along];
             let launch = Launch::elements(rows * width);
-            cuda.launch(kernel("pack_turned_patches"), element, launch, arguments)?;
+            cuda.launch(CONVOLUTION.kernel("pack_turned_patches"), element, launch, arguments)?;
             return Ok(packed);
         }
-        let (columns, column_stride) = match self.patches {
-            Some(_) => (of.channels * window, 1),
-            None => (of.channels, strides[1]),
+        let (columns, along) = match self.patches {
+            Some(_) => (channels * window, 1),
+            None => (channels, along),
         };
-        let arguments = arguments![
-            weight,
-            packed.pointer(),
-            taps,
-            rows,
-            columns,
-            width,
-            strides[0],
-            column_stride,
-            turned
-        ];
+        let arguments = arguments![weight, target, taps, rows, columns, width, down, along, turned];
         let launch = Launch::elements(taps * rows * width);
-        cuda.launch(kernel("pack_weight"), element, launch, arguments)?;
+        cuda.launch(CONVOLUTION.kernel("pack_weight"), element, launch, arguments)?;
         Ok(packed)
     }
 }
@@ -190,7 +167,7 @@ impl Sliding {
         }
         let source = Source::new(cuda, element, x, *self)?;
         let packed = source.packed(cuda, element, weight, self, turned)?;
-        let places = [source.pointer, packed.pointer(), target];
+        let places = [source.pointer, packed.pointer, target];
         if cuda.is_hopper() && element == Element::Bf16 && self.outputs > NARROW {
             return source.sliding.convolve_hopper(cuda, places, ending);
         }
@@ -200,7 +177,8 @@ impl Sliding {
         let grid = [self.pixels().div_ceil(PIXELS), self.outputs.div_ceil(outputs), 1];
         let shared = 2 * (PIXELS + outputs) * ROW_BYTES;
         let launch = Launch { grid, threads: THREADS, shared };
-        cuda.launch_plain(kernel(name), launch, &source.sliding.gathering(places, ending))
+        let arguments = source.sliding.gathering(places, ending);
+        cuda.launch_plain(CONVOLUTION.kernel(name), launch, &arguments)
     }
 
     /// The arguments of a kernel that gathers x and multiplies it with a packed weight.
@@ -227,26 +205,19 @@ impl Sliding {
         let wanted = (BLOCKS_EACH * cuda.context().processors).div_ceil(tiles);
         let splits = wanted.clamp(1, most);
         let sums = cuda.buffer(Element::F32, splits * taps * self.outputs * stored)?;
-        let mut arguments = arguments![source.pointer, upstream, sums.pointer()].to_vec();
+        let mut arguments = arguments![source.pointer, upstream, sums.pointer].to_vec();
         arguments.extend(source.sliding.arguments());
         let shared = 4 * GRADIENT_SIDE * GRADIENT_SIDE * element.size();
         let launch = Launch { grid: [tiles, splits, 1], threads: THREADS, shared };
-        cuda.launch_plain(kernel(Kind::of(cuda, element).gradient), launch, &arguments)?;
+        let kernel = CONVOLUTION.kernel(Kind::of(cuda, element).gradient);
+        cuda.launch_plain(kernel, launch, &arguments)?;
         // Unfolded, the window's elements are channels of a window of one.
         let channels = self.channels * self.taps() / taps;
-        let elements = self.outputs * channels * taps;
-        let arguments = arguments![
-            sums.pointer(),
-            gradient,
-            splits,
-            self.outputs,
-            channels,
-            stored,
-            taps,
-            accumulate
-        ];
-        let launch = Launch::elements(elements);
-        cuda.launch_plain(kernel("gather_weight_gradient"), launch, arguments)
+        let (sums, outputs) = (sums.pointer, self.outputs);
+        let arguments =
+            arguments![sums, gradient, splits, outputs, channels, stored, taps, accumulate];
+        let launch = Launch::elements(outputs * channels * taps);
+        cuda.launch_plain(CONVOLUTION.kernel("gather_weight_gradient"), launch, arguments)
     }
 }
 
@@ -272,16 +243,19 @@ impl Tape {
             residual: residual.map_or(Ok(0), |residual| residual.pointer(cuda, element))?,
             relu,
         };
-        let places = [x.pointer(cuda, element)?, weight.pointer(cuda, element)?, output.pointer()];
+        let places = [x.pointer(cuda, element)?, weight.pointer(cuda, element)?, output.pointer];
         sliding.convolve_cuda(cuda, element, places, false, ending)?;
         let inputs = [x, weight, bias.unwrap_or(weight), residual.unwrap_or(weight)];
-        Ok(self.record_cuda("convolution", shape, output, &inputs, |y| ConvolutionBackward {
-            x: x.clone(),
-            weight: weight.clone(),
-            bias: bias.cloned(),
-            residual: residual.cloned(),
-            y: relu.then(|| y.clone()),
-            sliding,
+        Ok(self.record_cuda("convolution", shape, output, &inputs, |y| {
+            let node = ConvolutionBackward {
+                x: x.clone(),
+                weight: weight.clone(),
+                bias: bias.cloned(),
+                residual: residual.cloned(),
+                y: relu.then(|| y.clone()),
+                sliding,
+            };
+            move |cuda, upstream, gradients| node.backward(cuda, upstream, gradients)
         }))
     }
 }
@@ -304,8 +278,8 @@ impl ConvolutionBackward {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let (element, back) = (upstream.element(), self.sliding.back());
-        let places = |target| Ok([upstream.pointer(), self.weight.pointer(cuda, element)?, target]);
+        let (element, back) = (upstream.element, self.sliding.back());
+        let places = |target| Ok([upstream.pointer, self.weight.pointer(cuda, element)?, target]);
         if self.sliding.repeat == 1 {
             // What is there is added as a residual.
             let residual = if accumulate { target } else { 0 };
@@ -314,40 +288,38 @@ impl ConvolutionBackward {
         }
         let repeated = cuda.buffer(element, back.pixels() * back.outputs)?;
         let ending = Ending::default();
-        back.convolve_cuda(cuda, element, places(repeated.pointer())?, true, ending)?;
+        back.convolve_cuda(cuda, element, places(repeated.pointer)?, true, ending)?;
         let (count, [_, width]) = (self.x.shape().elements(), self.sliding.image);
         let (channels, repeat) = (self.sliding.channels, self.sliding.repeat);
         let arguments =
-            arguments![repeated.pointer(), target, count, width, channels, repeat, accumulate];
-        cuda.launch(kernel("sum_repeats"), element, Launch::elements(count), arguments)
+            arguments![repeated.pointer, target, count, width, channels, repeat, accumulate];
+        cuda.launch(CONVOLUTION.kernel("sum_repeats"), element, Launch::elements(count), arguments)
     }
-}
 
-impl CudaBackward for ConvolutionBackward {
     fn backward(
         &self,
         cuda: &Cuda,
         mut upstream: CudaBuffer,
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
-        let element = upstream.element();
+        let element = upstream.element;
         let (pixels, outputs) = (self.sliding.pixels(), self.sliding.outputs);
         if let Some(y) = &self.y {
             let slope = cuda.buffer(element, pixels * outputs)?;
             let y = y.pointer(cuda, element)?;
-            let arguments = arguments![upstream.pointer(), y, slope.pointer(), pixels * outputs];
+            let arguments = arguments![upstream.pointer, y, slope.pointer, pixels * outputs];
             let launch = Launch::elements(pixels * outputs);
-            cuda.launch(kernel("keep_positive"), element, launch, arguments)?;
+            cuda.launch(CONVOLUTION.kernel("keep_positive"), element, launch, arguments)?;
             upstream = slope;
         }
         if let Some(bias) = &self.bias {
             gradients.with_cuda(bias, Element::F32, |target, accumulate| {
-                let source = (upstream.pointer(), element);
+                let source = (upstream.pointer, element);
                 cuda.column_sums(source, [pixels, outputs], target, accumulate)
             })?;
         }
         gradients.with_cuda(&self.weight, Element::F32, |target, accumulate| {
-            let places = [self.x.pointer(cuda, element)?, upstream.pointer(), target];
+            let places = [self.x.pointer(cuda, element)?, upstream.pointer, target];
             self.sliding.weight_gradient_cuda(cuda, element, places, accumulate)
         })?;
         gradients.with_cuda(&self.x, element, |target, accumulate| {

@@ -3,13 +3,10 @@
 mod row_sum;
 
 use crate::cuda::{
-    Cuda, CudaBuffer, Element, Epilogue, Kernel, Launch, Operand, Product, Program, arguments,
-    programs,
+    Cuda, CudaBuffer, Element, Epilogue, Launch, Operand, Product, Program, arguments, programs,
 };
 use crate::gradient::GradientStore;
-use crate::tape::CudaBackward;
 use crate::{Result, Shape, Tape, Tensor};
-use std::sync::Arc;
 
 programs! {
     /// Biases, GELU and sums over rows.
@@ -35,12 +32,20 @@ impl Tape {
         let output = map.forward(cuda, gelu, before.as_ref())?;
         let shape = x.shape().with_last(width);
         let name = if gelu { "linear_gelu" } else { "linear" };
-        Ok(self.record_cuda(name, shape, output, &inputs, |_| LinearBackward {
-            sizes,
-            x: x.clone(),
-            weight: weight.clone(),
-            bias: bias.cloned(),
-            before,
+        Ok(self.record_cuda(name, shape, output, &inputs, |_| {
+            let (x, weight, bias) = (x.clone(), weight.clone(), bias.cloned());
+            move |cuda, upstream, gradients| {
+                let element = cuda.element();
+                let (length, upstream) = (upstream.length, upstream.pointer);
+                if let Some(before) = &before {
+                    let arguments = arguments![upstream, before.pointer, length];
+                    let launch = Launch::elements(length);
+                    cuda.launch(LINEAR.kernel("gelu_slope"), element, launch, arguments)?;
+                }
+                let source = x.pointer(cuda, element)?;
+                cuda.map_gradients(gradients, sizes, source, upstream, &weight, bias.as_ref())?;
+                cuda.input_gradient(gradients, sizes, &x, upstream, &weight)
+            }
         }))
     }
 
@@ -54,27 +59,48 @@ impl Tape {
         second: [&Tensor; 2],
     ) -> Result<Tensor> {
         let (rows, hidden) = (x.shape().rows(), first[0].shape().last());
-        let widths = [x.shape().last(), hidden, second[0].shape().last()];
+        let (input, width) = (x.shape().last(), second[0].shape().last());
         let inputs = [x, first[0], first[1], second[0], second[1]];
         let keep = inputs.iter().any(|input| self.wants(input));
         let element = cuda.element();
         let before = keep.then(|| cuda.buffer(element, rows * hidden)).transpose()?;
-        let map = Map::new(cuda, [rows, widths[0], hidden], x, first[0], Some(first[1]))?;
+        let map = Map::new(cuda, [rows, input, hidden], x, first[0], Some(first[1]))?;
         let active = map.forward(cuda, true, before.as_ref())?;
         let second_map = Map {
-            sizes: [rows, hidden, widths[2]],
-            x: active.pointer(),
+            sizes: [rows, hidden, width],
+            x: active.pointer,
             weight: second[0].pointer(cuda, element)?,
             bias: Some(second[1].pointer(cuda, element)?),
         };
         let output = second_map.forward(cuda, false, None)?;
-        Ok(self.record_cuda("feed_forward", shape, output, &inputs, |_| FeedForwardBackward {
-            rows,
-            widths,
-            x: x.clone(),
-            first: first.map(Tensor::clone),
-            second: second.map(Tensor::clone),
-            before: before.map(Arc::new),
+        Ok(self.record_cuda("feed_forward", shape, output, &inputs, |_| {
+            let x = x.clone();
+            let [first, second] = [first, second].map(|map| map.map(Tensor::clone));
+            move |cuda, upstream, gradients| {
+                let element = cuda.element();
+                let before = before.as_ref().expect("it was kept for this").pointer;
+                let upstream = upstream.pointer;
+                let inner = cuda.buffer(element, rows * hidden)?;
+                cuda.multiply(&Product {
+                    sizes: [rows, width, hidden],
+                    left: Operand::plain(upstream, element),
+                    right: Operand::transposed(second[0].pointer(cuda, element)?, element),
+                    target: inner.pointer,
+                    target_element: element,
+                    accumulate: false,
+                    epilogue: Epilogue::None,
+                })?;
+                let inner = inner.pointer;
+                cuda.gelu_backward(gradients, inner, before, [rows, hidden], &first[1])?;
+                // What was before GELU has now passed it.
+                let (active, [weight, bias]) = (before, &second);
+                let sizes = [rows, hidden, width];
+                cuda.map_gradients(gradients, sizes, active, upstream, weight, Some(bias))?;
+                let (source, weight) = (x.pointer(cuda, element)?, &first[0]);
+                let sizes = [rows, input, hidden];
+                cuda.map_gradients(gradients, sizes, source, inner, weight, None)?;
+                cuda.input_gradient(gradients, sizes, &x, inner, weight)
+            }
         }))
     }
 }
@@ -110,12 +136,12 @@ impl Map {
         let element = cuda.element();
         let [rows, _, width] = self.sizes;
         let output = cuda.buffer(element, rows * width)?;
-        let kept = before.map_or(0, CudaBuffer::pointer);
+        let kept = before.map_or(0, |buffer| buffer.pointer);
         let product = Product {
             sizes: self.sizes,
             left: Operand::plain(self.x, element),
             right: Operand::plain(self.weight, element),
-            target: output.pointer(),
+            target: output.pointer,
             target_element: element,
             accumulate: false,
             epilogue: match (self.bias, gelu) {
@@ -129,21 +155,22 @@ impl Map {
             return Ok(output);
         }
         // One after the other: the sum where it is to be kept, else where the result goes.
-        let target = if gelu && kept != 0 { kept } else { output.pointer() };
+        let target = if gelu && kept != 0 { kept } else { output.pointer };
         cuda.multiply(&Product { target, epilogue: Epilogue::None, ..product })?;
         if let Some(bias) = self.bias {
             let arguments = arguments![target, bias, rows, width];
-            cuda.launch(kernel("add_bias"), element, Launch::elements(rows * width), arguments)?;
+            cuda.launch(
+                LINEAR.kernel("add_bias"),
+                element,
+                Launch::elements(rows * width),
+                arguments,
+            )?;
         }
         if gelu {
-            cuda.gelu(element, target, output.pointer(), rows * width)?;
+            cuda.gelu(element, target, output.pointer, rows * width)?;
         }
         Ok(output)
     }
-}
-
-fn kernel(name: &'static str) -> Kernel {
-    Kernel { program: &LINEAR, name }
 }
 
 impl Cuda {
@@ -202,80 +229,5 @@ impl Cuda {
                 epilogue: Epilogue::None,
             })
         })
-    }
-}
-
-struct LinearBackward {
-    sizes: [usize; 3],
-    x: Tensor,
-    weight: Tensor,
-    bias: Option<Tensor>,
-    /// x·W + b where GELU followed.
-    before: Option<CudaBuffer>,
-}
-
-impl CudaBackward for LinearBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let element = cuda.element();
-        let length = upstream.length();
-        let upstream = upstream.pointer();
-        if let Some(before) = &self.before {
-            let arguments = arguments![upstream, before.pointer(), length];
-            cuda.launch(kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
-        }
-        let x = self.x.pointer(cuda, element)?;
-        let (weight, bias) = (&self.weight, self.bias.as_ref());
-        cuda.map_gradients(gradients, self.sizes, x, upstream, weight, bias)?;
-        cuda.input_gradient(gradients, self.sizes, &self.x, upstream, weight)
-    }
-}
-
-struct FeedForwardBackward {
-    rows: usize,
-    /// Of the input, between the two maps, and of the result.
-    widths: [usize; 3],
-    x: Tensor,
-    first: [Tensor; 2],
-    second: [Tensor; 2],
-    /// x·W₁ + b₁. What GELU made of it is computed again: it is as large as four inputs.
-    before: Option<Arc<CudaBuffer>>,
-}
-
-impl CudaBackward for FeedForwardBackward {
-    fn backward(
-        &self,
-        cuda: &Cuda,
-        upstream: CudaBuffer,
-        gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
-        let element = cuda.element();
-        let (rows, [input, hidden, output]) = (self.rows, self.widths);
-        let before = self.before.as_ref().expect("it was kept for this").pointer();
-        let upstream = upstream.pointer();
-        let inner = cuda.buffer(element, rows * hidden)?;
-        cuda.multiply(&Product {
-            sizes: [rows, output, hidden],
-            left: Operand::plain(upstream, element),
-            right: Operand::transposed(self.second[0].pointer(cuda, element)?, element),
-            target: inner.pointer(),
-            target_element: element,
-            accumulate: false,
-            epilogue: Epilogue::None,
-        })?;
-        let inner = inner.pointer();
-        cuda.gelu_backward(gradients, inner, before, [rows, hidden], &self.first[1])?;
-        // What was before GELU has now passed it.
-        let (active, [weight, bias]) = (before, &self.second);
-        let sizes = [rows, hidden, output];
-        cuda.map_gradients(gradients, sizes, active, upstream, weight, Some(bias))?;
-        let (x, weight) = (self.x.pointer(cuda, element)?, &self.first[0]);
-        let sizes = [rows, input, hidden];
-        cuda.map_gradients(gradients, sizes, x, inner, weight, None)?;
-        cuda.input_gradient(gradients, sizes, &self.x, inner, weight)
     }
 }

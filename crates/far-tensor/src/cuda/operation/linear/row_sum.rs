@@ -1,6 +1,6 @@
 //! Passes over whole matrices beside the products: GELU, its backward, sums over rows.
 
-use super::kernel;
+use super::LINEAR;
 use crate::cuda::{Cuda, CudaBuffer, Element, Launch, arguments};
 use crate::gradient::GradientStore;
 use crate::{Result, Tensor};
@@ -23,7 +23,7 @@ impl Cuda {
         length: usize,
     ) -> Result<()> {
         let arguments = arguments![source, target, length];
-        self.launch(kernel("gelu"), element, vectors(element, length), arguments)
+        self.launch(LINEAR.kernel("gelu"), element, vectors(element, length), arguments)
     }
 
     /// The sum over rows of a matrix [rows, width], as f32; added to the target if `accumulate`.
@@ -38,8 +38,8 @@ impl Cuda {
         let strips = Strips::new(self, element, [rows, width], pointer);
         let partials = self.buffer(Element::F32, strips.parts * width)?;
         let name = if strips.vectors { "strip_sums" } else { "column_sums" };
-        let arguments = arguments![pointer, partials.pointer(), rows, width, strips.part_rows];
-        self.launch(kernel(name), element, strips.launch(), arguments)?;
+        let arguments = arguments![pointer, partials.pointer, rows, width, strips.part_rows];
+        self.launch(LINEAR.kernel(name), element, strips.launch(), arguments)?;
         self.add_partials(&partials, [strips.parts, width], target, accumulate)
     }
 
@@ -51,9 +51,9 @@ impl Cuda {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let arguments = arguments![partials.pointer(), target, parts, width, accumulate];
+        let arguments = arguments![partials.pointer, target, parts, width, accumulate];
         let launch = Launch::blocks(width.div_ceil(32), 256);
-        self.launch_plain(kernel("add_partials"), launch, arguments)
+        self.launch_plain(LINEAR.kernel("add_partials"), launch, arguments)
     }
 
     /// gradient ← gradient·GELU'(before) and before ← GELU(before), both [rows, width] and in place; the
@@ -70,7 +70,7 @@ impl Cuda {
         let strips = Strips::new(self, element, [rows, width], gradient | before);
         if !strips.vectors {
             let (length, arguments) = (rows * width, arguments![gradient, before, rows * width]);
-            self.launch(kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
+            self.launch(LINEAR.kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
             self.gelu(element, before, before, length)?;
             return gradients.with_cuda(bias, Element::F32, |target, accumulate| {
                 self.column_sums((gradient, element), [rows, width], target, accumulate)
@@ -78,8 +78,8 @@ impl Cuda {
         }
         let partials = self.buffer(Element::F32, strips.parts * width)?;
         let arguments =
-            arguments![gradient, before, partials.pointer(), rows, width, strips.part_rows];
-        self.launch(kernel("gelu_backward"), element, strips.launch(), arguments)?;
+            arguments![gradient, before, partials.pointer, rows, width, strips.part_rows];
+        self.launch(LINEAR.kernel("gelu_backward"), element, strips.launch(), arguments)?;
         gradients.with_cuda(bias, Element::F32, |target, accumulate| {
             self.add_partials(&partials, [strips.parts, width], target, accumulate)
         })
