@@ -35,35 +35,23 @@ pub enum ImageEncoding {
     None,
 }
 
-/// A group of optional columns that every episode of a dataset has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Signal {
-    /// `events`: what happened since the previous frame, as numbers into the label vocabulary.
-    Events,
-    /// `door_fraction`: how far the acted container or door is open, 0 to 1.
-    DoorFraction,
-    /// `change_kind`, `change_mask`, `stale_frame`: how the frame differs from an older state.
-    Change,
-    /// `agent_visible`, `agent_position`, the same with `_before`, and `silhouette`.
-    Agent,
-    /// `visible_faces`: ids of the surfaces in view.
-    VisibleFaces,
-    /// `pose_key`, `visible_states`, `changed_states`, `made_states`: who is in view in which state.
-    States,
-}
-
-impl Signal {
-    /// Its name in `dataset.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Events => "events",
-            Self::DoorFraction => "door-fraction",
-            Self::Change => "change",
-            Self::Agent => "agent",
-            Self::VisibleFaces => "visible-faces",
-            Self::States => "states",
-        }
+far_memory::named! {
+    /// A group of optional columns that every episode of a dataset has.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Signal {
+        /// `events`: what happened since the previous frame, as numbers into the label vocabulary.
+        Events = "events",
+        /// `door_fraction`: how far the acted container or door is open, 0 to 1.
+        DoorFraction = "door-fraction",
+        /// `change_kind`, `change_mask`, `stale_frame`: how the frame differs from an older state.
+        Change = "change",
+        /// `agent_visible`, `agent_position`, the same with `_before`, and `silhouette`.
+        Agent = "agent",
+        /// `visible_faces`: ids of the surfaces in view.
+        VisibleFaces = "visible-faces",
+        /// `pose_key`, `visible_states`, `changed_states`, `made_states`: who is in view in which state.
+        States = "states",
     }
 }
 

@@ -4,27 +4,14 @@ use far_memory::{Displacement, Pose};
 
 use crate::{Mask, Picture};
 
-/// The part of an episode that a frame belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Outbound, exploration, watching: frames that may be remembered.
-    Explore,
-    /// Return, evaluation, reveal: frames that are predicted.
-    Return,
-}
-
-impl Phase {
-    /// The word stored in column `phase`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Explore => "explore",
-            Self::Return => "return",
-        }
-    }
-
-    /// The phase of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Explore, Self::Return].into_iter().find(|phase| phase.name() == name)
+far_memory::named! {
+    /// The part of an episode that a frame belongs to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Phase {
+        /// Outbound, exploration, watching: frames that may be remembered.
+        Explore = "explore",
+        /// Return, evaluation, reveal: frames that are predicted.
+        Return = "return",
     }
 }
 
@@ -42,27 +29,14 @@ pub enum FrameImage {
     Absent,
 }
 
-/// Which kind of thing changed since memory saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// Something lies, stands or looks different in plain sight.
-    Surface,
-    /// The inside of a container, seen only while it is open.
-    Container,
-}
-
-impl ChangeKind {
-    /// The word stored in column `change_kind`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Surface => "surface",
-            Self::Container => "container",
-        }
-    }
-
-    /// The kind of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Surface, Self::Container].into_iter().find(|kind| kind.name() == name)
+far_memory::named! {
+    /// Which kind of thing changed since memory saw it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ChangeKind {
+        /// Something lies, stands or looks different in plain sight.
+        Surface = "surface",
+        /// The inside of a container, seen only while it is open.
+        Container = "container",
     }
 }
 

@@ -5,51 +5,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::stream::stream;
 
-/// The part of a dataset that an episode belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Split {
-    /// Models learn from it.
-    Train,
-    /// Settings are chosen by it.
-    Validation,
-    /// Results are reported on it.
-    Test,
-}
-
-impl Split {
-    /// The word stored in `episodes.arrow`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Validation => "validation",
-            Self::Test => "test",
-        }
-    }
-
-    /// The split of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Train, Self::Validation, Self::Test].into_iter().find(|split| split.name() == name)
+far_memory::named! {
+    /// The part of a dataset that an episode belongs to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Split {
+        /// Models learn from it.
+        Train = "train",
+        /// Settings are chosen by it.
+        Validation = "validation",
+        /// Results are reported on it.
+        Test = "test",
     }
 }
 
-/// What a split keeps apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SplitRule {
-    /// No scene is in two parts: results speak of unseen worlds.
-    SceneDisjoint,
-    /// Episodes are dealt out, scenes may repeat: results speak of unseen paths in known worlds.
-    Episode,
-}
-
-impl SplitRule {
-    /// The word stored in `dataset.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SceneDisjoint => "scene-disjoint",
-            Self::Episode => "episode",
-        }
+far_memory::named! {
+    /// What a split keeps apart.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SplitRule {
+        /// No scene is in two parts: results speak of unseen worlds.
+        SceneDisjoint = "scene-disjoint",
+        /// Episodes are dealt out, scenes may repeat: results speak of unseen paths in known worlds.
+        Episode = "episode",
     }
 }
 

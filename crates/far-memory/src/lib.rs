@@ -62,6 +62,7 @@ mod instruction_set;
 mod key;
 mod memory;
 mod metadata_scorer;
+mod named;
 mod observation;
 mod overlap;
 mod payload;

@@ -2,11 +2,10 @@
 //! them. Without a GPU each test says so and is skipped.
 
 use far_memory::{Camera, Pose};
-use far_model::Pass;
 use far_model::{
     BlockConfig, ConditionScale, ContextAttention, ContextBatch, DdimConfig, DitConfig, DitSetting,
     DitWorldModel, FrameSignals, Futures, GoalWarp, LatentShape, LinearPatches, ModulationStart,
-    Perturbations, PredictionKind, PredictionQuery, Remembered, SignalLayout, TokenDit,
+    Pass, Perturbations, PredictionKind, PredictionQuery, Remembered, SignalLayout, TokenDit,
     TokenDitConfig, TrainableWorldModel, WorldModel,
 };
 use far_tensor::{

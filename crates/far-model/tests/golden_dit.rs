@@ -3,8 +3,7 @@
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
-use far_model::Pass;
-use far_model::{Block, BlockConfig, Grouping, ModulationStart, TokenDit, TokenDitConfig};
+use far_model::{Block, BlockConfig, Grouping, ModulationStart, Pass, TokenDit, TokenDitConfig};
 use far_tensor::{
     AdamWConfig, ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor, Trained,
 };

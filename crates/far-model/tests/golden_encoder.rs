@@ -3,8 +3,7 @@
 #[path = "../../far-tensor/tests/fixture/mod.rs"]
 mod fixture;
 
-use far_model::Pass;
-use far_model::{LatentShape, QueryVit, QueryVitConfig, Similarities, info_nce};
+use far_model::{LatentShape, Pass, QueryVit, QueryVitConfig, Similarities, info_nce};
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape};
 use fixture::{Fixture, assert_near};
 use std::path::Path;

@@ -7,10 +7,9 @@ use far_memory::{
     AdapterKind, Cue, Memory, MemoryId, Observation, Pose, Recall, RecallPolicy, RecallQuery,
     RetrieverConfig, Schema, ScorerConfig, Scratch, Snapshot,
 };
-use far_model::Pass;
 use far_model::{
-    CandidateBatch, CandidatePools, DistillationTarget, RetrieverBatch, RetrieverTrainingConfig,
-    TrainableRetriever, candidate_distillation,
+    CandidateBatch, CandidatePools, DistillationTarget, Pass, RetrieverBatch,
+    RetrieverTrainingConfig, TrainableRetriever, candidate_distillation,
 };
 use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape};
 use fixture::{Fixture, assert_near};

@@ -5,10 +5,9 @@ use far_memory::{
     Cue, Memory, MemoryId, Observation, Pose, Recall, RecallPolicy, RecallQuery, RetrieverConfig,
     Schema, ScorerConfig, Scratch, Snapshot,
 };
-use far_model::Pass;
 use far_model::{
-    CandidateBatch, CandidatePools, DistillationTarget, PoolDraw, RetrieverBatch, RetrieverHealth,
-    RetrieverTrainingConfig, TrainableRetriever, candidate_distillation,
+    CandidateBatch, CandidatePools, DistillationTarget, Pass, PoolDraw, RetrieverBatch,
+    RetrieverHealth, RetrieverTrainingConfig, TrainableRetriever, candidate_distillation,
 };
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Random, Trained};
 

@@ -5,9 +5,8 @@ use crate::example::Example;
 use crate::step_times::{StepTimes, timed};
 use crate::{CreditRule, Result, RetrieverSettings};
 use far_memory::{Recall, RecallPolicy, Retriever, RetrieverConfig};
-use far_model::Pass;
 use far_model::{
-    CandidateBatch, CandidatePools, PoolDraw, RetrieverBatch, RetrieverHealth,
+    CandidateBatch, CandidatePools, Pass, PoolDraw, RetrieverBatch, RetrieverHealth,
     RetrieverTrainingConfig, TrainableRetriever, Utilities, candidate_distillation,
 };
 use far_tensor::{

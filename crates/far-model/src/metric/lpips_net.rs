@@ -12,14 +12,16 @@ use far_tensor::{
 /// Stages of a trunk, and so layers of the distance.
 pub(super) const STAGES: usize = 5;
 
-/// Which network LPIPS looks through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LpipsNet {
-    /// AlexNet: 2.5 M weights, the authors' choice for comparing results.
-    #[default]
-    Alex,
-    /// VGG16: 14.7 M weights, the choice for a loss.
-    Vgg,
+far_memory::named! {
+    /// Which network LPIPS looks through.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LpipsNet {
+        /// AlexNet: 2.5 M weights, the authors' choice for comparing results.
+        #[default]
+        Alex = "alex",
+        /// VGG16: 14.7 M weights, the choice for a loss.
+        Vgg = "vgg",
+    }
 }
 
 /// A convolution with even padding, followed by ReLU.
@@ -64,22 +66,6 @@ const VGG: [Stage; STAGES] = [
 ];
 
 impl LpipsNet {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Alex, Self::Vgg];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Alex => "alex",
-            Self::Vgg => "vgg",
-        }
-    }
-
-    /// The network of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|net| net.name() == name)
-    }
-
     /// The smallest side of a picture, in pixels, of which the last stage still sees something.
     pub fn least_side(self) -> u32 {
         match self {

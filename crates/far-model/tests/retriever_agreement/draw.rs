@@ -4,8 +4,9 @@ use far_memory::{
     AdapterKind, Cue, CueConfig, GateConfig, Memory, MemoryId, Observation, Pool, Pose,
     RecallQuery, RetrieverConfig, Schema, ScorerConfig, SetConfig, Snapshot,
 };
-use far_model::Pass;
-use far_model::{RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever};
+use far_model::{
+    Pass, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
+};
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Tape};
 use proptest::prelude::*;
 

@@ -10,9 +10,8 @@ use far_memory::{
     Cue, Memory, Observation, Pool, Pose, Recall, RecallPolicy, RecallQuery, Schema, Scratch,
     Snapshot,
 };
-use far_model::Pass;
 use far_model::{
-    CandidatePools, CueWeighting, PoolDraw, RetrieverBatch, RetrieverScores,
+    CandidatePools, CueWeighting, Pass, PoolDraw, RetrieverBatch, RetrieverScores,
     RetrieverTrainingConfig,
 };
 use far_tensor::{Device, Random, Tape};

@@ -2,9 +2,9 @@
 
 use crate::draw::{Draw, config, memory, query, scores, three_cues, trainable};
 use far_memory::RecallQuery;
-use far_model::Pass;
 use far_model::{
-    AdapterLearning, CueWeighting, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever,
+    AdapterLearning, CueWeighting, Pass, RetrieverBatch, RetrieverTrainingConfig,
+    TrainableRetriever,
 };
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Tape, Trained};
 

@@ -4,9 +4,9 @@ use far_memory::{
     AdapterKind, Cue, CueConfig, Memory, MemoryId, Observation, Pose, RecallQuery, RetrieverConfig,
     Schema, ScorerConfig, SetConfig, Snapshot,
 };
-use far_model::Pass;
 use far_model::{
-    CandidatePools, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig, TrainableRetriever,
+    CandidatePools, Pass, RetrieverBatch, RetrieverScores, RetrieverTrainingConfig,
+    TrainableRetriever,
 };
 use far_tensor::{ArenaBuilder, Device, Parameters, Random, Result, Tape, Tensor};
 

@@ -3,78 +3,42 @@
 use crate::vector::Vector;
 use crate::{Material, MaterialId, MaterialSet, Pattern, Prop, Shape, Surface};
 
-/// Kind of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ObjectKind {
-    /// A large red tomato.
-    Tomato,
-    /// A mug with a handle.
-    Mug,
-    /// A loaf.
-    Bread,
-    /// A standing book.
-    Book,
-    /// A potted plant.
-    Plant,
-    /// A frying pan.
-    Pan,
-    /// A green bottle.
-    Bottle,
-    /// A piece of cheese.
-    Cheese,
-    /// A carton of milk.
-    Milk,
-    /// A pumpkin.
-    Pumpkin,
-    /// A bowl of fruit.
-    Bowl,
-    /// A kettle.
-    Kettle,
-    /// A toy duck.
-    Duck,
-    /// A cake with a cherry.
-    Cake,
+far_memory::named! {
+    /// Kind of an object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ObjectKind {
+        /// A large red tomato.
+        Tomato = "tomato",
+        /// A mug with a handle.
+        Mug = "mug",
+        /// A loaf.
+        Bread = "bread",
+        /// A standing book.
+        Book = "book",
+        /// A potted plant.
+        Plant = "plant",
+        /// A frying pan.
+        Pan = "pan",
+        /// A green bottle.
+        Bottle = "bottle",
+        /// A piece of cheese.
+        Cheese = "cheese",
+        /// A carton of milk.
+        Milk = "milk",
+        /// A pumpkin.
+        Pumpkin = "pumpkin",
+        /// A bowl of fruit.
+        Bowl = "bowl",
+        /// A kettle.
+        Kettle = "kettle",
+        /// A toy duck.
+        Duck = "duck",
+        /// A cake with a cherry.
+        Cake = "cake",
+    }
 }
 
 impl ObjectKind {
-    /// All kinds.
-    pub const ALL: [Self; 14] = [
-        Self::Tomato,
-        Self::Mug,
-        Self::Bread,
-        Self::Book,
-        Self::Plant,
-        Self::Pan,
-        Self::Bottle,
-        Self::Cheese,
-        Self::Milk,
-        Self::Pumpkin,
-        Self::Bowl,
-        Self::Kettle,
-        Self::Duck,
-        Self::Cake,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tomato => "tomato",
-            Self::Mug => "mug",
-            Self::Bread => "bread",
-            Self::Book => "book",
-            Self::Plant => "plant",
-            Self::Pan => "pan",
-            Self::Bottle => "bottle",
-            Self::Cheese => "cheese",
-            Self::Milk => "milk",
-            Self::Pumpkin => "pumpkin",
-            Self::Bowl => "bowl",
-            Self::Kettle => "kettle",
-            Self::Duck => "duck",
-            Self::Cake => "cake",
-        }
-    }
-
     /// Its solids: shape, center above the foot point, size, color.
     fn parts(self) -> Vec<(Shape, Vector, Vector, u32)> {
         use Shape::{Ball, Block, Drum};

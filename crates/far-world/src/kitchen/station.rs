@@ -8,33 +8,35 @@ use crate::vector::{Vector, add, scale};
 /// Height of the camera above the floor, in meters.
 pub(crate) const EYE: f32 = 1.5;
 
-/// Kind of a station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StationKind {
-    /// A worktop over cabinets.
-    Counter,
-    /// A worktop with a basin and a tap.
-    Sink,
-    /// A table at the wall.
-    Table,
-    /// An open shelf of two boards.
-    Shelf,
-    /// A small round table.
-    Stand,
-    /// A fridge with one door.
-    Fridge,
-    /// A cupboard on the wall with two doors.
-    Cupboard,
-    /// An oven whose door folds down.
-    Oven,
-    /// A drawer that slides out.
-    Drawer,
-    /// A chest with a lid.
-    Chest,
-    /// A low cabinet with two doors.
-    Sideboard,
-    /// A microwave on a worktop.
-    Microwave,
+far_memory::named! {
+    /// Kind of a station.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum StationKind {
+        /// A worktop over cabinets.
+        Counter = "counter",
+        /// A worktop with a basin and a tap.
+        Sink = "sink",
+        /// A table at the wall.
+        Table = "table",
+        /// An open shelf of two boards.
+        Shelf = "shelf",
+        /// A small round table.
+        Stand = "stand",
+        /// A fridge with one door.
+        Fridge = "fridge",
+        /// A cupboard on the wall with two doors.
+        Cupboard = "cupboard",
+        /// An oven whose door folds down.
+        Oven = "oven",
+        /// A drawer that slides out.
+        Drawer = "drawer",
+        /// A chest with a lid.
+        Chest = "chest",
+        /// A low cabinet with two doors.
+        Sideboard = "sideboard",
+        /// A microwave on a worktop.
+        Microwave = "microwave",
+    }
 }
 
 impl StationKind {
@@ -51,24 +53,6 @@ impl StationKind {
         Self::Sideboard,
         Self::Microwave,
     ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Sink => "sink",
-            Self::Table => "table",
-            Self::Shelf => "shelf",
-            Self::Stand => "stand",
-            Self::Fridge => "fridge",
-            Self::Cupboard => "cupboard",
-            Self::Oven => "oven",
-            Self::Drawer => "drawer",
-            Self::Chest => "chest",
-            Self::Sideboard => "sideboard",
-            Self::Microwave => "microwave",
-        }
-    }
 
     /// Whether it opens, so that its spots are hidden while it is closed.
     pub fn is_container(self) -> bool {

@@ -12,35 +12,20 @@ use far_tensor::{
     Tensor,
 };
 
-/// A network of the ensemble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DreamSimBranch {
-    /// Trained without labels.
-    Dino,
-    /// Trained on captions by OpenAI.
-    Clip,
-    /// The same trained on open data.
-    OpenClip,
+far_memory::named! {
+    /// A network of the ensemble.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DreamSimBranch {
+        /// Trained without labels.
+        Dino = "dino",
+        /// Trained on captions by OpenAI.
+        Clip = "clip",
+        /// The same trained on open data.
+        OpenClip = "open_clip",
+    }
 }
 
 impl DreamSimBranch {
-    /// All, in the order of the ensemble.
-    pub const ALL: [Self; 3] = [Self::Dino, Self::Clip, Self::OpenClip];
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dino => "dino",
-            Self::Clip => "clip",
-            Self::OpenClip => "open_clip",
-        }
-    }
-
-    /// The network of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|branch| branch.name() == name)
-    }
-
     /// Mean and deviation of colors in [0, 1] that it was trained with.
     pub(super) fn colors(self) -> [[f32; 3]; 2] {
         match self {

@@ -20,68 +20,34 @@ const LOUDNESS: f32 = 0.08;
 /// … unless peaks would exceed this.
 const PEAK: f32 = 0.4;
 
-/// Kind of a clip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ClipKind {
-    /// Ticks and tocks.
-    Clock,
-    /// A running tap.
-    Water,
-    /// Chopped air over a motor.
-    Fan,
-    /// A plucked tune.
-    MusicBox,
-    /// A voice without words.
-    Babble,
-    /// A low buzz.
-    Fridge,
-    /// Whistled phrases.
-    Birds,
-    /// A whistle in steam.
-    Kettle,
-    /// Thumps and sloshing.
-    Washer,
-    /// A trilled ring.
-    Telephone,
-    /// Hasty keys.
-    Typewriter,
-    /// Rumble and crackle.
-    Fire,
-}
-
-impl ClipKind {
-    /// All kinds, in a fixed order.
-    pub const ALL: [Self; 12] = [
-        Self::Clock,
-        Self::Water,
-        Self::Fan,
-        Self::MusicBox,
-        Self::Babble,
-        Self::Fridge,
-        Self::Birds,
-        Self::Kettle,
-        Self::Washer,
-        Self::Telephone,
-        Self::Typewriter,
-        Self::Fire,
-    ];
-
-    /// The name in labels and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Clock => "clock",
-            Self::Water => "water",
-            Self::Fan => "fan",
-            Self::MusicBox => "music-box",
-            Self::Babble => "babble",
-            Self::Fridge => "fridge",
-            Self::Birds => "birds",
-            Self::Kettle => "kettle",
-            Self::Washer => "washer",
-            Self::Telephone => "telephone",
-            Self::Typewriter => "typewriter",
-            Self::Fire => "fire",
-        }
+far_memory::named! {
+    /// Kind of a clip.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum ClipKind {
+        /// Ticks and tocks.
+        Clock = "clock",
+        /// A running tap.
+        Water = "water",
+        /// Chopped air over a motor.
+        Fan = "fan",
+        /// A plucked tune.
+        MusicBox = "music-box",
+        /// A voice without words.
+        Babble = "babble",
+        /// A low buzz.
+        Fridge = "fridge",
+        /// Whistled phrases.
+        Birds = "birds",
+        /// A whistle in steam.
+        Kettle = "kettle",
+        /// Thumps and sloshing.
+        Washer = "washer",
+        /// A trilled ring.
+        Telephone = "telephone",
+        /// Hasty keys.
+        Typewriter = "typewriter",
+        /// Rumble and crackle.
+        Fire = "fire",
     }
 }
 

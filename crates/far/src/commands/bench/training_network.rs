@@ -2,8 +2,7 @@
 
 use super::network_shape::{CHANNELS, Sizes};
 use super::yardstick::normal;
-use far_model::Pass;
-use far_model::{BlockConfig, ModulationStart, TokenDit, TokenDitConfig};
+use far_model::{BlockConfig, ModulationStart, Pass, TokenDit, TokenDitConfig};
 use far_tensor::{AdamWConfig, ArenaBuilder, Device, Tensor, Trained};
 
 /// Batches that take turns.
