@@ -30,7 +30,7 @@ impl Device {
                     self.synchronize()?;
                     let start = Instant::now();
                     for _ in 0..COPIES {
-                        cuda.copy(target.pointer, source.pointer, source.size())?;
+                        cuda.copy(target.pointer(), source.pointer(), source.size())?;
                     }
                     self.synchronize()?;
                     let bytes = (2 * COPIES * source.size()) as f64;

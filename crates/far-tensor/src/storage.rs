@@ -28,8 +28,8 @@ impl From<Buffer> for Storage {
 
 impl From<CudaBuffer> for Storage {
     fn from(buffer: CudaBuffer) -> Self {
-        let (length, born) = (buffer.length, Some(buffer.element));
-        let (single, half) = match buffer.element {
+        let (length, born) = (buffer.length(), Some(buffer.element()));
+        let (single, half) = match buffer.element() {
             Element::F32 => (OnceLock::from(buffer), OnceLock::new()),
             Element::Bf16 => (OnceLock::new(), OnceLock::from(buffer)),
         };
@@ -114,7 +114,7 @@ impl Storage {
         };
         let elsewhere = self.host.get().is_some() || other.get().is_some();
         let buffer = place.get().filter(|buffer| !elsewhere && buffer.belongs_to(&cuda.pool))?;
-        Some(buffer.pointer)
+        Some(buffer.pointer())
     }
 
     /// The values on a GPU, mutable, in single precision and, if requested, a half-precision buffer
@@ -123,7 +123,7 @@ impl Storage {
     /// # Errors
     /// As [`Storage::on`].
     pub(crate) fn on_mut(&mut self, cuda: &Cuda, with_half: bool) -> Result<[u64; 2]> {
-        let single = self.on(cuda, Element::F32)?.pointer;
+        let single = self.on(cuda, Element::F32)?.pointer();
         self.host = OnceLock::new();
         if !with_half {
             self.half = OnceLock::new();
@@ -132,6 +132,6 @@ impl Storage {
         if self.half.get().is_none() {
             self.half = OnceLock::from(cuda.buffer(Element::Bf16, self.length)?);
         }
-        Ok([single, self.half.get().map_or(0, |buffer| buffer.pointer)])
+        Ok([single, self.half.get().map_or(0, |buffer| buffer.pointer())])
     }
 }

@@ -177,7 +177,7 @@ impl Tape {
     where
         B: Fn(&Cuda, CudaBuffer, &mut GradientStore<'_>) -> Result<()> + Send + 'static,
     {
-        let element = buffer.element;
+        let element = buffer.element();
         let storage: Arc<Storage> = Arc::new(buffer.into());
         if self.checking && self.culprit.is_none() {
             let finite = storage.host().iter().all(|x| x.is_finite());

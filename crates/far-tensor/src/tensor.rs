@@ -99,7 +99,7 @@ impl Tensor {
     /// If it is out of memory, has failed, or is not the GPU that holds them.
     pub(crate) fn pointer(&self, cuda: &Cuda, element: Element) -> Result<u64> {
         let buffer = self.storage.on(cuda, element)?;
-        Ok(buffer.pointer + (self.offset * element.size()) as u64)
+        Ok(buffer.pointer() + (self.offset * element.size()) as u64)
     }
 
     /// Overwrites the elements on a GPU with those of a tensor of the same shape; they must not

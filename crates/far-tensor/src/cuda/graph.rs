@@ -216,16 +216,16 @@ mod tests {
             let cuda = device.gpu().unwrap();
             let record = || {
                 let scratch = cuda.pool.take(Element::F32, 1000)?;
-                cuda.zero(scratch.pointer, scratch.size())?;
+                cuda.zero(scratch.pointer(), scratch.size())?;
                 let result = cuda.pool.take(Element::F32, 2000)?;
-                cuda.zero(result.pointer, result.size())?;
-                Ok((scratch.pointer, result))
+                cuda.zero(result.pointer(), result.size())?;
+                Ok((scratch.pointer(), result))
             };
             let (graph, (scratch, result)) = Graph::record(cuda, record).unwrap();
             let reserve: Weak<Reserve> = Arc::downgrade(&graph.reserve);
             let others: Vec<CudaBuffer> =
                 (0..20).map(|_| cuda.pool.take(Element::F32, 1000).unwrap()).collect();
-            assert!(others.iter().all(|other| other.pointer != scratch));
+            assert!(others.iter().all(|other| other.pointer() != scratch));
             graph.launch(cuda).unwrap();
             let mut numbers = vec![1.0; 2000];
             result.read(&mut numbers).unwrap();

@@ -52,19 +52,33 @@ pub struct MemoryUse {
 
 /// An array on the GPU that goes back to its pool when dropped.
 pub(crate) struct CudaBuffer {
-    /// Where it begins.
-    pub(crate) pointer: u64,
+    pointer: u64,
     bytes: usize,
-    /// How many elements it has.
-    pub(crate) length: usize,
-    /// What they are.
-    pub(crate) element: Element,
+    length: usize,
+    element: Element,
     pool: Arc<CudaPool>,
     /// Where it goes back to, if not to the pool.
     reserve: Option<Arc<Reserve>>,
 }
 
+/// Fields are read through methods: a closure that names a field alone would own a copy of that number, not
+/// the memory, which would go back to its pool.
 impl CudaBuffer {
+    /// Where it begins.
+    pub(crate) fn pointer(&self) -> u64 {
+        self.pointer
+    }
+
+    /// How many elements it has.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// What they are.
+    pub(crate) fn element(&self) -> Element {
+        self.element
+    }
+
     /// Bytes of its elements.
     pub(crate) fn size(&self) -> usize {
         self.length * self.element.size()

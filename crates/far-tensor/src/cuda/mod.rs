@@ -154,7 +154,7 @@ impl Cuda {
         if self.poisoned {
             // All ones is a NaN in both element types. What lies behind the last element is filled too: a
             // kernel that reads on must be found.
-            self.fill_bytes(buffer.pointer, 0xff, buffer.block())?;
+            self.fill_bytes(buffer.pointer(), 0xff, buffer.block())?;
         }
         Ok(buffer)
     }
@@ -165,7 +165,7 @@ impl Cuda {
     /// If the GPU has no room.
     pub(crate) fn zeroed(&self, element: Element, length: usize) -> Result<CudaBuffer> {
         let buffer = self.pool.take(element, length)?;
-        self.zero(buffer.pointer, buffer.size())?;
+        self.zero(buffer.pointer(), buffer.size())?;
         Ok(buffer)
     }
 }

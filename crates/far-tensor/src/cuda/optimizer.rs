@@ -48,7 +48,7 @@ impl Cuda {
         let partials = self.buffer(Element::F32, PARTIALS)?;
         let kernel = OPTIMIZER.kernel("sum_of_squares");
         let launch = Launch::blocks(PARTIALS, 256);
-        self.launch_plain(kernel, launch, arguments![pointer, partials.pointer, length])?;
+        self.launch_plain(kernel, launch, arguments![pointer, partials.pointer(), length])?;
         let mut sums = [0.0; PARTIALS];
         partials.read(&mut sums)?;
         Ok(sums.iter().map(|sum| f64::from(*sum)).sum::<f64>().sqrt())

@@ -29,14 +29,14 @@ impl CudaBuffer {
     /// # Errors
     /// If the GPU has failed.
     pub(crate) fn read_from(&self, start: usize, target: &mut [f32]) -> Result<()> {
-        assert!(start + target.len() <= self.length, "the buffer has that many numbers");
+        assert!(start + target.len() <= self.length(), "the buffer has that many numbers");
         if graph::spoil(self) {
             target.fill(f32::NAN);
             return Ok(());
         }
-        let pointer = self.pointer + (start * self.element.size()) as u64;
+        let pointer = self.pointer() + (start * self.element().size()) as u64;
         let context = self.context();
-        match self.element {
+        match self.element() {
             Element::F32 => context.read(pointer, target)?,
             Element::Bf16 => {
                 let mut bits = vec![0_u16; target.len()];
@@ -57,7 +57,7 @@ impl Cuda {
     /// If the GPU has no room or has failed.
     pub(crate) fn upload(&self, values: &[f32]) -> Result<CudaBuffer> {
         let buffer = self.buffer(Element::F32, values.len())?;
-        self.write(buffer.pointer, values)?;
+        self.write(buffer.pointer(), values)?;
         Ok(buffer)
     }
 
@@ -68,7 +68,7 @@ impl Cuda {
     pub(crate) fn upload_rows(&self, rows: &[&[f32]]) -> Result<CudaBuffer> {
         let length = rows.iter().map(|row| row.len()).sum();
         let buffer = self.buffer(Element::F32, length)?;
-        self.write_rows(buffer.pointer, rows)?;
+        self.write_rows(buffer.pointer(), rows)?;
         Ok(buffer)
     }
 
@@ -112,9 +112,9 @@ impl Cuda {
     /// # Errors
     /// If the GPU has no room or has failed.
     pub(crate) fn converted(&self, source: &CudaBuffer, element: Element) -> Result<CudaBuffer> {
-        let target = self.buffer(element, source.length)?;
-        let (from, length) = ((source.pointer, source.element), source.length);
-        self.convert(from, (target.pointer, element), length, false)?;
+        let target = self.buffer(element, source.length())?;
+        let (from, length) = ((source.pointer(), source.element()), source.length());
+        self.convert(from, (target.pointer(), element), length, false)?;
         Ok(target)
     }
 

@@ -113,7 +113,7 @@ impl<'a> GradientStore<'a> {
         match gradient {
             NodeGradient::Host(buffer) => buffer,
             NodeGradient::Cuda(source) => {
-                let mut buffer = self.device.buffer(source.length);
+                let mut buffer = self.device.buffer(source.length());
                 source.read(&mut buffer).unwrap_or_else(|error| panic!("{error}"));
                 buffer
             }
@@ -122,7 +122,7 @@ impl<'a> GradientStore<'a> {
 
     fn to_cuda(&self, gradient: NodeGradient, element: Element) -> Result<CudaBuffer> {
         match gradient {
-            NodeGradient::Cuda(buffer) if buffer.element == element => Ok(buffer),
+            NodeGradient::Cuda(buffer) if buffer.element() == element => Ok(buffer),
             NodeGradient::Cuda(buffer) => self.cuda().converted(&buffer, element),
             NodeGradient::Host(buffer) => {
                 let uploaded = self.cuda().upload(&buffer)?;
@@ -257,13 +257,13 @@ impl<'a> GradientStore<'a> {
                     Some(gradient) => self.to_cuda(gradient, own)?,
                     None => self.cuda().buffer(own, length)?,
                 };
-                let pointer = buffer.pointer;
+                let pointer = buffer.pointer();
                 let place = CudaPlace::Node(buffer);
                 return Ok(Some(CudaGradient { place, pointer, accumulate }));
             }
             _ => self.cuda().buffer(element, length)?,
         };
-        let pointer = place.pointer;
+        let pointer = place.pointer();
         let place = CudaPlace::Temporary(place);
         Ok(Some(CudaGradient { place, pointer, accumulate: false }))
     }
@@ -273,7 +273,7 @@ impl<'a> GradientStore<'a> {
         match (input.origin, gradient.place) {
             (Origin::Node { index, .. }, CudaPlace::Node(buffer)) => {
                 if self.checking {
-                    let mut values = vec![0.0; buffer.length];
+                    let mut values = vec![0.0; buffer.length()];
                     buffer.read(&mut values)?;
                     self.examine(|| values.iter().all(|x| x.is_finite()));
                 }
@@ -307,9 +307,9 @@ impl<'a> GradientStore<'a> {
     pub(crate) fn add_whole_cuda(&mut self, input: &Tensor, whole: CudaBuffer) -> Result<()> {
         match input.origin {
             Origin::Node { index, .. }
-                if self.nodes[index].is_none() && whole.element == input.element(self.cuda()) =>
+                if self.nodes[index].is_none() && whole.element() == input.element(self.cuda()) =>
             {
-                let (pointer, place) = (whole.pointer, CudaPlace::Node(whole));
+                let (pointer, place) = (whole.pointer(), CudaPlace::Node(whole));
                 self.give_cuda(input, CudaGradient { place, pointer, accumulate: false })
             }
             _ => self.add_cuda(input, &whole),
@@ -323,9 +323,9 @@ impl<'a> GradientStore<'a> {
             Origin::Parameter { .. } => Element::F32,
             _ => input.element(&cuda),
         };
-        let source = (gathered.pointer, gathered.element);
+        let source = (gathered.pointer(), gathered.element());
         self.with_cuda(input, own, |pointer, accumulate| {
-            cuda.convert(source, (pointer, own), gathered.length, accumulate)
+            cuda.convert(source, (pointer, own), gathered.length(), accumulate)
         })
     }
 

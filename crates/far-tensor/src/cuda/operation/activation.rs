@@ -23,12 +23,12 @@ impl Tape {
         let output = cuda.buffer(element, length)?;
         let kernel = ACTIVATION.kernel("activate");
         let source = x.pointer(cuda, element)?;
-        let arguments = arguments![source, output.pointer, length, activation as i32];
+        let arguments = arguments![source, output.pointer(), length, activation as i32];
         cuda.launch(kernel, element, eights(length), arguments)?;
         Ok(self.record_cuda("activate", *x.shape(), output, &[x], |y| {
             let (x, y) = (x.clone(), y.clone());
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
                 let kernel = ACTIVATION.kernel("activate_backward");
                 let (from, to) = (x.pointer(cuda, element)?, y.pointer(cuda, element)?);
                 gradients.with_cuda(&x, element, |target, accumulate| {

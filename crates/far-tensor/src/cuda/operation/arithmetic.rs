@@ -25,7 +25,7 @@ impl Tape {
         let output = cuda.buffer(element, length)?;
         let kernel = ARITHMETIC.kernel("combine");
         let (left, right) = (a.pointer(cuda, element)?, b.pointer(cuda, element)?);
-        let arguments = arguments![left, right, output.pointer, length, p, q];
+        let arguments = arguments![left, right, output.pointer(), length, p, q];
         cuda.launch(kernel, element, eights(length), arguments)?;
         Ok(self.record_cuda(operation, *a.shape(), output, &[a, b], |_| {
             let (a, b) = (a.clone(), b.clone());
@@ -52,15 +52,15 @@ impl Tape {
         let length = a.shape().elements();
         let output = cuda.buffer(element, length)?;
         let factors = [a.pointer(cuda, element)?, b.pointer(cuda, element)?];
-        cuda.product(element, factors, (output.pointer, element), length, false)?;
+        cuda.product(element, factors, (output.pointer(), element), length, false)?;
         Ok(self.record_cuda("multiply", *a.shape(), output, &[a, b], |_| {
             let (a, b) = (a.clone(), b.clone());
             move |cuda, upstream, gradients| {
-                let source = upstream.element;
+                let source = upstream.element();
                 for (input, other) in [(&a, &b), (&b, &a)] {
                     let element = cuda.gradient_element(input, source);
                     gradients.with_cuda(input, element, |target, accumulate| {
-                        let factors = [upstream.pointer, other.pointer(cuda, source)?];
+                        let factors = [upstream.pointer(), other.pointer(cuda, source)?];
                         cuda.product(source, factors, (target, element), length, accumulate)
                     })?;
                 }
@@ -81,7 +81,7 @@ impl Tape {
         let length = x.shape().elements();
         let output = cuda.buffer(element, length)?;
         let source = (x.pointer(cuda, element)?, element);
-        cuda.line(source, (output.pointer, element), length, [factor, offset], false)?;
+        cuda.line(source, (output.pointer(), element), length, [factor, offset], false)?;
         Ok(self.record_cuda("affine", *x.shape(), output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| cuda.add_multiple(gradients, &x, &upstream, factor)
@@ -131,10 +131,10 @@ impl Cuda {
         upstream: &CudaBuffer,
         factor: f32,
     ) -> Result<()> {
-        let source = (upstream.pointer, upstream.element);
-        let element = self.gradient_element(input, upstream.element);
+        let source = (upstream.pointer(), upstream.element());
+        let element = self.gradient_element(input, upstream.element());
         gradients.with_cuda(input, element, |target, accumulate| {
-            self.line(source, (target, element), upstream.length, [factor, 0.0], accumulate)
+            self.line(source, (target, element), upstream.length(), [factor, 0.0], accumulate)
         })
     }
 }

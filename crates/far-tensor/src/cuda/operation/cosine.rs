@@ -22,12 +22,12 @@ impl Tape {
         let output = cuda.buffer(element, rows * width)?;
         let team = Team::of_rows(rows, width);
         let source = x.pointer(cuda, element)?;
-        let arguments = arguments![source, output.pointer, rows, width, epsilon, team.size];
+        let arguments = arguments![source, output.pointer(), rows, width, epsilon, team.size];
         cuda.launch(COSINE.kernel("normalize"), element, team.launch, arguments)?;
         Ok(self.record_cuda("normalize_rows", *x.shape(), output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
                 let source = x.pointer(cuda, element)?;
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments =
@@ -57,19 +57,19 @@ impl Tape {
         let output = cuda.buffer(element, rows)?;
         let team = Team::of_rows(rows, width);
         let (q, k) = (query.pointer(cuda, element)?, keys.pointer(cuda, element)?);
-        let arguments = arguments![q, k, output.pointer, rows, count, width, epsilon, team.size];
+        let arguments = arguments![q, k, output.pointer(), rows, count, width, epsilon, team.size];
         cuda.launch(COSINE.kernel("cosine"), element, team.launch, arguments)?;
         let shape = Shape::new(&[batch, count]);
         Ok(self.record_cuda("cosine", shape, output, &[query, keys], |_| {
             let (query, keys) = (query.clone(), keys.clone());
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
                 let (q, k) = (query.pointer(cuda, element)?, keys.pointer(cuda, element)?);
                 let factors = cuda.buffer(Element::F32, 2 * rows)?;
                 let of_keys = gradients.take_cuda(&keys, element)?;
                 let (target, accumulate) =
                     of_keys.as_ref().map_or((0, false), |keys| (keys.pointer, keys.accumulate));
-                let kept = factors.pointer;
+                let kept = factors.pointer();
                 let arguments = arguments![
                     d, q, k, target, kept, rows, count, width, epsilon, team.size, accumulate
                 ];

@@ -54,7 +54,7 @@ impl Tape {
             })
             .collect();
         let table = doubles(cuda, 4 * batch)?;
-        cuda.write(table.pointer, &rows)?;
+        cuda.write(table.pointer(), &rows)?;
         let samples = Samples {
             output: output.clone(),
             target: target.target.detach(),
@@ -94,7 +94,7 @@ impl Samples {
             self.target.pointer(cuda, Element::F32)?,
             self.clean.pointer(cuda, Element::F32)?,
             weights_of(cuda, self.weights.as_ref())?,
-            self.coefficients.pointer,
+            self.coefficients.pointer(),
         ])
     }
 
@@ -104,13 +104,13 @@ impl Samples {
         let (batch, elements, blocks) = (self.batch, self.elements(), self.blocks());
         let partials = doubles(cuda, 2 * batch * blocks)?;
         let [output, target, clean, weights, table] = self.places(cuda, element)?;
-        let sums = partials.pointer;
+        let sums = partials.pointer();
         let arguments = arguments![output, target, clean, weights, table, sums, elements, blocks];
         let launch = Launch::blocks(batch * blocks, THREADS);
         cuda.launch(DIFFUSION_LOSS.kernel("diffusion_partials"), element, launch, arguments)?;
         let part = || cuda.buffer(Element::F32, batch);
         let parts = [part()?, part()?, part()?];
-        let [loss, error, bound] = parts.each_ref().map(|part| part.pointer);
+        let [loss, error, bound] = parts.each_ref().map(|part| part.pointer());
         let weight = self.bound_weight;
         let arguments = arguments![sums, loss, error, bound, batch, elements, blocks, weight];
         let launch = Launch::elements(batch);
@@ -127,7 +127,7 @@ impl Samples {
         let element = self.output.element(cuda);
         let (elements, blocks) = (self.elements(), self.blocks());
         let [output, target, clean, weights, table] = self.places(cuda, element)?;
-        let (d, weight) = (upstream.pointer, self.bound_weight);
+        let (d, weight) = (upstream.pointer(), self.bound_weight);
         gradients.with_cuda(&self.output, element, |gradient, accumulate| {
             let arguments = arguments![
                 d, output, target, clean, weights, table, gradient, elements, blocks, weight,

@@ -25,7 +25,7 @@ impl Tape {
         let team = Team::of_rows(rows, width);
         let (q, s) = (target.pointer(cuda, element)?, scores.pointer(cuda, element)?);
         let chosen = mask_pointer(cuda, mask, element)?;
-        let arguments = arguments![q, s, chosen, output.pointer, rows, width, team.size];
+        let arguments = arguments![q, s, chosen, output.pointer(), rows, width, team.size];
         let kernel = DIVERGENCE.kernel("divergence");
         cuda.launch(kernel, element, team.launch, arguments)?;
         Ok(self.record_cuda("divergence", shape, output, &[scores], |_| {
@@ -33,7 +33,7 @@ impl Tape {
             move |cuda, upstream, gradients| {
                 let (q, s) = (target.pointer(cuda, element)?, scores.pointer(cuda, element)?);
                 let mask = mask_pointer(cuda, mask.as_ref(), element)?;
-                let d = upstream.pointer;
+                let d = upstream.pointer();
                 let kernel = DIVERGENCE.kernel("divergence_backward");
                 gradients.with_cuda(&scores, element, |gradient, accumulate| {
                     let arguments =

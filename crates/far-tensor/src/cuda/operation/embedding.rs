@@ -26,14 +26,14 @@ impl Tape {
         let places = cuda.upload_indices(&indices)?;
         let run = run_length(&[width]);
         let (count, step, accumulate) = (indices.len(), run as i32, false);
-        let (chosen, target) = (places.pointer, output.pointer);
+        let (chosen, target) = (places.pointer(), output.pointer());
         let arguments = arguments![source, chosen, target, count, width, step, accumulate];
         let kernel = kernel_from!(EMBEDDING, "gather_rows", element);
         cuda.launch(kernel, element, Launch::elements(count * width / run), arguments)?;
         Ok(self.record_cuda("gather_rows", shape, output, &[table], |_| {
             let table = table.clone();
             move |cuda, upstream, gradients| {
-                let source = (upstream.pointer, upstream.element);
+                let source = (upstream.pointer(), upstream.element());
                 let element = cuda.gradient_element(&table, source.1);
                 let size = [table.shape().extents()[0], width];
                 gradients.with_cuda(&table, element, |target, accumulate| {
@@ -54,7 +54,7 @@ impl Cuda {
         let indices = indices.iter().map(narrow).collect::<Result<Vec<i32>>>()?;
         // An `int` has the size of an f32.
         let buffer = self.buffer(Element::F32, indices.len())?;
-        self.write(buffer.pointer, &indices)?;
+        self.write(buffer.pointer(), &indices)?;
         Ok(buffer)
     }
 
@@ -71,7 +71,7 @@ impl Cuda {
         let order = self.upload_indices(&order)?;
         let offsets = self.upload_indices(&offsets)?;
         let run = run_length(&[width]);
-        let (from, to, step) = (order.pointer, offsets.pointer, run as i32);
+        let (from, to, step) = (order.pointer(), offsets.pointer(), run as i32);
         let arguments = arguments![source.0, from, to, target.0, rows, width, step, accumulate];
         let kernel = kernel_from!(EMBEDDING, "scatter_rows", source.1);
         self.launch(kernel, target.1, Launch::elements(rows * width / run), arguments)

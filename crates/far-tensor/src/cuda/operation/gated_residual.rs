@@ -58,12 +58,12 @@ impl Tape {
     ) -> Result<Tensor> {
         let element = cuda.element();
         let output = cuda.buffer(element, x.shape().elements())?;
-        if output.length > 0 {
+        if output.length() > 0 {
             let places = [
                 x.pointer(cuda, element)?,
                 f.pointer(cuda, element)?,
                 modulation.pointer(cuda, element)?,
-                output.pointer,
+                output.pointer(),
             ];
             let Layout { dealt, columns, launch, vectors } =
                 Layout::new(cuda, x, modulation, &places);
@@ -101,7 +101,7 @@ impl GatedBackward {
         upstream: CudaBuffer,
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
-        if upstream.length > 0 {
+        if upstream.length() > 0 {
             self.branch_backward(cuda, &upstream, gradients)?;
         }
         // All that reads the upstream is in the stream before whatever x's gradient meets next.
@@ -122,11 +122,11 @@ impl GatedBackward {
         let taken = gradients.take_cuda(&self.f, element)?;
         let (target, accumulate) =
             taken.as_ref().map_or((0, false), |taken| (taken.pointer, taken.accumulate));
-        let places = [upstream.pointer, f, gates, target];
+        let places = [upstream.pointer(), f, gates, target];
         let Layout { dealt, columns, launch, vectors } =
             Layout::new(cuda, &self.x, &self.modulation, &places);
         let partials = cuda.buffer(Element::F32, dealt.blocks() * width)?;
-        let (d, sums, gate) = (upstream.pointer, partials.pointer, self.gate);
+        let (d, sums, gate) = (upstream.pointer(), partials.pointer(), self.gate);
         let Chunks { group_rows, chunks, chunk_rows, .. } = dealt;
         let arguments = arguments![
             d, f, gates, target, sums, parts, gate, width, columns, group_rows, chunks, chunk_rows,

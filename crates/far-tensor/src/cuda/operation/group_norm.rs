@@ -48,7 +48,7 @@ impl Tape {
         let moments = cuda.buffer(Element::F32, 2 * count)?;
         let source = x.pointer(cuda, element)?;
         let team = Team::of_rows(count, block);
-        let kept = moments.pointer;
+        let kept = moments.pointer();
         let arguments =
             arguments![source, kept, count, space, channels, members, last, epsilon, team.size];
         cuda.launch(GROUP_NORM.kernel("group_moments"), element, team.launch, arguments)?;
@@ -56,7 +56,7 @@ impl Tape {
         let output = cuda.buffer(element, rows * space)?;
         let [gamma, beta] =
             [scale.pointer(cuda, Element::F32)?, shift.pointer(cuda, Element::F32)?];
-        let target = output.pointer;
+        let target = output.pointer();
         let arguments =
             arguments![source, kept, gamma, beta, target, rows, space, channels, members, last];
         cuda.launch(
@@ -69,12 +69,12 @@ impl Tape {
         Ok(self.record_cuda("group_norm", *x.shape(), output, &inputs, |_| {
             let (x, scale, shift) = (x.clone(), scale.clone(), shift.clone());
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
-                let (source, kept) = (x.pointer(cuda, element)?, moments.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
+                let (source, kept) = (x.pointer(cuda, element)?, moments.pointer());
                 // Σ d and Σ d·x̂ of each row, from which everything else follows.
                 let sums = cuda.buffer(Element::F32, 2 * rows)?;
                 let team = Team::of_rows(rows, space);
-                let (totals, threads) = (sums.pointer, team.size);
+                let (totals, threads) = (sums.pointer(), team.size);
                 let arguments = arguments![
                     d, source, kept, totals, rows, space, channels, members, last, threads
                 ];
@@ -93,7 +93,7 @@ impl Tape {
                 }
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let means = cuda.buffer(Element::F32, 2 * count)?;
-                    let (gamma, middle) = (scale.pointer(cuda, Element::F32)?, means.pointer);
+                    let (gamma, middle) = (scale.pointer(cuda, Element::F32)?, means.pointer());
                     let arguments =
                         arguments![totals, gamma, middle, count, channels, members, block];
                     let launch = Launch::elements(count);

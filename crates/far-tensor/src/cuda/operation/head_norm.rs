@@ -145,7 +145,7 @@ impl Tape {
         let HeadNorm { rows, width, .. } = norm;
         let output = cuda.buffer(cuda.element(), rows * width)?;
         if rows * width > 0 {
-            norm.forward(cuda, x.pointer(cuda, cuda.element())?, output.pointer)?;
+            norm.forward(cuda, x.pointer(cuda, cuda.element())?, output.pointer())?;
         }
         let mut inputs = vec![x];
         inputs.extend(slots.iter().flatten().flat_map(|affine| [affine.scale, affine.offset]));
@@ -202,12 +202,12 @@ impl HeadNormBackward {
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
         let norm = &self.norm;
-        if upstream.length > 0 {
+        if upstream.length() > 0 {
             let x = self.x.pointer(cuda, cuda.element())?;
-            if norm.is_fast(cuda, &[x, upstream.pointer]) {
-                self.fast_backward(cuda, upstream.pointer, x, gradients)?;
+            if norm.is_fast(cuda, &[x, upstream.pointer()]) {
+                self.fast_backward(cuda, upstream.pointer(), x, gradients)?;
             } else {
-                self.general_backward(cuda, upstream.pointer, x, gradients)?;
+                self.general_backward(cuda, upstream.pointer(), x, gradients)?;
             }
         }
         gradients.add_whole_cuda(&self.x, upstream)
@@ -234,7 +234,7 @@ impl HeadNormBackward {
             let stride = count * 2 * channels;
             let partials = cuda.buffer(Element::F32, parts * stride)?;
             let at = (start * element.size()) as u64;
-            let mut arguments = arguments![gradient + at, x + at, partials.pointer].to_vec();
+            let mut arguments = arguments![gradient + at, x + at, partials.pointer()].to_vec();
             for slot in first..first + SLOTS {
                 let scale = if slot < first + count { norm.vectors(cuda, slot)?[0] } else { 0 };
                 arguments.extend_from_slice(arguments![scale]);
@@ -244,7 +244,7 @@ impl HeadNormBackward {
                 rows, width, span, slot_width, channels, chunk_rows, epsilon
             ]);
             cuda.launch(HEAD_NORM.kernel("head_norm_backward"), element, launch, &arguments)?;
-            let sums = Sums { address: partials.pointer, parts, stride };
+            let sums = Sums { address: partials.pointer(), parts, stride };
             self.finish(cuda, &rest[..count], &sums, gradients)?;
         }
         Ok(())
@@ -266,7 +266,7 @@ impl HeadNormBackward {
                 continue;
             }
             let terms = cuda.buffer(Element::F32, parts * stride)?;
-            let address = terms.pointer;
+            let address = terms.pointer();
             let start = slot * norm.slot_width();
             let arguments = arguments![
                 gradient, x, address, scale, rows, width, start, heads, channels, epsilon

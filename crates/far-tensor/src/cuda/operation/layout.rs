@@ -84,7 +84,7 @@ impl Cuda {
         if times > 2 * PART_ROWS {
             let parts = times.div_ceil(PART_ROWS);
             let partials = self.buffer(Element::F32, outer * parts * inner)?;
-            let middle = (partials.pointer, Element::F32);
+            let middle = (partials.pointer(), Element::F32);
             self.sum_parts(source, middle, [outer, times, inner], PART_ROWS, false)?;
             return self.sum_parts(middle, target, [outer, parts, inner], parts, accumulate);
         }
@@ -121,7 +121,7 @@ impl Tape {
         let (rows, total, inner) = shape.around(axis);
         let width = total * inner;
         let output = cuda.buffer(element, shape.elements())?;
-        let mut target = Band { pointer: output.pointer, element, width, start: 0 };
+        let mut target = Band { pointer: output.pointer(), element, width, start: 0 };
         for input in inputs {
             let own = input.shape().extents()[axis] * inner;
             let pointer = input.pointer(cuda, element)?;
@@ -132,7 +132,7 @@ impl Tape {
         Ok(self.record_cuda("concat", shape, output, inputs, |_| {
             let inputs: Vec<Tensor> = inputs.iter().copied().cloned().collect();
             move |cuda, upstream, gradients| {
-                let (pointer, element) = (upstream.pointer, upstream.element);
+                let (pointer, element) = (upstream.pointer(), upstream.element());
                 let mut source = Band { pointer, element, width, start: 0 };
                 for input in &inputs {
                     let (_, extent, inner) = input.shape().around(axis);
@@ -162,7 +162,7 @@ impl Tape {
         let rows = x.shape().elements() / width.max(1);
         let output = cuda.buffer(element, shape.elements())?;
         let source = Band { pointer: x.pointer(cuda, element)?, element, width, start: band.start };
-        let target = Band { pointer: output.pointer, element, width: band.len(), start: 0 };
+        let target = Band { pointer: output.pointer(), element, width: band.len(), start: 0 };
         cuda.copy_band(source, target, [rows, band.len()], false)?;
         Ok(self.record_cuda("slice", shape, output, &[x], |_| {
             let x = x.clone();
@@ -170,7 +170,7 @@ impl Tape {
                 if band.len() == width {
                     return gradients.add_whole_cuda(&x, upstream);
                 }
-                let (pointer, element) = (upstream.pointer, upstream.element);
+                let (pointer, element) = (upstream.pointer(), upstream.element());
                 let source = Band { pointer, element, width: band.len(), start: 0 };
                 let element = cuda.gradient_element(&x, element);
                 gradients.with_cuda(&x, element, |pointer, accumulate| {
@@ -196,7 +196,7 @@ impl Tape {
         let (outer, times, inner) = shape.around(axis);
         let output = cuda.buffer(element, shape.elements())?;
         let source = Band { pointer: x.pointer(cuda, element)?, element, width: inner, start: 0 };
-        let target = Band { pointer: output.pointer, ..source };
+        let target = Band { pointer: output.pointer(), ..source };
         cuda.copy_rows(source, target, [outer * times, inner, times.max(1)], false)?;
         Ok(self.record_cuda("repeat", shape, output, &[x], |_| {
             let x = x.clone();
@@ -204,7 +204,7 @@ impl Tape {
                 if times == 1 {
                     return gradients.add_whole_cuda(&x, upstream);
                 }
-                let source = (upstream.pointer, upstream.element);
+                let source = (upstream.pointer(), upstream.element());
                 let element = cuda.gradient_element(&x, source.1);
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let sizes = [outer, times, inner];

@@ -40,7 +40,7 @@ impl Tape {
         let launch = Cuda::partial_sums(length);
         let partials = cuda.buffer(Element::F32, launch.grid[0])?;
         let (number, beta) = kind(loss);
-        let (source, sums) = (x.pointer(cuda, element)?, partials.pointer);
+        let (source, sums) = (x.pointer(cuda, element)?, partials.pointer());
         let (right, by) = (target.pointer(cuda, Element::F32)?, weights_of(cuda, weights)?);
         let arguments = arguments![source, right, by, sums, length, number, beta];
         cuda.launch(LOSS.kernel("loss_partials"), element, launch, arguments)?;
@@ -62,7 +62,7 @@ impl Tape {
         let (element, each) = (x.element(cuda), x.shape().elements() / samples);
         let output = cuda.buffer(Element::F32, samples)?;
         let (number, beta) = kind(Loss::Squared);
-        let (source, means) = (x.pointer(cuda, element)?, output.pointer);
+        let (source, means) = (x.pointer(cuda, element)?, output.pointer());
         let (right, by) = (target.pointer(cuda, Element::F32)?, weights_of(cuda, weights)?);
         let arguments = arguments![source, right, by, means, each, number, beta];
         cuda.launch(LOSS.kernel("loss_samples"), element, Launch::blocks(samples, 256), arguments)?;
@@ -83,7 +83,7 @@ fn backward(
     let (x, target, weights) = (x.clone(), target.detach(), weights.map(Tensor::detach));
     move |cuda, upstream, gradients| {
         let (element, length) = (x.element(cuda), x.shape().elements());
-        let (d, source) = (upstream.pointer, x.pointer(cuda, element)?);
+        let (d, source) = (upstream.pointer(), x.pointer(cuda, element)?);
         let target = target.pointer(cuda, Element::F32)?;
         let weights = weights_of(cuda, weights.as_ref())?;
         let (number, beta) = kind(loss);

@@ -33,13 +33,13 @@ impl Tape {
         let output = cuda.buffer(element, count)?;
         let team = Team::of_groups(count, extent, inner);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let (target, which) = (output.pointer, statistic as i32);
+        let (target, which) = (output.pointer(), statistic as i32);
         let arguments = arguments![source, chosen, target, count, extent, inner, which, team.size];
         cuda.launch(MASKED.kernel("statistic"), element, team.launch, arguments)?;
         Ok(self.record_cuda("statistic", shape, output, &[x], |_| {
             let (x, mask) = (x.clone(), mask.cloned());
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
                 let source = x.pointer(cuda, element)?;
                 let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
                 gradients.with_cuda(&x, element, |target, accumulate| {
@@ -71,12 +71,13 @@ impl Tape {
         let output = cuda.buffer(element, count * extent)?;
         let team = Team::of_groups(count, extent, inner);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let arguments = arguments![source, chosen, output.pointer, count, extent, inner, team.size];
+        let arguments =
+            arguments![source, chosen, output.pointer(), count, extent, inner, team.size];
         cuda.launch(MASKED.kernel("standardize"), element, team.launch, arguments)?;
         Ok(self.record_cuda("standardize", *x.shape(), output, &[x], |_| {
             let (x, mask) = (x.clone(), mask.cloned());
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
                 let source = x.pointer(cuda, element)?;
                 let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
                 gradients.with_cuda(&x, element, |target, accumulate| {

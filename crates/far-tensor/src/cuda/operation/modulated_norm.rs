@@ -136,9 +136,9 @@ impl Tape {
         let dealt = norm.chunks(cuda, threads, FORWARD_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let arguments = argument_groups![
-            [base, branch, sum.pointer, gates],
+            [base, branch, sum.pointer(), gates],
             [gate_parts, gate.part],
-            [output.pointer, statistics.pointer, gamma, beta, vectors],
+            [output.pointer(), statistics.pointer(), gamma, beta, vectors],
             [parts, shift, scale, width, norm.group_rows(), chunks, chunk_rows],
             [epsilon]
         ];
@@ -172,7 +172,8 @@ impl Norm {
     ) -> Result<()> {
         let element = cuda.element();
         let Places { gamma, beta, vectors, parts, shift, scale } = self.places(cuda)?;
-        let (x, y, statistics) = (x.pointer(cuda, element)?, output.pointer, statistics.pointer);
+        let (x, y, statistics) =
+            (x.pointer(cuda, element)?, output.pointer(), statistics.pointer());
         let (width, group_rows) = (self.width, self.group_rows());
         let Some(threads) = self.threads(cuda, &[x, y]) else {
             let arguments = arguments![
@@ -220,7 +221,7 @@ impl NormBackward {
         let places = norm.places(cuda)?;
         let taken = gradients.take_cuda(&self.x, element)?;
         let target = taken.as_ref().map_or((0, false), |taken| (taken.pointer, taken.accumulate));
-        let (dealt, partials) = self.rows_backward(cuda, &places, upstream.pointer, target)?;
+        let (dealt, partials) = self.rows_backward(cuda, &places, upstream.pointer(), target)?;
         if let Some(taken) = taken {
             gradients.give_cuda(&self.x, taken)?;
         }
@@ -234,11 +235,11 @@ impl NormBackward {
             None => None,
         };
         let [gamma_sums, beta_sums] =
-            sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer, beta.pointer]);
+            sums.as_ref().map_or([0; 2], |[gamma, beta]| [gamma.pointer(), beta.pointer()]);
         let finish = |gradient: u64| {
             let (launch, slices) = dealt.totals(width);
             let arguments = argument_groups![
-                [partials.pointer, gamma, beta, vectors, gradient, gamma_sums, beta_sums],
+                [partials.pointer(), gamma, beta, vectors, gradient, gamma_sums, beta_sums],
                 [parts, shift, scale, width, dealt.chunks],
                 [slices]
             ];
@@ -261,7 +262,7 @@ impl NormBackward {
                 continue;
             }
             gradients.with_cuda(tensor, Element::F32, |target, accumulate| {
-                let source = (sums.pointer, Element::F32);
+                let source = (sums.pointer(), Element::F32);
                 cuda.column_sums(source, [groups, width], target, accumulate)
             })?;
         }
@@ -280,12 +281,12 @@ impl NormBackward {
         let element = cuda.element();
         let Places { gamma, vectors, parts, scale, .. } = *places;
         let (width, group_rows) = (norm.width, norm.group_rows());
-        let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer);
+        let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
         let fast = norm.threads(cuda, &[x, upstream, target]);
         let dealt = norm.chunks(cuda, fast.unwrap_or(128), BACKWARD_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * width)?;
-        let sums = partials.pointer;
+        let sums = partials.pointer();
         if let Some(threads) = fast {
             let arguments = arguments![
                 upstream, x, statistics, target, sums, gamma, vectors, parts, scale, width,

@@ -55,11 +55,11 @@ impl Tape {
         let element = x.element(cuda);
         let output = cuda.buffer(element, shape.elements())?;
         let source = (x.pointer(cuda, element)?, element);
-        cuda.permute(source, (output.pointer, element), &there, false)?;
+        cuda.permute(source, (output.pointer(), element), &there, false)?;
         Ok(self.record_cuda("permute", shape, output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let source = (upstream.pointer, upstream.element);
+                let source = (upstream.pointer(), upstream.element());
                 let element = cuda.gradient_element(&x, source.1);
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     cuda.permute(source, (target, element), &back, accumulate)

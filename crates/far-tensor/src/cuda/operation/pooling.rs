@@ -52,17 +52,17 @@ impl Tape {
         let length = shape.elements();
         let planes = length / (pooling.fit[0] * pooling.fit[1]).max(1);
         let output = cuda.buffer(element, length)?;
-        let places = arguments![x.pointer(cuda, element)?, output.pointer];
+        let places = arguments![x.pointer(cuda, element)?, output.pointer()];
         let arguments = pooling.arguments(places, planes, arguments![pooling.maximum]);
         cuda.launch(POOLING.kernel("pool"), element, Launch::elements(length), &arguments)?;
         Ok(self.record_cuda(operation, shape, output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let element = upstream.element;
+                let element = upstream.element();
                 let source = x.pointer(cuda, element)?;
                 let launch = Launch::elements(x.shape().elements());
                 gradients.with_cuda(&x, element, |target, accumulate| {
-                    let places = arguments![upstream.pointer, source, target];
+                    let places = arguments![upstream.pointer(), source, target];
                     let after = arguments![pooling.maximum, accumulate];
                     let arguments = pooling.arguments(places, planes, after);
                     cuda.launch(POOLING.kernel("pool_backward"), element, launch, &arguments)
@@ -83,13 +83,13 @@ impl Tape {
         let (rows, width) = (x.shape().rows(), x.shape().last());
         let output = cuda.buffer(element, shape.elements())?;
         let source = x.pointer(cuda, element)?;
-        let arguments = arguments![source, output.pointer, rows, width, factor];
+        let arguments = arguments![source, output.pointer(), rows, width, factor];
         let launch = Launch::elements(shape.elements());
         cuda.launch(POOLING.kernel("upsample"), element, launch, arguments)?;
         Ok(self.record_cuda("upsample", shape, output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let (element, d) = (upstream.element, upstream.pointer);
+                let (element, d) = (upstream.element(), upstream.pointer());
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments = arguments![d, target, rows, width, factor, accumulate];
                     let launch = Launch::elements(rows * width);

@@ -20,7 +20,7 @@ impl Cuda {
     /// factor · Σ of partial sums, as a buffer of one f32.
     pub(super) fn total(&self, partials: &CudaBuffer, factor: f32) -> Result<CudaBuffer> {
         let output = self.buffer(Element::F32, 1)?;
-        let arguments = arguments![partials.pointer, output.pointer, partials.length, factor];
+        let arguments = arguments![partials.pointer(), output.pointer(), partials.length(), factor];
         self.launch_plain(REDUCTION.kernel("total_finish"), Launch::blocks(1, 256), arguments)?;
         Ok(output)
     }
@@ -38,14 +38,14 @@ impl Tape {
         let (element, length) = (x.element(cuda), x.shape().elements());
         let launch = Cuda::partial_sums(length);
         let partials = cuda.buffer(Element::F32, launch.grid[0])?;
-        let arguments = arguments![x.pointer(cuda, element)?, partials.pointer, length];
+        let arguments = arguments![x.pointer(cuda, element)?, partials.pointer(), length];
         cuda.launch(REDUCTION.kernel("total_partials"), element, launch, arguments)?;
         let output = cuda.total(&partials, factor)?;
         let shape = Shape::new(&[]);
         Ok(self.record_cuda(operation, shape, output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let (d, launch) = (upstream.pointer, Launch::elements(length));
+                let (d, launch) = (upstream.pointer(), Launch::elements(length));
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments = arguments![d, target, length, factor, accumulate];
                     cuda.launch(REDUCTION.kernel("total_backward"), element, launch, arguments)
@@ -67,8 +67,8 @@ impl Tape {
         let element = x.element(cuda);
         let (outer, extent, inner) = x.shape().around(axis);
         let output = cuda.buffer(element, outer * inner)?;
-        let (source, target) = (x.pointer(cuda, element)?, output.pointer);
-        if output.length == 0 {
+        let (source, target) = (x.pointer(cuda, element)?, output.pointer());
+        if output.length() == 0 {
         } else if inner == 1 {
             let threads = extent.next_multiple_of(32).min(256);
             let arguments = arguments![source, target, extent, factor];
@@ -83,7 +83,7 @@ impl Tape {
         Ok(self.record_cuda(operation, shape, output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let (d, length) = (upstream.pointer, x.shape().elements());
+                let (d, length) = (upstream.pointer(), x.shape().elements());
                 let launch = Launch::elements(length);
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments =

@@ -51,13 +51,13 @@ impl Tape {
     ) -> Result<Tensor> {
         let element = x.element(cuda);
         let output = cuda.buffer(element, x.shape().elements())?;
-        let places = [x.pointer(cuda, element)?, output.pointer];
+        let places = [x.pointer(cuda, element)?, output.pointer()];
         rotation.turn(cuda, element, places, 1.0)?;
         Ok(self.record_cuda("rotary", *x.shape(), output, &[x], |_| {
             let x = x.clone();
             move |cuda, upstream, gradients| {
-                let places = [upstream.pointer; 2];
-                rotation.turn(cuda, upstream.element, places, -1.0)?;
+                let places = [upstream.pointer(); 2];
+                rotation.turn(cuda, upstream.element(), places, -1.0)?;
                 gradients.add_whole_cuda(&x, upstream)
             }
         }))

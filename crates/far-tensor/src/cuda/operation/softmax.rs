@@ -30,16 +30,16 @@ impl Tape {
         let output = cuda.buffer(element, shape.elements())?;
         let team = Team::of_rows(rows, width);
         let (source, chosen) = (x.pointer(cuda, element)?, mask_pointer(cuda, mask, element)?);
-        let arguments = arguments![source, chosen, output.pointer, rows, width, form, team.size];
+        let arguments = arguments![source, chosen, output.pointer(), rows, width, form, team.size];
         let kernel = SOFTMAX.kernel("softmax");
         cuda.launch(kernel, element, team.launch, arguments)?;
         Ok(self.record_cuda(operation, shape, output, &[x], |y| {
             let (x, y, mask) = (x.clone(), y.clone(), mask.cloned());
             move |cuda, upstream, gradients| {
-                let element = upstream.element;
+                let element = upstream.element();
                 let (from, to) = (x.pointer(cuda, element)?, y.pointer(cuda, element)?);
                 let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
-                let d = upstream.pointer;
+                let d = upstream.pointer();
                 let kernel = SOFTMAX.kernel("softmax_backward");
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments = arguments![

@@ -20,11 +20,11 @@ impl Cuda {
         let count = x.shape().elements();
         let output = self.buffer(element, count)?;
         let places = self.buffer(Element::F32, 9 * maps.len())?;
-        self.write(places.pointer, maps)?;
+        self.write(places.pointer(), maps)?;
         let PatchGrid { rows, columns, colors, side } = grid;
         let [rows, columns, colors, side] = [rows, columns, colors, side].map(|size| size as i32);
         let source = x.pointer(self, element)?;
-        let (target, maps) = (output.pointer, places.pointer);
+        let (target, maps) = (output.pointer(), places.pointer());
         let arguments = arguments![source, target, maps, count, rows, columns, colors, side];
         let kernel = WARP.kernel("warp");
         self.launch(kernel, element, Launch::elements(count), arguments)?;

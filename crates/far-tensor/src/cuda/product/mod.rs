@@ -238,7 +238,7 @@ impl Cuda {
                 target as *mut c_void,
                 call.layouts[2],
                 algorithm,
-                workspace.pointer as *mut c_void,
+                workspace.pointer() as *mut c_void,
                 WORKSPACE,
                 self.context().stream().cast(),
             )

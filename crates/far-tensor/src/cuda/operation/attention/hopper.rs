@@ -105,7 +105,7 @@ impl Call<'_> {
         let [whole_blocks, parts] = [whole, splits].map(|count| count as i32);
         let floats = rest * splits * rows * (self.layout.channels + 1);
         let scratch = self.cuda.buffer(Element::F32, floats)?;
-        let (scratch, width) = (scratch.pointer, self.width());
+        let (scratch, width) = (scratch.pointer(), self.width());
         let kernel = |name| HOPPER_FORWARD.kernel(name);
         self.cuda.launch_plain(
             kernel("attention_forward_split_hopper_64"),
@@ -156,7 +156,7 @@ impl Call<'_> {
         }
         let padded = self.layout.queries.next_multiple_of(128);
         let scratch = cuda.buffer(Element::F32, pairs * (padded * 66 + 1))?;
-        let scratch = scratch.pointer;
+        let scratch = scratch.pointer();
         cuda.launch_plain(
             kernel("attention_prepare_hopper_64"),
             Launch::blocks((pairs * padded).div_ceil(32), 256),

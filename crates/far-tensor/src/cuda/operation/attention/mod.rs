@@ -26,7 +26,7 @@ impl Tape {
         let output = cuda.buffer(cuda.element(), rows * width)?;
         let logarithms = cuda.buffer(Element::F32, rows * layout.heads)?;
         let call = Call::new(cuda, query, key_value, mask, layout)?;
-        call.forward(output.pointer, logarithms.pointer)?;
+        call.forward(output.pointer(), logarithms.pointer())?;
         let shape = query.shape().with_last(width);
         let inputs = [query, key_value];
         Ok(self.record_cuda(operation, shape, output, &inputs, |output| {
@@ -192,7 +192,7 @@ impl<'a> Call<'a> {
         let length = splits * pairs * tiles * kernels.queries * channels;
         let scratch = cuda.buffer(Element::F32, length)?;
         let kernel = |name| Kernel { program: kernels.program, name };
-        let arguments = self.backward_arguments(from, to, delta.pointer, scratch.pointer);
+        let arguments = self.backward_arguments(from, to, delta.pointer(), scratch.pointer());
         let launch = Launch {
             grid: [pairs, splits, 1],
             threads: kernels.threads,
@@ -205,7 +205,7 @@ impl<'a> Call<'a> {
         let [groups, heads, queries, _] = self.sizes();
         let launch = Launch { grid: [pairs, tiles, 1], threads: kernels.threads, shared: 0 };
         let arguments = argument_groups![
-            [scratch.pointer, to.places[0]],
+            [scratch.pointer(), to.places[0]],
             [groups, heads, queries, splits as i32],
             [to.strides[0]],
             [self.scale()]
@@ -227,13 +227,13 @@ impl<'a> Call<'a> {
             self.element,
             Launch::blocks((pairs * self.layout.queries).div_ceil(4), PlainKernels::THREADS),
             &argument_groups![
-                [output, upstream, delta.pointer],
+                [output, upstream, delta.pointer()],
                 [groups, heads, queries],
                 [self.width()],
                 [head]
             ],
         )?;
-        let arguments = self.backward_arguments(from, to, delta.pointer, 0);
+        let arguments = self.backward_arguments(from, to, delta.pointer(), 0);
         let [rows, shared] = kernels.backward_block;
         for (name, count) in [
             (kernels.backward_query, self.layout.queries),
@@ -298,18 +298,18 @@ impl AttentionBackward {
         let call = Call::new(cuda, query, key_value, self.mask.as_ref(), *layout)?;
         let from = Upstream {
             output: self.output.pointer(cuda, element)?,
-            upstream: upstream.pointer,
-            logarithms: self.logarithms.pointer,
+            upstream: upstream.pointer(),
+            logarithms: self.logarithms.pointer(),
         };
         // The kernels overwrite, so they write to fresh memory, which moves in or is added.
         let of_query = cuda.buffer(element, query.shape().elements())?;
         if layout.packed == 3 {
-            let (places, strides) = places(layout, element, of_query.pointer, of_query.pointer);
+            let (places, strides) = places(layout, element, of_query.pointer(), of_query.pointer());
             call.backward(&from, Gradients { places, strides })?;
             return gradients.add_whole_cuda(query, of_query);
         }
         let of_key = cuda.buffer(element, key_value.shape().elements())?;
-        let (places, strides) = places(layout, element, of_query.pointer, of_key.pointer);
+        let (places, strides) = places(layout, element, of_query.pointer(), of_key.pointer());
         call.backward(&from, Gradients { places, strides })?;
         gradients.add_whole_cuda(query, of_query)?;
         gradients.add_whole_cuda(key_value, of_key)

@@ -75,7 +75,7 @@ impl Source {
         }
         let width = (sliding.channels * sliding.taps()).next_multiple_of(16 / element.size());
         let patches = cuda.buffer(element, sliding.pixels() * width)?;
-        let mut arguments = arguments![pointer, patches.pointer, width as i32].to_vec();
+        let mut arguments = arguments![pointer, patches.pointer(), width as i32].to_vec();
         arguments.extend(sliding.arguments());
         let launch = Launch::elements(sliding.pixels() * width);
         cuda.launch(CONVOLUTION.kernel("unfold"), element, launch, &arguments)?;
@@ -89,7 +89,7 @@ impl Source {
             repeat: 1,
             ..sliding
         };
-        Ok(Self { pointer: patches.pointer, sliding: unfolded, patches: Some(patches) })
+        Ok(Self { pointer: patches.pointer(), sliding: unfolded, patches: Some(patches) })
     }
 
     /// A weight as the product reads it: [taps, outputs, channels].
@@ -109,7 +109,7 @@ impl Source {
             true => [window, of.outputs * window],
         };
         let (channels, packed) = (of.channels, cuda.buffer(element, taps * rows * width)?);
-        let target = packed.pointer;
+        let target = packed.pointer();
         if self.patches.is_some() && turned {
             // Patches hold the window's elements of a channel in order: turn each channel around.
             let arguments = arguments![weight, target, rows, channels, window, width, down, along];
@@ -167,7 +167,7 @@ impl Sliding {
         }
         let source = Source::new(cuda, element, x, *self)?;
         let packed = source.packed(cuda, element, weight, self, turned)?;
-        let places = [source.pointer, packed.pointer, target];
+        let places = [source.pointer, packed.pointer(), target];
         if cuda.is_hopper() && element == Element::Bf16 && self.outputs > NARROW {
             return source.sliding.convolve_hopper(cuda, places, ending);
         }
@@ -205,7 +205,7 @@ impl Sliding {
         let wanted = (BLOCKS_EACH * cuda.context().processors).div_ceil(tiles);
         let splits = wanted.clamp(1, most);
         let sums = cuda.buffer(Element::F32, splits * taps * self.outputs * stored)?;
-        let mut arguments = arguments![source.pointer, upstream, sums.pointer].to_vec();
+        let mut arguments = arguments![source.pointer, upstream, sums.pointer()].to_vec();
         arguments.extend(source.sliding.arguments());
         let shared = 4 * GRADIENT_SIDE * GRADIENT_SIDE * element.size();
         let launch = Launch { grid: [tiles, splits, 1], threads: THREADS, shared };
@@ -213,7 +213,7 @@ impl Sliding {
         cuda.launch_plain(kernel, launch, &arguments)?;
         // Unfolded, the window's elements are channels of a window of one.
         let channels = self.channels * self.taps() / taps;
-        let (sums, outputs) = (sums.pointer, self.outputs);
+        let (sums, outputs) = (sums.pointer(), self.outputs);
         let arguments =
             arguments![sums, gradient, splits, outputs, channels, stored, taps, accumulate];
         let launch = Launch::elements(outputs * channels * taps);
@@ -243,7 +243,7 @@ impl Tape {
             residual: residual.map_or(Ok(0), |residual| residual.pointer(cuda, element))?,
             relu,
         };
-        let places = [x.pointer(cuda, element)?, weight.pointer(cuda, element)?, output.pointer];
+        let places = [x.pointer(cuda, element)?, weight.pointer(cuda, element)?, output.pointer()];
         sliding.convolve_cuda(cuda, element, places, false, ending)?;
         let inputs = [x, weight, bias.unwrap_or(weight), residual.unwrap_or(weight)];
         Ok(self.record_cuda("convolution", shape, output, &inputs, |y| {
@@ -278,8 +278,8 @@ impl ConvolutionBackward {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let (element, back) = (upstream.element, self.sliding.back());
-        let places = |target| Ok([upstream.pointer, self.weight.pointer(cuda, element)?, target]);
+        let (element, back) = (upstream.element(), self.sliding.back());
+        let places = |target| Ok([upstream.pointer(), self.weight.pointer(cuda, element)?, target]);
         if self.sliding.repeat == 1 {
             // What is there is added as a residual.
             let residual = if accumulate { target } else { 0 };
@@ -288,11 +288,11 @@ impl ConvolutionBackward {
         }
         let repeated = cuda.buffer(element, back.pixels() * back.outputs)?;
         let ending = Ending::default();
-        back.convolve_cuda(cuda, element, places(repeated.pointer)?, true, ending)?;
+        back.convolve_cuda(cuda, element, places(repeated.pointer())?, true, ending)?;
         let (count, [_, width]) = (self.x.shape().elements(), self.sliding.image);
         let (channels, repeat) = (self.sliding.channels, self.sliding.repeat);
         let arguments =
-            arguments![repeated.pointer, target, count, width, channels, repeat, accumulate];
+            arguments![repeated.pointer(), target, count, width, channels, repeat, accumulate];
         cuda.launch(CONVOLUTION.kernel("sum_repeats"), element, Launch::elements(count), arguments)
     }
 
@@ -302,24 +302,24 @@ impl ConvolutionBackward {
         mut upstream: CudaBuffer,
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
-        let element = upstream.element;
+        let element = upstream.element();
         let (pixels, outputs) = (self.sliding.pixels(), self.sliding.outputs);
         if let Some(y) = &self.y {
             let slope = cuda.buffer(element, pixels * outputs)?;
             let y = y.pointer(cuda, element)?;
-            let arguments = arguments![upstream.pointer, y, slope.pointer, pixels * outputs];
+            let arguments = arguments![upstream.pointer(), y, slope.pointer(), pixels * outputs];
             let launch = Launch::elements(pixels * outputs);
             cuda.launch(CONVOLUTION.kernel("keep_positive"), element, launch, arguments)?;
             upstream = slope;
         }
         if let Some(bias) = &self.bias {
             gradients.with_cuda(bias, Element::F32, |target, accumulate| {
-                let source = (upstream.pointer, element);
+                let source = (upstream.pointer(), element);
                 cuda.column_sums(source, [pixels, outputs], target, accumulate)
             })?;
         }
         gradients.with_cuda(&self.weight, Element::F32, |target, accumulate| {
-            let places = [self.x.pointer(cuda, element)?, upstream.pointer, target];
+            let places = [self.x.pointer(cuda, element)?, upstream.pointer(), target];
             self.sliding.weight_gradient_cuda(cuda, element, places, accumulate)
         })?;
         gradients.with_cuda(&self.x, element, |target, accumulate| {

@@ -36,9 +36,9 @@ impl Tape {
             let (x, weight, bias) = (x.clone(), weight.clone(), bias.cloned());
             move |cuda, upstream, gradients| {
                 let element = cuda.element();
-                let (length, upstream) = (upstream.length, upstream.pointer);
+                let (length, upstream) = (upstream.length(), upstream.pointer());
                 if let Some(before) = &before {
-                    let arguments = arguments![upstream, before.pointer, length];
+                    let arguments = arguments![upstream, before.pointer(), length];
                     let launch = Launch::elements(length);
                     cuda.launch(LINEAR.kernel("gelu_slope"), element, launch, arguments)?;
                 }
@@ -68,7 +68,7 @@ impl Tape {
         let active = map.forward(cuda, true, before.as_ref())?;
         let second_map = Map {
             sizes: [rows, hidden, width],
-            x: active.pointer,
+            x: active.pointer(),
             weight: second[0].pointer(cuda, element)?,
             bias: Some(second[1].pointer(cuda, element)?),
         };
@@ -78,19 +78,19 @@ impl Tape {
             let [first, second] = [first, second].map(|map| map.map(Tensor::clone));
             move |cuda, upstream, gradients| {
                 let element = cuda.element();
-                let before = before.as_ref().expect("it was kept for this").pointer;
-                let upstream = upstream.pointer;
+                let before = before.as_ref().expect("it was kept for this").pointer();
+                let upstream = upstream.pointer();
                 let inner = cuda.buffer(element, rows * hidden)?;
                 cuda.multiply(&Product {
                     sizes: [rows, width, hidden],
                     left: Operand::plain(upstream, element),
                     right: Operand::transposed(second[0].pointer(cuda, element)?, element),
-                    target: inner.pointer,
+                    target: inner.pointer(),
                     target_element: element,
                     accumulate: false,
                     epilogue: Epilogue::None,
                 })?;
-                let inner = inner.pointer;
+                let inner = inner.pointer();
                 cuda.gelu_backward(gradients, inner, before, [rows, hidden], &first[1])?;
                 // What was before GELU has now passed it.
                 let (active, [weight, bias]) = (before, &second);
@@ -136,12 +136,12 @@ impl Map {
         let element = cuda.element();
         let [rows, _, width] = self.sizes;
         let output = cuda.buffer(element, rows * width)?;
-        let kept = before.map_or(0, |buffer| buffer.pointer);
+        let kept = before.map_or(0, |buffer| buffer.pointer());
         let product = Product {
             sizes: self.sizes,
             left: Operand::plain(self.x, element),
             right: Operand::plain(self.weight, element),
-            target: output.pointer,
+            target: output.pointer(),
             target_element: element,
             accumulate: false,
             epilogue: match (self.bias, gelu) {
@@ -155,7 +155,7 @@ impl Map {
             return Ok(output);
         }
         // One after the other: the sum where it is to be kept, else where the result goes.
-        let target = if gelu && kept != 0 { kept } else { output.pointer };
+        let target = if gelu && kept != 0 { kept } else { output.pointer() };
         cuda.multiply(&Product { target, epilogue: Epilogue::None, ..product })?;
         if let Some(bias) = self.bias {
             let arguments = arguments![target, bias, rows, width];
@@ -167,7 +167,7 @@ impl Map {
             )?;
         }
         if gelu {
-            cuda.gelu(element, target, output.pointer, rows * width)?;
+            cuda.gelu(element, target, output.pointer(), rows * width)?;
         }
         Ok(output)
     }

@@ -38,7 +38,7 @@ impl Cuda {
         let strips = Strips::new(self, element, [rows, width], pointer);
         let partials = self.buffer(Element::F32, strips.parts * width)?;
         let name = if strips.vectors { "strip_sums" } else { "column_sums" };
-        let arguments = arguments![pointer, partials.pointer, rows, width, strips.part_rows];
+        let arguments = arguments![pointer, partials.pointer(), rows, width, strips.part_rows];
         self.launch(LINEAR.kernel(name), element, strips.launch(), arguments)?;
         self.add_partials(&partials, [strips.parts, width], target, accumulate)
     }
@@ -51,7 +51,7 @@ impl Cuda {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let arguments = arguments![partials.pointer, target, parts, width, accumulate];
+        let arguments = arguments![partials.pointer(), target, parts, width, accumulate];
         let launch = Launch::blocks(width.div_ceil(32), 256);
         self.launch_plain(LINEAR.kernel("add_partials"), launch, arguments)
     }
@@ -78,7 +78,7 @@ impl Cuda {
         }
         let partials = self.buffer(Element::F32, strips.parts * width)?;
         let arguments =
-            arguments![gradient, before, partials.pointer, rows, width, strips.part_rows];
+            arguments![gradient, before, partials.pointer(), rows, width, strips.part_rows];
         self.launch(LINEAR.kernel("gelu_backward"), element, strips.launch(), arguments)?;
         gradients.with_cuda(bias, Element::F32, |target, accumulate| {
             self.add_partials(&partials, [strips.parts, width], target, accumulate)
