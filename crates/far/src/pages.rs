@@ -1,7 +1,7 @@
 //! Commands that the pages of the project print must be understood, their settings included. Tests only.
 
 use crate::Arguments;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use far_train::TrainConfig;
 use std::path::{Path, PathBuf};
 
@@ -95,28 +95,49 @@ fn wrong_settings(words: &[String]) -> Option<String> {
     TrainConfig::resolve(config, &sets).err().map(|error| error.to_string())
 }
 
+/// What is wrong with a command, if something is.
+fn problem(command: &str) -> Option<String> {
+    let words = words(command);
+    match Arguments::try_parse_from(&words) {
+        Err(error) => Some(error.to_string()),
+        Ok(_) => wrong_settings(&words),
+    }
+}
+
 #[test]
 fn every_printed_command_is_understood() {
     let (mut wrong, mut found) = (Vec::new(), 0);
     for path in pages() {
         let page = std::fs::read_to_string(&path).expect("a page");
-        for command in commands(&page) {
-            // The reader's own words.
-            if command.contains('…') || command.contains(" FORMAT ") {
-                continue;
-            }
+        // Others have the reader's own words in them.
+        let whole = |command: &String| !command.contains('…') && !command.contains(" FORMAT ");
+        for command in commands(&page).into_iter().filter(whole) {
             found += 1;
-            let words = words(&command);
-            let problem = match Arguments::try_parse_from(&words) {
-                Err(error) => Some(error.to_string()),
-                Ok(_) => wrong_settings(&words),
-            };
+            let problem = problem(&command);
             wrong
                 .extend(problem.map(|problem| format!("{}: {command}\n{problem}", path.display())));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(found > 60, "only {found} commands were found");
+}
+
+#[test]
+fn every_example_of_a_help_text_is_understood() {
+    let (mut found, mut verbs) = (0, vec![Arguments::command()]);
+    while let Some(verb) = verbs.pop() {
+        verbs.extend(verb.get_subcommands().cloned());
+        let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines() {
+            let command = line.split_once(": ").map_or(line, |(_, command)| command).trim();
+            if command.starts_with(PROGRAMS[0]) && !command.contains('…') {
+                found += 1;
+                let problem = problem(command);
+                assert!(problem.is_none(), "{command}\n{}", problem.unwrap_or_default());
+            }
+        }
+    }
+    assert!(found > 15, "only {found} examples were found");
 }
 
 #[test]

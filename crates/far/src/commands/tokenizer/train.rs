@@ -24,7 +24,7 @@ const SHOWN: f32 = 50.0;
 #[derive(Args)]
 #[command(
     after_help = "Example: far tokenizer train --data data/village --data data/mine --out mine.safetensors\n\
-    then:    far train --config village --data data/mine --set tokenizer.kind=mine.safetensors\n\n\
+    then:    far train --config default --data data/mine --out runs/own --set tokenizer.kind=mine.safetensors\n\n\
     Run the same command again to resume an interrupted one."
 )]
 pub struct Arguments {
