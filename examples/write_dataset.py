@@ -18,13 +18,19 @@ def write(name, columns):
     with pa.ipc.new_file(f"{folder}/{name}", table.schema) as writer:
         writer.write_table(table)
 
-steps = [0.1 * i for i in range(40)] + [4.0 - 0.1 * i for i in range(40)]  # meters east of the start
+def picture(x, yaw, episode):
+    # A column of pixels looks along one direction, which has a color; red says how far east one stands.
+    directions = [yaw - math.atan((column + 0.5) / (side / 2) - 1) for column in range(side)]
+    row = [[int(60 * x), 40 * episode, int(128 + 100 * math.sin(3 * direction))] for direction in directions]
+    return bytes(sum(row, [])) * side
+
+steps = [0.1 * i for i in range(30)] + [3.0] * 10 + [3.0 - 0.075 * i for i in range(40)]  # meters east of the start
+yaws = [math.pi * min(max(i - 29, 0), 10) / 10 for i in range(80)]  # counter-clockwise from east; the turn takes a second
 for episode in range(4):
-    yaws = [0.0 if i < 40 else math.pi for i in range(80)]  # counter-clockwise from east
     # The rotation turns camera axes (x right, y down, z forward) into the world: q = Rz(yaw) * (1, -1, 1, -1) / 2.
     turns = [(math.cos(yaw / 2), math.sin(yaw / 2)) for yaw in yaws]
     quaternions = [[(c + s) / 2, (-c - s) / 2, (c - s) / 2, (s - c) / 2] for c, s in turns]
-    pictures = [bytes([int(60 * x), 40 * episode, 200 if yaw else 80]) * side**2 for x, yaw in zip(steps, yaws)]
+    pictures = [picture(x, yaw, episode) for x, yaw in zip(steps, yaws)]
     write(f"episodes/{episode:06}.arrow", {
         "time": pa.array([i / fps for i in range(80)], pa.float64()),
         "position": pa.array([[x, 0.0, 1.6] for x in steps], pa.list_(pa.float32(), 3)),

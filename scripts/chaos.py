@@ -6,7 +6,8 @@
 Every verb (record, pretrain, train, compare, eval, report) is started, disturbed and started again, until it ends by
 itself. A disturbance is a kill (SIGKILL), a Ctrl-C (SIGINT), a full disk (no file may grow beyond a random size) or a
 torn file (cut short or altered after the program ended). Then datasets, tensors and results must be those of an
-undisturbed run, byte by byte where the format has no clock. No message may ask for --fresh.
+undisturbed run, byte by byte where the format has no clock, and no unfinished file may be left. No message may ask
+for --fresh.
 """
 
 import argparse
@@ -133,7 +134,9 @@ def disturb(far, verb, seconds, chance, counts, log):
     log.flush()
     if status not in EXPECTED or "panicked" in errors or "--fresh" in errors:
         sys.exit(f"{verb.name}, {kind}: status {status}\n{errors}")
-    if group == "interrupted" and status not in (0, 130):
+    # The signal may come before `main`: the system then ends the process, which a shell reports as 130 too.
+    unstarted = status == -signal.SIGINT and not errors
+    if group == "interrupted" and status not in (0, 130) and not unstarted:
         sys.exit(f"{verb.name}: status {status} after Ctrl-C\n{errors}")
     counts[verb.name, kind] += 1
     counts["torn"] += torn is not None
@@ -145,9 +148,10 @@ def contents(root):
     found = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        skip = path.name in VOLATILE or path.name.endswith(("lock", ".log", ".partial")) or "/cache/" in f"/{name}"
-        # What a kill leaves of a file that was being written has a name that nothing reads.
-        if skip or not path.is_file() or path.name == "index.html" or path.name.startswith(".tmp"):
+        skip = path.name in VOLATILE or path.name.endswith(("lock", ".log")) or "/cache/" in f"/{name}"
+        # What a kill leaves of a file that was being written must be gone, in caches too.
+        unfinished = path.name.endswith(".partial") or path.name.startswith(".tmp")
+        if (skip and not unfinished) or not path.is_file() or path.name == "index.html":
             continue
         content = path.read_bytes()
         if path.name == "results.json" or path.parent.name == "scores":

@@ -102,6 +102,7 @@ impl TensorCache {
         std::fs::create_dir_all(&self.folder).map_err(DataError::io("create", &self.folder))?;
         durable::write(&path, &bytes)?;
         self.remove_outdated(id, &path)?;
+        durable::remove_abandoned(&self.folder)?;
         CachedTensors::parse(bytes, path.clone(), &made_by)
             .ok_or_else(|| DataError::corrupt(&path, "it does not read back"))
     }

@@ -1,7 +1,7 @@
 //! Files that are either whole or absent.
 
-use std::fs::File;
-use std::io::{Read, Write};
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,16 +32,66 @@ fn publish_from(temporary: &Path, path: &Path) -> Result<()> {
 
 /// Writes a whole small file. Several processes or threads may write the same file at once, as those
 /// that fill a cache together do: each has a partial file of its own, and the last one stays.
+///
+/// A partial file is locked while its writer lives, see [`remove_abandoned`]. Between its creation and its
+/// lock it can be taken for abandoned; then it is written again.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}-{number}", std::process::id()));
-    let temporary = partial(&path.with_file_name(name));
-    let mut file = File::create(&temporary).map_err(DataError::io("create", &temporary))?;
-    file.write_all(bytes).map_err(DataError::io("write", &temporary))?;
-    file.sync_all().map_err(DataError::io("sync", &temporary))?;
-    publish_from(&temporary, path)
+    loop {
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}-{number}", std::process::id()));
+        let temporary = partial(&path.with_file_name(name));
+        let mut file = File::create(&temporary).map_err(DataError::io("create", &temporary))?;
+        // Where a disk has no locks, nothing is ever found abandoned.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            continue;
+        }
+        file.write_all(bytes).map_err(DataError::io("write", &temporary))?;
+        file.sync_all().map_err(DataError::io("sync", &temporary))?;
+        match publish_from(&temporary, path) {
+            Err(DataError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            published => return published,
+        }
+    }
+}
+
+/// Removes the partial files of a folder that [`write`] was killed over: nobody holds their lock.
+pub(crate) fn remove_abandoned(folder: &Path) -> Result<()> {
+    remove_where(folder, |path| {
+        is_partial(path)
+            && File::open(path).is_ok_and(|file| {
+                // The lock goes with the file.
+                file.try_lock().is_ok()
+            })
+    })
+}
+
+/// Removes the partial files of a folder, if there is one, that are `ours`. No writer may live.
+pub(crate) fn remove_partial(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> {
+    let is_ours = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(&ours);
+    remove_where(folder, |path| is_partial(path) && is_ours(path))
+}
+
+fn is_partial(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "partial")
+}
+
+fn remove_where(folder: &Path, is_unwanted: impl Fn(&Path) -> bool) -> Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(DataError::io("list", folder))?,
+    };
+    for path in
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_unwanted(path))
+    {
+        match std::fs::remove_file(&path) {
+            // Somebody else was faster.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            removed => removed.map_err(DataError::io("remove", &path))?,
+        }
+    }
+    Ok(())
 }
 
 /// SHA-256 of a file in lower-case hexadecimal, as `sha256sum` prints it.
@@ -89,6 +139,43 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| (0..20).for_each(|_| write(&path, b"whole").expect("written")));
             }
+        });
+        assert_eq!(std::fs::read(&path).expect("read"), b"whole");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("listed").count(), 1);
+    }
+    #[test]
+    fn abandoned_files_go_and_those_of_living_writers_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [abandoned, living, whole] = ["a.1-0.partial", "b.2-0.partial", "c.safetensors"]
+            .map(|name| folder.path().join(name));
+        [&abandoned, &whole]
+            .into_iter()
+            .for_each(|path| std::fs::write(path, b"x").expect("written"));
+        let writer = File::create(&living).expect("made");
+        writer.try_lock().expect("locked");
+        remove_abandoned(folder.path()).expect("removed");
+        assert!(!abandoned.exists() && living.exists() && whole.exists());
+        drop(writer);
+        remove_abandoned(folder.path()).expect("removed");
+        assert!(!living.exists() && whole.exists());
+        remove_abandoned(&folder.path().join("missing")).expect("nothing to remove");
+    }
+
+    #[test]
+    fn writing_survives_somebody_who_removes_abandoned_files_all_the_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("shared");
+        let writing = std::sync::atomic::AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while writing.load(Ordering::Relaxed) {
+                    remove_abandoned(folder.path()).expect("removed");
+                }
+            });
+            let write = || (0..50).for_each(|_| write(&path, b"whole").expect("written"));
+            let writers = [scope.spawn(write), scope.spawn(write)];
+            writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+            writing.store(false, Ordering::Relaxed);
         });
         assert_eq!(std::fs::read(&path).expect("read"), b"whole");
         assert_eq!(std::fs::read_dir(folder.path()).expect("listed").count(), 1);

@@ -13,11 +13,11 @@ use crate::optimizer::AdamW;
 use crate::product::transpose;
 use crate::{Error, Parameters, Result};
 use half::{bf16, f16};
-use safetensors::SafeTensorError;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize_to_file};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo, TensorView, View};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The one key of the file's metadata: notes as JSON, in a fixed order, so that equal checkpoints
@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 const NOTES: &str = "far";
 /// The note with the number of updates of an optimizer, after its prefix.
 const UPDATES: &str = "updates";
+/// The header's length is a multiple of so many bytes.
+const ALIGNMENT: usize = 8;
 
 /// How names that only one side has are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,41 +170,53 @@ impl<'a> CheckpointWriter<'a> {
     }
 
     fn checksum(&self) -> String {
-        let tensors: BTreeMap<&str, &Stored<'_>> =
-            self.tensors.iter().map(|(name, stored)| (name.as_str(), stored)).collect();
         let mut checksum = Checksum::new(&self.notes);
-        for (name, stored) in tensors {
-            let written = Written(stored, self.half);
+        for (name, written) in self.sorted() {
             let kind = format!("{:?}", written.dtype());
-            checksum.tensor(name, &kind, &stored.shape, &written.data());
+            checksum.tensor(name, &kind, written.shape(), &written.data());
         }
         checksum.finish()
     }
 
+    /// Writes the bytes of [`safetensors::serialize`] to a file of its own name. The library's own way to a
+    /// file goes through another temporary one, which a kill would leave behind under a name that nobody
+    /// can tell from somebody else's.
     fn write_synced(&self, path: &Path) -> Result<()> {
-        let action = "cannot write";
-        // The file below is made by way of a private temporary one, which nobody else could read.
-        let as_usual = File::create(path).and_then(|file| file.metadata());
-        let as_usual =
-            as_usual.map_err(|source| Error::File { action, path: path.into(), source })?;
         let mut notes = self.notes.clone();
         notes.insert(CHECKSUM.to_owned(), self.checksum());
         let notes = serde_json::to_string(&notes).expect("strings become JSON");
         let metadata = HashMap::from([(NOTES.to_owned(), notes)]);
-        let tensors = self.tensors.iter().map(|(name, stored)| (name, Written(stored, self.half)));
-        serialize_to_file(tensors, Some(metadata), path).map_err(|error| Error::File {
-            action,
-            path: path.into(),
-            source: match error {
-                SafeTensorError::IoError(source) => source,
-                other => std::io::Error::other(other),
-            },
-        })?;
-        let synced = File::open(path).and_then(|file| {
-            file.set_permissions(as_usual.permissions())?;
-            file.sync_all()
-        });
-        synced.map_err(|source| Error::File { action, path: path.into(), source })
+        let (mut infos, mut end) = (Vec::with_capacity(self.tensors.len()), 0);
+        let sorted = self.sorted();
+        for (name, written) in &sorted {
+            let begin = end;
+            end += written.data_len();
+            let (dtype, shape) = (written.dtype(), written.shape().to_vec());
+            let info = TensorInfo { dtype, shape, data_offsets: (begin, end) };
+            infos.push(((*name).to_owned(), info));
+        }
+        let write = || {
+            let header = Metadata::new(Some(metadata), infos).map_err(std::io::Error::other)?;
+            let mut header = serde_json::to_vec(&header)?;
+            header.resize(header.len().next_multiple_of(ALIGNMENT), b' ');
+            let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+            file.write_all(&(header.len() as u64).to_le_bytes())?;
+            file.write_all(&header)?;
+            for (_, written) in &sorted {
+                file.write_all(&written.data())?;
+            }
+            file.into_inner()?.sync_all()
+        };
+        let action = "cannot write";
+        write().map_err(|source| Error::File { action, path: path.into(), source })
+    }
+
+    /// The tensors by name, as they lie in the file.
+    fn sorted(&self) -> BTreeMap<&str, Written<'_>> {
+        self.tensors
+            .iter()
+            .map(|(name, stored)| (name.as_str(), Written(stored, self.half)))
+            .collect()
     }
 }
 

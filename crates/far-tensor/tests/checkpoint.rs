@@ -98,6 +98,24 @@ fn linear_weights_lie_transposed_in_the_file() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn a_file_has_the_bytes_that_the_library_writes() {
+    let folder = folder("bytes");
+    let path = folder.join("model.safetensors");
+    let parameters = model(1);
+    let whole = CheckpointWriter::new().parameters("b.", &parameters).parameters("a.", &parameters);
+    let half = CheckpointWriter::new().parameters("", &parameters).half();
+    for writer in [whole.note("step", "17"), half, CheckpointWriter::new().note("alone", "yes")] {
+        writer.save(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let again = serialize(tensors.tensors(), header.metadata().clone()).unwrap();
+        assert_eq!(bytes, again);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 const GOOD: [Described<'static>; 2] =
     [("layer.weight", Dtype::F32, &[2, 3]), ("layer.bias", Dtype::F32, &[2])];
 

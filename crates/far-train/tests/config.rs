@@ -89,6 +89,8 @@ fn overlays_stack_and_words_need_no_quotes() {
     assert!(config.arm.settings.is_empty(), "another rule does not inherit settings");
     let config = TrainConfig::resolve("quick", &["data.folder=../my/data-1"]).expect("a path");
     assert_eq!(config.data.folder.to_str(), Some("../my/data-1"));
+    let sets = ["tokenizer.kind=precomputed:oasis", "compute.device=cuda:1"];
+    TrainConfig::resolve("paper-loopnav", &sets).expect("a colon needs no quotes either");
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod command_line;
 mod commands;
 mod hint;
 mod interrupt;
+#[cfg(test)]
+mod pages;
 mod progress;
 mod stage;
 mod step_table;

@@ -2,7 +2,7 @@
 //! `far-multi` beside poses and times. `docs/adding-a-cue.md` walks through it.
 //!
 //! ```sh
-//! cargo run --release -p far-train --example touch_cue -- runs/touch
+//! cargo run --release -p far-train --example touch_cue -- runs/floors
 //! ```
 
 mod experiment;

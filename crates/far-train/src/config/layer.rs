@@ -38,7 +38,7 @@ pub(super) fn overlay(set: &str) -> Result<Table> {
         return Err(wrong("the key is empty"));
     }
     let is_word = |text: &str| {
-        let plain = |letter: char| letter.is_alphanumeric() || "-_./".contains(letter);
+        let plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
         text.starts_with(|first: char| first.is_alphabetic() || "./".contains(first))
             && text.chars().all(plain)
     };

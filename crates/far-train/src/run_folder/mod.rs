@@ -24,6 +24,7 @@ mod environment;
 mod folder_lock;
 mod metrics_file;
 mod saved_run;
+mod unfinished;
 
 pub use environment::{Environment, Session};
 pub use folder_lock::FolderLock;
@@ -36,6 +37,7 @@ use metrics_file::MetricsFile;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+use unfinished::PARTIAL;
 
 const CONFIG: &str = "config.toml";
 const METRICS: &str = "metrics.jsonl";
@@ -45,8 +47,6 @@ const LOCK: &str = "lock";
 const CHECKPOINTS: &str = "checkpoints";
 /// What evaluations, reports and exports write beside a run.
 const EVALUATION: [&str; 5] = ["replays", "probes", "report", "command.txt", "tensorboard"];
-/// The suffix of a file that is being written.
-const PARTIAL: &str = ".partial";
 
 /// What to do with a run that is already in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +141,10 @@ impl RunFolder {
             discard(path, &*disk, &*checkpoints)?;
             remove_evaluation(path)?;
         }
-        remove_partial(path, &*disk)?;
-        remove_partial(&path.join(CHECKPOINTS), &*checkpoints)?;
+        // Evaluations have a lock of their own, and write over what one of them has left.
+        let evaluation = format!("{RESULTS}{PARTIAL}");
+        unfinished::remove(path, &*disk, |name| name != evaluation)?;
+        unfinished::remove(&path.join(CHECKPOINTS), &*checkpoints, |_| true)?;
         match compare(path, &*disk, &*checkpoints, config)? {
             Found::Same => {}
             Found::Replaceable => {
@@ -382,16 +384,6 @@ fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
         disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;
     }
     disk.sync_directory().map_err(Error::file("sync", path))
-}
-
-/// Removes what an interrupted write left.
-fn remove_partial(path: &Path, disk: &dyn Disk) -> Result<()> {
-    for name in disk.list().map_err(Error::file("list", path))? {
-        if name.ends_with(PARTIAL) {
-            disk.remove(&name).map_err(Error::file("remove", &path.join(&name)))?;
-        }
-    }
-    Ok(())
 }
 
 /// Replaces a file whole.

@@ -81,6 +81,26 @@ fn two_processes_do_not_train_in_one_folder() {
 }
 
 #[test]
+fn what_a_kill_left_goes_unless_somebody_may_still_write_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    run(folder.path(), &config(&[])).expect("a run");
+    let left = ["environment.json.partial", ".tmpAb12Cd", "checkpoints/.tmpzZ9qwe"];
+    let evaluation = "results.json.partial";
+    let write = |name: &str| std::fs::write(at(name), b"half").expect("written");
+    [&left[..], &[evaluation]].concat().into_iter().for_each(write);
+    RunFolder::look(folder.path(), &config(&[]), Existing::Resume).expect("a run");
+    assert!(left.iter().all(|name| at(name).exists()), "looking changes nothing");
+    let first = open(folder.path(), &config(&[]), Existing::Resume).expect("free");
+    assert!(!left.iter().any(|name| at(name).exists()));
+    assert!(at(evaluation).exists(), "an evaluation holds another lock");
+    left.into_iter().for_each(write);
+    assert!(open(folder.path(), &config(&[]), Existing::Resume).is_err(), "in use");
+    assert!(left.iter().all(|name| at(name).exists()), "its writer lives");
+    drop(first);
+}
+
+#[test]
 fn a_folder_with_other_things_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("thesis.tex"), "precious").expect("written");

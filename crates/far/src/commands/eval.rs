@@ -9,7 +9,7 @@ use crate::stage::Stage;
 use crate::world_sight::WorldSight;
 use clap::Args;
 use far_data::{Dataset, Picture};
-use far_eval::{Perceptual, Progress, Results, summary};
+use far_eval::{Perceptual, Progress, Results, SCORES_FOLDER, summary};
 use far_model::{DreamSim, Lpips};
 use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, check_rule};
 use serde_json::json;
@@ -217,7 +217,10 @@ pub fn evaluate(
         path: out.to_path_buf(),
         source,
     })?;
-    let _lock = FolderLock::take(out, "results.lock")?;
+    let lock = FolderLock::take(out, "results.lock")?;
+    for kept in KEPT {
+        lock.remove_unfinished(&out.join(kept))?;
+    }
     let mut bar: Option<Stage> = None;
     let mut show = |Progress { done, total }: Progress| {
         bar.get_or_insert_with(|| Stage::new(total, "passes evaluated")).show(done, total);
@@ -235,6 +238,9 @@ pub fn evaluate(
     command_line::write(out)?;
     Ok(results)
 }
+
+/// The folders of what an evaluation keeps.
+const KEPT: [&str; 3] = ["replays", "probes", SCORES_FOLDER];
 
 /// Standard metrics in the table.
 const SHOWN: [&str; 7] =

@@ -3,15 +3,15 @@
 
 use super::compute::ComputeArguments;
 use super::train::explain;
+use super::unfinished::Unfinished;
 use crate::hint::Hint;
 use crate::interrupt::{self, Interrupted};
 use crate::stage::Stage;
-use anyhow::Context;
 use clap::Args;
 use far_data::{ContrastiveConfig, Split};
 use far_model::{CueEncoder, EncodedDataset, KeyEncoder};
 use far_tensor::Device;
-use far_train::{Contrastive, CueRegistry, FolderLock, Retrieval, TrainConfig, retrieval};
+use far_train::{Contrastive, CueRegistry, Retrieval, TrainConfig, retrieval};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -62,7 +62,8 @@ pub struct Arguments {
 /// Trains an encoder.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let config = configuration(arguments).map_err(explain)?;
-    let state = state_path(&arguments.out, ".partial");
+    let unfinished = Unfinished::of(&arguments.out);
+    let state = unfinished.path();
     let (seed, cpu) = (config.training.seed, Device::cpu());
     let device = config.compute.open().map_err(explain)?;
     let encoded = config.data.open(&config.tokenizer, &device);
@@ -77,7 +78,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let from = KeyEncoder::load(from, &cpu).map_err(|error| explain(error.into()))?;
         contrastive.begin_with(&from).map_err(explain)?;
     }
-    let finished = !arguments.fresh && !state.exists() && arguments.out.exists();
+    let finished = !arguments.fresh && unfinished.is_finished();
     if finished && !contrastive.has_made(&arguments.out) {
         return Err(Hint::error(
             format!("{} already exists", arguments.out.display()),
@@ -85,19 +86,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ));
     }
     // Everything is known to work before anything is deleted.
-    let (folder, lock) = lock_of(&arguments.out);
-    let _lock = FolderLock::take(folder, &lock).map_err(explain)?;
-    if arguments.fresh {
-        remove(&state)?;
-    }
+    let _lock = unfinished.begin(arguments.fresh)?;
     encode(&encoded)?;
     let (mut updates, mut seconds) = (0, 0.0);
     let encoder = if finished {
         KeyEncoder::load(&arguments.out, &cpu).map_err(|error| explain(error.into()))?
     } else {
-        resume(&mut contrastive, &state).map_err(explain)?;
+        resume(&mut contrastive, state).map_err(explain)?;
         let (before, start) = (contrastive.done(), Instant::now());
-        interrupt::while_watched(|stop| train(&mut contrastive, &state, stop)).map_err(explain)?;
+        interrupt::while_watched(|stop| train(&mut contrastive, state, stop)).map_err(explain)?;
         updates = contrastive.done() - before;
         seconds = start.elapsed().as_secs_f64();
         if contrastive.done() < contrastive.config().steps {
@@ -114,7 +111,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if !finished {
         contrastive.save_encoder(&arguments.out).map_err(explain)?;
     }
-    remove(&state)?;
+    unfinished.remove()?;
     let milliseconds = 1e3 * seconds / updates.max(1) as f64;
     let steps = contrastive.config().steps;
     if arguments.json {
@@ -146,14 +143,6 @@ fn resume(contrastive: &mut Contrastive<'_>, state: &Path) -> far_train::Result<
     Ok(())
 }
 
-/// The folder of a file, and the name of its lock there.
-fn lock_of(out: &Path) -> (&Path, String) {
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let lock = state_path(out, ".lock");
-    let name = lock.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    (folder.unwrap_or(Path::new(".")), name)
-}
-
 /// The dataset with the cue's input column, if its input is not latents.
 fn with_feature(
     encoded: EncodedDataset,
@@ -176,22 +165,6 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
         config.data.folder.clone_from(folder);
     }
     Ok(config)
-}
-
-/// The file beside the result with the unfinished training, or its lock.
-fn state_path(out: &Path, suffix: &str) -> PathBuf {
-    let mut name = out.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    out.with_file_name(name)
-}
-
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn encode(encoded: &EncodedDataset) -> anyhow::Result<()> {

@@ -5,5 +5,6 @@ mod data;
 mod demo;
 mod folder;
 mod interrupts;
+mod kills;
 mod messages;
 mod program;

@@ -24,7 +24,7 @@ const SHOWN: f32 = 50.0;
 #[derive(Args)]
 #[command(
     after_help = "Example: far tokenizer train --data data/village --data data/mine --out mine.safetensors\n\
-    then:    far train --config village --data data/mine --set tokenizer.kind=mine.safetensors\n\n\
+    then:    far train --config default --data data/mine --out runs/own --set tokenizer.kind=mine.safetensors\n\n\
     Run the same command again to resume an interrupted one."
 )]
 pub struct Arguments {
@@ -70,8 +70,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "--steps and --batch start at 1, --channels lie in 1 to 64",
         ));
     }
-    let unfinished = Unfinished::begin(&arguments.out, arguments.fresh)?;
+    let unfinished = Unfinished::of(&arguments.out);
     let state = unfinished.path();
+    if !arguments.fresh && unfinished.is_finished() {
+        return Err(Hint::error(
+            format!("{} already exists", arguments.out.display()),
+            "give another --out, or --fresh to train it again",
+        ));
+    }
     let open = |folder: &PathBuf| Dataset::open(folder).map_err(crate::commands::data::explain);
     let datasets = arguments.data.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
     let sampler =
@@ -90,6 +96,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { steps, learning_rate, seed, .. } = *arguments;
     let training = TaesdTraining::new(structure, learning_rate, steps, seed, perceptual, &device);
     let mut training = TokenizerTraining::new(sampler, training, identity(arguments, sees));
+    // Everything is known to work before anything is deleted.
+    let _lock = unfinished.begin(arguments.fresh)?;
     if state.exists() {
         training.go_on(state).map_err(explain)?;
         eprintln!("resuming from update {}", training.done());
