@@ -62,12 +62,12 @@ def seen_from(poses: Tensor, goal: Tensor) -> Tensor:
 class WorldModel(nn.Module):
     """The tokens at the goal: they look at those of the present and of the memories, each known by the ray it lies on."""
 
-    def __init__(self, size: tuple[int, int]) -> None:
+    def __init__(self, size: tuple[int, int], view: float) -> None:
         super().__init__()
         network = lambda inputs, outputs: nn.Sequential(nn.Linear(inputs, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, outputs))  # noqa: E731
-        rows, columns = torch.meshgrid(*(torch.arange(PATCH / 2, side, PATCH) * 2 / side - 1 for side in size), indexing="ij")
-        rays = torch.stack([torch.ones_like(columns), -columns, rows], -1) / (1 + columns[..., None] ** 2).sqrt()  # 90° are seen
-        self.register_buffer("rays", rays.flatten(0, 1))
+        sides = (float(np.tan(view / 2)) * (1 - torch.arange(PATCH, 2 * side, 2 * PATCH) / side) for side in size)
+        up, left = torch.cartesian_prod(*sides).unbind(-1)
+        self.register_buffer("rays", torch.stack([torch.ones_like(left), left, up], -1) / (1 + left[:, None] ** 2).sqrt())
         self.context, self.question = network(CHANNELS + 7, WIDTH), network(8, WIDTH)
         self.looks = nn.ModuleList(nn.MultiheadAttention(WIDTH, 4, batch_first=True) for _ in range(LAYERS))
         self.thinks = nn.ModuleList(network(WIDTH, WIDTH) for _ in range(LAYERS))
@@ -76,9 +76,9 @@ class WorldModel(nn.Module):
 
     def placed(self, poses: Tensor) -> Tensor:
         """Rays of all tokens of cameras [B, F, 5] seen from the goal, with where they start: [B, F, T, 6]."""
-        (cosine, sine), (ahead, left, lean) = poses[..., None, 3:].unbind(-1), self.rays.unbind(-1)
-        turned = [cosine * ahead - sine * left, sine * ahead + cosine * left, lean.expand(*cosine.shape[:-1], -1)]
-        return torch.cat([torch.stack(turned, -1), poses[..., None, :3].expand(*poses.shape[:2], len(lean), 3)], -1)
+        (cosine, sine), (ahead, left, up) = poses[..., None, 3:].unbind(-1), self.rays.unbind(-1)
+        turned = [cosine * ahead - sine * left, sine * ahead + cosine * left, up.expand(*cosine.shape[:-1], -1)]
+        return torch.cat([torch.stack(turned, -1), poses[..., None, :3].expand(*poses.shape[:2], len(up), 3)], -1)
 
     def forward(self, now: Tensor, pose: Tensor, goal: Tensor, memories: Tensor, poses: Tensor, mask: Tensor) -> Tensor:
         """now [B, T, C], pose and goal [B, 7], memories [B, K, T, C], their poses [B, K, 7], mask [B, K] → [B, T, C]."""
@@ -86,7 +86,7 @@ class WorldModel(nn.Module):
         views = seen_from(torch.cat([pose[:, None], poses], 1), goal[:, None])
         first = torch.zeros(*frames.shape[:3], 1).index_fill(1, torch.tensor(0), 1.0)  # which tokens are the present's
         context = self.context(torch.cat([frames, self.placed(views), first], -1)).flatten(1, 2)
-        hidden = (~torch.cat([torch.ones_like(mask[:, :1]), mask], 1)).repeat_interleave(frames.shape[2], 1)
+        hidden = ~nn.functional.pad(mask, (1, 0), value=True).repeat_interleave(frames.shape[2], 1)
         thought = self.question(torch.cat([self.rays.expand(len(now), -1, -1), views[:, :1].expand(-1, frames.shape[2], -1)], -1))
         for look, think, before, between in zip(self.looks, self.thinks, self.norms[::2], self.norms[1::2]):
             thought = thought + look(before(thought), context, context, key_padding_mask=hidden, need_weights=False)[0]
@@ -107,8 +107,7 @@ class Judged:
 
     @torch.no_grad()
     def predict(self, steps: Steps) -> np.ndarray:
-        count, slots = steps.mask.shape
-        memories = self.tokenizer.encode(steps.memories.reshape(-1, *steps.frames.shape[1:])).unflatten(0, (count, slots))
+        memories = self.tokenizer.encode(steps.memories.reshape(-1, *steps.frames.shape[1:])).unflatten(0, steps.mask.shape)
         poses = [torch.from_numpy(array) for array in (steps.poses, steps.goals, steps.memory_poses, steps.mask)]
         return self.tokenizer.decode(self.model(self.tokenizer.encode(steps.frames), *poses[:2], memories, *poses[2:]))
 
@@ -127,9 +126,8 @@ class Walk:
         episode.remember(self.memory, self.remembered, {"vision": self.keys[self.remembered]})
 
 
-def train(walks: list[Walk], size: tuple[int, int], steps: int, batch: int, seed: int) -> tuple[WorldModel, Retriever]:
-    torch.manual_seed(seed)
-    model, retriever = WorldModel(size), Retriever(walks[0].memory.cues, chunk=4, width=64, selection="learned")
+def train(walks: list[Walk], model: WorldModel, steps: int, batch: int, seed: int) -> Retriever:
+    retriever = Retriever(walks[0].memory.cues, chunk=4, width=64, selection="learned")
     far = FutureAware(retriever, k=K, samples=1, every=2, extra=8, nats=walks[0].latents[0].numel() / 2, temperature=2.0, seed=seed)
     optimizer = torch.optim.AdamW([{"params": model.parameters(), "lr": 2e-3}, *retriever.parameter_groups(2e-3, gate_rate=5)])
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, [2e-3, 2e-3, 1e-2], total_steps=steps)
@@ -165,7 +163,7 @@ def train(walks: list[Walk], size: tuple[int, int], steps: int, batch: int, seed
         schedule.step()
         if step % 200 == 0:
             print(f"step {step}: loss {loss.item():.3f}, {time.monotonic() - began:.0f} s", flush=True)
-    return model, retriever
+    return retriever
 
 
 def main() -> None:
@@ -175,6 +173,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()
     began = time.monotonic()
+    torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)  # its tensors are small: more threads would wait for each other
     sizes = {name: getattr(arguments, name) for name in ("variant", "episodes", "seed", "size")}
     dataset = record("village", arguments.folder / "villages", **sizes)
@@ -182,7 +181,8 @@ def main() -> None:
     print(f"recorded {len(dataset)} villages, {len(training)} to train on, after {time.monotonic() - began:.0f} s", flush=True)
     tokenizer = Tokenizer(np.concatenate([dataset.episode(id).frames(range(0, dataset.lengths(id)[0], 12)) for id in training]))
     walks = [Walk(dataset, id, tokenizer) for id in training]
-    model, retriever = train(walks, tokenizer.size, arguments.steps, arguments.batch, arguments.seed)
+    model = WorldModel(tokenizer.size, np.radians(dataset.description["field_of_view"]["horizontal_degrees"]))
+    retriever = train(walks, model, arguments.steps, arguments.batch, arguments.seed)
     retriever.save(arguments.folder / "retriever.safetensors")
     judging = {"k": K, "stride": 16, "clips": arguments.clips, "folder": arguments.folder, "train_seconds": time.monotonic() - began}
     published = {rule: rule for rule in rules() if rule not in ("far", "none", "oracle", "random")}

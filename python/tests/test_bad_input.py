@@ -85,7 +85,7 @@ def test_bad_queries_rules_and_files_are_named(walk: Walk, tmp_path: object) -> 
         (PolicyError, "view.points", lambda: Policy("worldmem", view={"points": 10**15})),
         (PolicyError, "plain data", lambda: Policy("worldmem", view=object())),
         (PolicyError, "policy is a int", lambda: memory.recall(3, walk.queries(), 3)),
-        (PolicyError, "retriever", lambda: memory.recall("far", walk.queries(), 3)),
+        (PolicyError, "stands for a trained retriever", lambda: memory.recall("far", walk.queries(), 3)),
         (InputError, "k is -1", lambda: memory.recall("random", walk.queries(), -1)),
         (InputError, "too many at once", lambda: memory.recall("random", walk.queries(), 2**30)),
         (InputError, "queries are a list", lambda: memory.recall("random", [], 1)),  # type: ignore[arg-type]

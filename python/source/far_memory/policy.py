@@ -38,6 +38,8 @@ class Policy:
     def __init__(self, id: str, /, **settings: Any) -> None:
         if not isinstance(id, str):
             raise PolicyError(f"the id of a rule is a {type(id).__name__}", "far_memory.rules() lists the ids")
+        if id == "far" and "retriever" not in settings:
+            raise PolicyError('"far" stands for a trained retriever, and none is named', "Policy.load(path) reads one from its file")
         try:
             text = json.dumps({"id": id, **settings}, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:

@@ -4,6 +4,11 @@ The user's loop stays the user's. ``FutureAware`` recalls for a batch, asks how 
 memories, and gives the loss that draws the retriever toward those that helped.
 """
 
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("far_memory.torch needs PyTorch (pip install torch)", name="torch") from error
+
 from .batch import RetrieverBatch
 from .draw import Draw
 from .future_aware import FutureAware, Recalled
