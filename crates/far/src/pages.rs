@@ -64,13 +64,13 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// The words of a command, as a shell splits them; what follows `>` or `|` is left out.
+/// The words of a command, as a shell splits them; what follows `>`, `|` or `&` is left out.
 fn words(command: &str) -> Vec<String> {
     let name = PROGRAMS.iter().find(|name| command.starts_with(**name)).expect("a command");
     let (mut words, mut word, mut quote) = (vec!["far".to_owned()], String::new(), None);
     for letter in command[name.len()..].chars().chain([' ']) {
         match (letter, quote) {
-            ('>' | '|', None) => break,
+            ('>' | '|' | '&', None) => break,
             ('\'' | '"', None) => quote = Some(letter),
             (_, Some(open)) if letter == open => quote = None,
             (' ', None) if word.is_empty() => {}
