@@ -33,7 +33,7 @@ fn publish_from(temporary: &Path, path: &Path) -> Result<()> {
 /// Writes a whole small file. Several processes or threads may write the same file at once, as those
 /// that fill a cache together do: each has a partial file of its own, and the last one stays.
 ///
-/// A partial file is locked while its writer lives, see [`remove_abandoned`]. Between its creation and its
+/// A partial file is locked while its writer lives, see `remove_abandoned`. Between its creation and its
 /// lock it can be taken for abandoned; then it is written again.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);

@@ -202,7 +202,7 @@ impl<'a> CheckpointWriter<'a> {
             let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
             file.write_all(&(header.len() as u64).to_le_bytes())?;
             file.write_all(&header)?;
-            for (_, written) in &sorted {
+            for written in sorted.values() {
                 file.write_all(&written.data())?;
             }
             file.into_inner()?.sync_all()
