@@ -71,7 +71,7 @@ enum TrainableCue {
 ///
 /// ```
 /// use far_memory::{Cue, Memory, Observation, Pose, RecallQuery, RetrieverConfig, Schema};
-/// use far_model::{RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever};
+/// use far_model::{Pass, RetrieverBatch, RetrieverTrainingConfig, TrainableRetriever};
 /// use far_tensor::{ArenaBuilder, Device, Tape};
 ///
 /// let mut memory = Memory::new(Schema::new(vec![Cue::metadata("meta"), Cue::key("vision", 2)])?);
