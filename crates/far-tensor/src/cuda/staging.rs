@@ -133,7 +133,9 @@ fn pin(bytes: usize) -> Option<Block> {
 fn fill<T: Copy + Send + Sync>(place: &mut [std::mem::MaybeUninit<u8>], rows: &[&[T]]) {
     /// Bytes that a thread copies at a time.
     const PIECE: usize = 256 << 10;
-    let many = place.len() > MANY;
+    // A worker of the pool that waits for others takes up other work meanwhile, perhaps some that wants a lock
+    // which its caller holds: it copies alone.
+    let many = place.len() > MANY && rayon::current_thread_index().is_none();
     let mut rest = place;
     let mut pieces = Vec::with_capacity(rows.len());
     for row in rows {
@@ -172,6 +174,34 @@ mod tests {
             .map(f32::from_le_bytes)
             .collect();
         assert_eq!(found, [&long[..], &short, &long].concat());
+    }
+
+    /// Sixteen workers, some of which copy under one lock: whoever waits for a helper must not come upon work
+    /// that wants the lock as well.
+    #[test]
+    fn workers_that_copy_under_a_lock_do_not_wait_for_themselves() {
+        let row = vec![1.0_f32; 2 << 20];
+        let place = Mutex::new(vec![std::mem::MaybeUninit::new(0_u8); size_of_val(&row[..])]);
+        let begun = std::time::Instant::now();
+        let pause = |micros: u64| std::thread::sleep(std::time::Duration::from_micros(micros));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(16).build().unwrap();
+        pool.install(|| {
+            (0..1000_u64).into_par_iter().for_each(|task| {
+                if !task.is_multiple_of(3) {
+                    return pause(task * 7919 % 400);
+                }
+                let mut place = loop {
+                    match place.try_lock() {
+                        Ok(place) => break place,
+                        Err(_) => {
+                            assert!(begun.elapsed().as_secs() < 60, "a worker waits for itself")
+                        }
+                    }
+                    pause(50);
+                };
+                fill(&mut place, &[&row]);
+            });
+        });
     }
 
     /// Many copies in flight at once, more than are pinned, each of other numbers.

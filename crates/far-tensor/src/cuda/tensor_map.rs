@@ -42,10 +42,25 @@ impl TensorMap {
         sizes: [usize; 4],
         boxes: [u32; 4],
     ) -> Result<Self> {
-        let sizes = sizes.map(|size| size as u64);
-        let row = sizes[0] * Element::Bf16.size() as u64;
-        let strides = [row, row * sizes[1], row * sizes[1] * sizes[2]];
-        Self::encode(context, pointer, sizes, strides, boxes)
+        let [row, rows, planes, _] = sizes;
+        let strides = [row, row * rows, row * rows * planes];
+        Self::spaced(context, pointer, sizes, strides, boxes)
+    }
+
+    /// The same with so many numbers from one row, plane or group of planes to the next; each is a
+    /// multiple of the one before.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub(crate) fn spaced(
+        context: &Context,
+        pointer: u64,
+        sizes: [usize; 4],
+        strides: [usize; 3],
+        boxes: [u32; 4],
+    ) -> Result<Self> {
+        let strides = strides.map(|stride| (stride * Element::Bf16.size()) as u64);
+        Self::encode(context, pointer, sizes.map(|size| size as u64), strides, boxes)
     }
 
     fn encode(

@@ -39,7 +39,7 @@ pub use activation::Activation;
 pub use attention::Attention;
 pub(crate) use attention::Layout as AttentionLayout;
 pub use convolution::Filter;
-pub(crate) use convolution::Sliding;
+pub(crate) use convolution::{Placement, Sliding};
 pub use diffusion_loss::{DiffusionLoss, DiffusionTarget};
 pub use gated_norm::Gate;
 pub use masked::Statistic;

@@ -43,7 +43,7 @@ __device__ __forceinline__ void multiply(float (&sums)[4], const Factor<Kind> &a
 
 static const int CONVOLVE_THREADS = 128, CONVOLVE_PIXELS = 256;
 
-// target [pixels, outputs] ← the convolution, with a bias, with `residual` [pixels, outputs] added and
+// The target's pixels ← the convolution, with a bias, with `residual`, which lies as the target, added and
 // with what is negative set to zero, where asked. `weight` is [taps, outputs, channels]; channels fill
 // chunks of 16 bytes. Grid: tiles of 256 pixels, tiles of 8·RIGHT outputs; each warp has 64 pixels.
 template <class Kind, int RIGHT, typename T>
@@ -136,9 +136,9 @@ __device__ __forceinline__ void convolve(const T *x, const T *weight, const floa
         for (int m = 0; m < LEFT; m++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                i64 pixel = start + warp * 64 + 16 * m + 8 * half + lane / 4;
-                finish(of, residual, target, relu, pixel, output, sums[m][n][2 * half] + low,
-                       sums[m][n][2 * half + 1] + high);
+                int row = warp * 64 + 16 * m + 8 * half + lane / 4;
+                finish(of, residual, target, relu, of.place(start + row, places[row]), output,
+                       sums[m][n][2 * half] + low, sums[m][n][2 * half + 1] + high);
             }
     }
 }
@@ -290,6 +290,29 @@ __device__ __forceinline__ void unfold(const T *x, T *patches, int width, const 
     patches[number] = exists ? x[((image * of.height + y) * of.width + z) * of.channels + channel] : from_float<T>(0.0f);
 }
 
+// folded [repeat · repeat, filters, taps] ← a weight [filters, window] as the phases of a window over
+// repeated pixels have it: each tap is the sum of what meets the same pixel. One thread per element.
+template <typename T>
+__device__ __forceinline__ void fold_weight(const T *weight, T *folded, i64 filters, int window_rows,
+                                            int window_columns, int tap_rows, int tap_columns, int repeat,
+                                            int top, int left) {
+    i64 number = thread_number(), taps = tap_rows * tap_columns, place = number / taps;
+    if (place >= repeat * repeat * filters) return;
+    int tap = (int)(number - place * taps), phase = (int)(place / filters);
+    const T *window = weight + (place - phase * filters) * window_rows * window_columns;
+    // How many of the first tap's elements lie before the window.
+    int above = (phase / repeat - top) % repeat, aside = (phase % repeat - left) % repeat;
+    if (above < 0) above += repeat;
+    if (aside < 0) aside += repeat;
+    int first_row = tap / tap_columns * repeat - above, first_column = tap % tap_columns * repeat - aside;
+    float sum = 0.0f;
+    for (int i = first_row; i < first_row + repeat; i++)
+        for (int j = first_column; j < first_column + repeat; j++)
+            if ((u32)i < (u32)window_rows && (u32)j < (u32)window_columns)
+                sum += to_float(window[i * window_columns + j]);
+    folded[number] = from_float<T>(sum);
+}
+
 // packed [taps, rows, width] ← a weight; `row_stride` and `column_stride` say where an output and a
 // channel lie in it. Columns behind the last are zeros. Taps in reverse order turn a window around.
 template <typename T>
@@ -357,6 +380,12 @@ KIND(whole, WholeKind, float)
 #define AROUND(suffix, T)                                                                          \
     extern "C" __global__ void unfold_##suffix(const T *x, T *patches, int patch_width, SLIDING) { \
         unfold(x, patches, patch_width, OF_SLIDING);                                               \
+    }                                                                                              \
+    extern "C" __global__ void fold_weight_##suffix(                                               \
+        const T *weight, T *folded, i64 filters, int window_rows, int window_columns,              \
+        int tap_rows, int tap_columns, int repeat, int top, int left) {                            \
+        fold_weight(weight, folded, filters, window_rows, window_columns, tap_rows, tap_columns,   \
+                    repeat, top, left);                                                            \
     }                                                                                              \
     extern "C" __global__ void pack_weight_##suffix(                                               \
         const T *weight, T *packed, i64 taps, i64 rows, i64 columns, i64 width, i64 row_stride,    \

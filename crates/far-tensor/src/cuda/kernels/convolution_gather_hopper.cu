@@ -13,7 +13,7 @@ static const int GATHER_THREADS = 256, GATHER_PIXELS = 256, GATHER_OUTPUTS = 64;
 static const int GATHER_LEFT_BYTES = GATHER_PIXELS * ROW_BYTES;
 static const int GATHER_STAGE = GATHER_LEFT_BYTES + GATHER_OUTPUTS * ROW_BYTES;
 
-// target [pixels, outputs] ← the convolution, with a bias, with `residual` added and with what is
+// The target's pixels ← the convolution, with a bias, with `residual` added and with what is
 // negative set to zero, where asked. `weight` is [taps, outputs, channels]; channels fill chunks of 16
 // bytes.
 extern "C" __global__ void __launch_bounds__(GATHER_THREADS, 2)
@@ -93,9 +93,10 @@ extern "C" __global__ void __launch_bounds__(GATHER_THREADS, 2)
         for (int m = 0; m < 2; m++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                i64 pixel = start + group * 128 + 64 * m + 16 * warp + 8 * half + lane / 4;
+                int row = group * 128 + 64 * m + 16 * warp + 8 * half + lane / 4;
                 const float *pair = sums[m] + 4 * n + 2 * half;
-                finish(of, residual, target, relu, pixel, output, pair[0] + low, pair[1] + high);
+                finish(of, residual, target, relu, of.place(start + row, places[row]), output, pair[0] + low,
+                       pair[1] + high);
             }
     }
 }

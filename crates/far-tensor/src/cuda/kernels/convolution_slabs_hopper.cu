@@ -1,33 +1,26 @@
-// Convolution on Hopper in bf16 by windows of 3 × 3 that move by one pixel, over at most 64 channels.
+// Convolution on Hopper in bf16 by square windows that move by one pixel, over at most 64 channels.
 // Compiled after prelude.cuh and hopper.cuh.
 //
-// convolve_slabs_hopper
+// convolve_slabs_3_hopper, convolve_slabs_2_hopper: windows of 3 × 3, and of 2 × 2
 //   grid     blocks that take turns, at most one for each multiprocessor; ceil(outputs / 64)
 //   block    320 threads
-//   shared   217,208 bytes, dynamic
-//   maps     sizes {channels, columns, rows, images}, dense; boxes of {64, 8, 18, 1} of x and of
-//            {64, 8, 16, 1} of residual and target; weight {channels, outputs, taps, 1} with boxes of
-//            {64, 64, 1, 1}
+//   shared   217,208 or 135,256 bytes, dynamic
+//   maps     sizes {channels, columns, rows, images}, x dense; boxes of {64, 8, 15 + side, 1} of x and
+//            of {64, 8, 16, 1} of residual and target; weight {channels, outputs, taps, 1} with boxes
+//            of {64, 64, 1, 1}
 //
 // The weight of all taps stays in shared memory. A warpgroup takes a tile of 8 × 16 pixels of the
-// result. What it reads comes in three slabs, one for each column of the window: 8 × 18 pixels of the
-// source. The three taps of that column are products with the same slab, each begun a line of eight
-// pixels further down, which is where the swizzle begins anew. So a pixel of the source is copied
-// three to four times instead of nine, by the copy engine alone, with zeros where the image ends.
+// result. What it reads comes in slabs, one for each column of the window: 8 × 18 pixels of the source
+// where the window is 3 × 3. The taps of that column are products with the same slab, each begun a line
+// of eight pixels further down, which is where the swizzle begins anew. So a pixel of the source is
+// copied three to four times instead of nine, by the copy engine alone, with zeros where the image ends.
 // The left operand is the weight and the right one the pixels: 128 of these for each reading of the
 // weight. Two warpgroups keep their own pace, so that one multiplies while the other writes.
 
-static const int WARPGROUPS = 2, TILE_COLUMNS = 8, TILE_ROWS = 16, TAPS = 9;
+static const int WARPGROUPS = 2, TILE_COLUMNS = 8, TILE_ROWS = 16;
 static const int LINE_BYTES = TILE_COLUMNS * ROW_BYTES;
 static const int TAP_BYTES = 64 * ROW_BYTES;
-static const int SLAB_BYTES = (TILE_ROWS + 2) * LINE_BYTES;
 static const int RESULT_BYTES = TILE_ROWS * LINE_BYTES;
-static const int SLABS_AT = TAPS * TAP_BYTES;
-static const int RESULTS_AT = SLABS_AT + WARPGROUPS * 3 * SLAB_BYTES;
-// One barrier for the weight; for each warpgroup those of slabs that have come, of slabs that every
-// warp has used up, and of the residual.
-static const int BARRIERS_AT = RESULTS_AT + WARPGROUPS * RESULT_BYTES;
-static const int OWN_BARRIERS = 7;
 
 // The first pixel of a tile.
 struct Corner {
@@ -41,22 +34,27 @@ struct Corner {
 };
 
 // target ← the convolution, with a bias, with `residual` added where `adds`, and with what is negative
-// set to zero where `relu`. `residual` may be `target`: a tile is read before it is written.
-extern "C" __global__ void __launch_bounds__(320, 1)
-    convolve_slabs_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap weight,
-                          const __grid_constant__ TensorMap residual,
-                          const __grid_constant__ TensorMap target, const float *bias, int adds, int relu,
-                          int images, int rows, int columns, int top, int left, int outputs) {
-    extern __shared__ __align__(1024) char shared[];
-    u32 memory = shared_address(shared), weight_came = memory + BARRIERS_AT;
+// set to zero where `relu`. `residual` may be `target`: a tile is read before it is written. `memory` is
+// the shared memory.
+template <int SIDE>
+__device__ __forceinline__ void convolve_slabs(u32 memory, const TensorMap &x, const TensorMap &weight,
+                                               const TensorMap &residual, const TensorMap &target,
+                                               const float *bias, int adds, int relu, int images, int rows,
+                                               int columns, int top, int left, int outputs) {
+    const int TAPS = SIDE * SIDE, SLAB_BYTES = (TILE_ROWS + SIDE - 1) * LINE_BYTES;
+    const int SLABS_AT = TAPS * TAP_BYTES, RESULTS_AT = SLABS_AT + WARPGROUPS * SIDE * SLAB_BYTES;
+    // One barrier for the weight; for each warpgroup those of slabs that have come, of slabs that every
+    // warp has used up, and of the residual.
+    const int BARRIERS_AT = RESULTS_AT + WARPGROUPS * RESULT_BYTES, OWN_BARRIERS = 2 * SIDE + 1;
+    u32 weight_came = memory + BARRIERS_AT;
     int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
     // The last two warps copy, each for one warpgroup.
     bool copies = warp >= 4 * WARPGROUPS;
     int group = copies ? warp - 4 * WARPGROUPS : warp / 4;
-    u32 filled = weight_came + 8 + group * OWN_BARRIERS * 8, emptied = filled + 24, added = filled + 48;
+    u32 filled = weight_came + 8 + group * OWN_BARRIERS * 8, emptied = filled + 8 * SIDE, added = emptied + 8 * SIDE;
     if (threadIdx.x == 0) barrier_begin(weight_came, 1);
     if (copies && lane == 0) {
-        for (int j = 0; j < 3; j++) barrier_begin(filled + 8 * j, 1), barrier_begin(emptied + 8 * j, 4);
+        for (int j = 0; j < SIDE; j++) barrier_begin(filled + 8 * j, 1), barrier_begin(emptied + 8 * j, 4);
         barrier_begin(added, 1);
     }
     publish_shared();
@@ -66,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(320, 1)
     int across = (columns + TILE_COLUMNS - 1) / TILE_COLUMNS, down = (rows + TILE_ROWS - 1) / TILE_ROWS;
     int tiles = images * down * across, workers = WARPGROUPS * gridDim.x;
     int tile = WARPGROUPS * blockIdx.x + group;
-    u32 slabs = memory + SLABS_AT + group * 3 * SLAB_BYTES;
+    u32 slabs = memory + SLABS_AT + group * SIDE * SLAB_BYTES;
     if (copies) {
         if (lane) return;
         if (group == 0) {
@@ -76,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(320, 1)
         }
         for (u32 round = 0; tile < tiles; tile += workers, round++) {
             Corner at(tile, across, down);
-            for (int j = 0; j < 3; j++) {
+            for (int j = 0; j < SIDE; j++) {
                 if (round) barrier_wait(emptied + 8 * j, (round - 1) & 1);
                 barrier_expect(filled + 8 * j, SLAB_BYTES);
                 copy_box(slabs + j * SLAB_BYTES, x, filled + 8 * j, 0, at.column + j - left, at.row - top,
@@ -106,14 +104,14 @@ extern "C" __global__ void __launch_bounds__(320, 1)
         float sums[64];
         hold(sums);
 #pragma unroll
-        for (int j = 0; j < 3; j++) {
+        for (int j = 0; j < SIDE; j++) {
             barrier_wait(filled + 8 * j, round & 1);
             products_begin();
 #pragma unroll
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < SIDE; i++)
 #pragma unroll
                 for (int inner = 0; inner < 4; inner++)
-                    product<0, 0>(sums, weights + (3 * i + j) * (TAP_BYTES / 16) + inner * STEP_ALONG,
+                    product<0, 0>(sums, weights + (SIDE * i + j) * (TAP_BYTES / 16) + inner * STEP_ALONG,
                                   pixels + (j * SLAB_BYTES + i * LINE_BYTES) / 16 + inner * STEP_ALONG,
                                   i + j + inner > 0);
             products_commit();
@@ -123,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(320, 1)
         }
         products_wait<0>();
         hold(sums);
-        if (lane == 0) barrier_arrive(emptied + 16);
+        if (lane == 0) barrier_arrive(emptied + 8 * (SIDE - 1));
 
         // Outputs of a pixel lie beside each other in the result, pixels in registers: blocks turn.
         named_barrier(1 + group, 128);
@@ -149,3 +147,16 @@ extern "C" __global__ void __launch_bounds__(320, 1)
     }
     if (leads) writes_done();
 }
+
+#define CONVOLVE_SLABS(SIDE)                                                                       \
+    extern "C" __global__ void __launch_bounds__(320, 1) convolve_slabs_##SIDE##_hopper(           \
+        const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap weight,             \
+        const __grid_constant__ TensorMap residual, const __grid_constant__ TensorMap target,      \
+        const float *bias, int adds, int relu, int images, int rows, int columns, int top,         \
+        int left, int outputs) {                                                                   \
+        extern __shared__ __align__(1024) char shared[];                                           \
+        convolve_slabs<SIDE>(shared_address(shared), x, weight, residual, target, bias, adds,      \
+                             relu, images, rows, columns, top, left, outputs);                     \
+    }
+CONVOLVE_SLABS(3)
+CONVOLVE_SLABS(2)

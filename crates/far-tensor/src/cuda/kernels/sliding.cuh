@@ -2,11 +2,13 @@
 
 // How pixels of the result reach pixels of the source. Where the window stands at `place`, its element
 // i is at place · stride + i − before; there a pixel of the source is met if that is a multiple of
-// `gap`, and each pixel is met `repeat` times in a row.
+// `gap`, and each pixel is met `repeat` times in a row. The result's pixels are placed in the target
+// `apart` rows and columns from each other, from `first_row` and `first_column` on.
 struct Sliding {
     i64 pixels;
     int height, width, rows, columns, kernel_rows, kernel_columns, stride_rows, stride_columns, top, left,
-        gap_rows, gap_columns, repeat, channels, outputs;
+        gap_rows, gap_columns, repeat, channels, outputs, apart, first_row, first_column, target_rows,
+        target_columns;
 
     __device__ __forceinline__ bool is_plain() const {
         return gap_rows == 1 && gap_columns == 1 && repeat == 1;
@@ -34,26 +36,37 @@ struct Sliding {
         int y = (at.y >> 16) + i, z = (int)(short)at.y + j;
         return reach(y, z) ? ((i64)at.x * height + y) * width + z : -1;
     }
+    // Where a pixel of the result whose window stands there lies in the target; negative behind the last
+    // pixel. Where pixels are apart, windows move by one, so that a stand tells the row and column.
+    __device__ __forceinline__ i64 place(i64 pixel, int2 at) const {
+        if (pixel >= pixels) return -1;
+        if (apart == 1) return pixel;
+        int row = ((at.y >> 16) + top) * apart + first_row;
+        int column = ((int)(short)at.y + left) * apart + first_column;
+        return ((i64)at.x * target_rows + row) * target_columns + column;
+    }
 };
 #define SLIDING                                                                                    \
     i64 pixels, int height, int width, int rows, int columns, int kernel_rows, int kernel_columns, \
         int stride_rows, int stride_columns, int top, int left, int gap_rows, int gap_columns,     \
-        int repeat, int channels, int outputs
+        int repeat, int channels, int outputs, int apart, int first_row, int first_column,         \
+        int target_rows, int target_columns
 #define OF_SLIDING                                                                                 \
     Sliding {                                                                                      \
         pixels, height, width, rows, columns, kernel_rows, kernel_columns, stride_rows,            \
-            stride_columns, top, left, gap_rows, gap_columns, repeat, channels, outputs            \
+            stride_columns, top, left, gap_rows, gap_columns, repeat, channels, outputs, apart,    \
+            first_row, first_column, target_rows, target_columns                                   \
     }
 
 // Adds bias, and `residual` where there is one, to the sums of two neighboring outputs of a pixel, sets
-// what is negative to zero where asked, and writes them to `target`. Both are [pixels, outputs] and
-// may be the same: each element is read by the thread that writes it.
+// what is negative to zero where asked, and writes them to `target`, where the pixel has this place or
+// none. Both are [pixels, outputs] and may be the same: each element is read by the thread that writes it.
 template <typename T>
-__device__ __forceinline__ void finish(const Sliding &of, const T *residual, T *target, int relu, i64 pixel,
+__device__ __forceinline__ void finish(const Sliding &of, const T *residual, T *target, int relu, i64 at,
                                        int output, float low, float high) {
-    if (pixel >= of.pixels) return;
+    if (at < 0) return;
     bool second = output + 1 < of.outputs;
-    i64 place = pixel * of.outputs + output;
+    i64 place = at * of.outputs + output;
     if (residual) {
         low += to_float(residual[place]);
         if (second) high += to_float(residual[place + 1]);

@@ -5,6 +5,7 @@
 //! result is a few dot products with long runs of that copy; [`add_products`] holds several pixels
 //! and several vectors of outputs in registers. Pieces of work depend on the shapes alone.
 
+use super::fold::Placement;
 use super::sliding::Sliding;
 use super::tile::{add_products, lanes_of};
 use crate::Device;
@@ -119,7 +120,8 @@ impl Sliding {
         (PIECE_PRODUCTS / line.max(1)).max(1)
     }
 
-    /// target [batch, fit, outputs] ← the convolution of source [batch, image, channels].
+    /// target [batch, extent, outputs] ← the convolution of source [batch, image, channels], where this
+    /// one's pixels are placed.
     pub(super) fn convolve(
         &self,
         target: &mut [f32],
@@ -127,23 +129,29 @@ impl Sliding {
         weight: &PackedWeight,
         ending: Ending<'_>,
     ) {
-        let (lanes, width) = (weight.lanes, self.fit[1] * self.outputs);
+        if self.pixels() == 0 {
+            return;
+        }
+        let Placement { apart, first, extent } = self.placement;
+        let (lanes, width) = (weight.lanes, extent[1] * self.outputs);
         let shared = Disjoint::new(target);
         for_ranges(self.lines(), self.grain(), |lines| {
             with_scratch(self.covered(), |covered| {
                 with_scratch(self.fit[1] * lanes, |sums| {
                     for line in lines {
+                        let (image, row) = (line / self.fit[0], line % self.fit[0]);
+                        let start = (image * extent[0] + row * apart + first[0]) * width;
                         // SAFETY: each line has its own part.
-                        let part = unsafe { shared.range(line * width..(line + 1) * width) };
+                        let part = unsafe { shared.range(start..start + width) };
                         self.cover(covered, source, line);
-                        self.convolve_line(part, line * width, covered, sums, weight, ending);
+                        self.convolve_line(part, start, covered, sums, weight, ending);
                     }
                 });
             });
         });
     }
 
-    /// One line of the result, which begins at `start`.
+    /// What is written of a line of the result, which begins at `start`.
     fn convolve_line(
         &self,
         target: &mut [f32],
@@ -153,7 +161,7 @@ impl Sliding {
         weight: &PackedWeight,
         ending: Ending<'_>,
     ) {
-        let (lanes, outputs) = (weight.lanes, self.outputs);
+        let (lanes, outputs, placement) = (weight.lanes, self.outputs, self.placement);
         let (depth, step) = (self.kernel[1] * self.channels, self.stride[1] * self.channels);
         let near = (NEAR_ELEMENTS / lanes).max(1);
         for block in 0..outputs.div_ceil(lanes) {
@@ -170,6 +178,7 @@ impl Sliding {
             let first = block * lanes;
             let end = outputs.min(first + lanes);
             for (pixel, sums) in sums.chunks_exact_mut(lanes).enumerate() {
+                let pixel = pixel * placement.apart + placement.first[1];
                 let place = pixel * outputs + first..pixel * outputs + end;
                 let bias = ending.bias.map(|bias| &bias[first..end]);
                 let residual = ending.residual;

@@ -2,7 +2,8 @@
 //!
 //! y[b, r, q, o] = f(bias[o] + residual[b, r, q, o] + Σ_{i,j,c} W[o, c, i, j] ·
 //! x[b, ⌊(r·s₀ + i − top)/n⌋, ⌊(q·s₁ + j − left)/n⌋, c]), zeros around the image; n is how often
-//! pixels are repeated each way (nearest-neighbor enlargement), f is ReLU or nothing.
+//! pixels are repeated each way (nearest-neighbor enlargement), f is ReLU or nothing. Over repeated
+//! pixels smaller windows do the same where they can (`fold.rs`).
 //!
 //! Shapes: x [B, H, W, C], weight [O, C, K₀, K₁], bias [O], y and residual [B, ⌊(nH + top + bottom −
 //! K₀)/s₀⌋ + 1, likewise for columns, O]. Images whose channels come before their rows are turned
@@ -13,6 +14,7 @@
 //! the stride apart, with the window turned around, summed over what was repeated.
 
 mod direct;
+mod fold;
 mod sliding;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ use crate::parallel::{reduce_ranges, row_grain};
 use crate::vectorize::add_rows;
 use crate::{Device, Result, Tape, Tensor};
 use direct::{Ending, PackedWeight};
+pub(crate) use fold::Placement;
 pub(crate) use sliding::Sliding;
 
 /// A filter of [`Tape::convolution_channels_last`]; pairs are [rows, columns].
@@ -130,14 +133,23 @@ impl Tape {
             return self.convolution_cuda(&cuda, sliding, shape, x, filter);
         }
         let mut output = self.device().buffer(sliding.pixels() * sliding.outputs);
-        let weight = PackedWeight::new(self.device(), &sliding, filter.weight.values(), false);
         let ending = Ending {
             bias: filter.bias.map(Tensor::values),
             residual: filter.residual.map(Tensor::values),
             relu: filter.relu,
             accumulate: false,
         };
-        sliding.convolve(&mut output, x.values(), &weight, ending);
+        let mut convolve = |part: &Sliding, weight: &[f32]| {
+            let weight = PackedWeight::new(self.device(), part, weight, false);
+            part.convolve(&mut output, x.values(), &weight, ending);
+        };
+        let weight = filter.weight.values();
+        match sliding.phases() {
+            Some(phases) => phases.for_each(|phase| {
+                convolve(&phase, &sliding.fold_weight(self.device(), weight, &phase));
+            }),
+            None => convolve(&sliding, weight),
+        }
         let inputs = filter.inputs(x);
         Ok(self.record("convolution", shape, output, &inputs, |y| {
             let node = ConvolutionBackward {

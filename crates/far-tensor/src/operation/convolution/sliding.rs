@@ -1,6 +1,7 @@
 //! How a window slides over images that lie channels last.
 
 use super::Filter;
+use super::fold::Placement;
 use crate::operation::{Padding, Window};
 use crate::{Error, Result, Tensor};
 
@@ -9,7 +10,8 @@ use crate::{Error, Result, Tensor};
 /// Where the window stands at `place`, its element i is at the position place·stride + i − before.
 /// There it meets a pixel of the source if the position is a multiple of `gap`, and it meets each
 /// pixel `repeat` times in a row. A convolution has no gaps; the gradient of one that moves by its
-/// stride has gaps as wide, and repeats nothing.
+/// stride has gaps as wide, and repeats nothing. A phase of a convolution ([`Sliding::phases`]) writes
+/// some of the result's pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sliding {
     pub batch: usize,
@@ -19,7 +21,7 @@ pub(crate) struct Sliding {
     pub outputs: usize,
     /// The extent of a stored image.
     pub image: [usize; 2],
-    /// The extent of the result.
+    /// The extent of the result, or of what is written of it.
     pub fit: [usize; 2],
     pub kernel: [usize; 2],
     pub stride: [usize; 2],
@@ -27,6 +29,7 @@ pub(crate) struct Sliding {
     pub before: [isize; 2],
     pub gap: [usize; 2],
     pub repeat: usize,
+    pub placement: Placement,
 }
 
 impl Sliding {
@@ -56,22 +59,35 @@ impl Sliding {
         let fit = window.fit("convolution", x, image.map(|extent| extent * repeat))?;
         let Padding { top, left, .. } = padding;
         let (kernel, before) = ([rows, columns], [top as isize, left as isize]);
-        let gap = [1; 2];
-        Ok(Self { batch, channels, outputs, image, fit, kernel, stride, before, gap, repeat })
+        Ok(Self {
+            batch,
+            channels,
+            outputs,
+            image,
+            fit,
+            kernel,
+            stride,
+            before,
+            gap: [1; 2],
+            repeat,
+            placement: Placement::whole(fit),
+        })
     }
 
     /// The way back: from the gradient of the result to that of the source, with every pixel as often
     /// as it was repeated. The window is turned around.
     pub(crate) fn back(&self) -> Self {
+        let fit = self.image.map(|extent| extent * self.repeat);
         Self {
             channels: self.outputs,
             outputs: self.channels,
             image: self.fit,
-            fit: self.image.map(|extent| extent * self.repeat),
+            fit,
             stride: [1; 2],
             before: [0, 1].map(|axis| self.kernel[axis] as isize - 1 - self.before[axis]),
             gap: self.stride,
             repeat: 1,
+            placement: Placement::whole(fit),
             ..*self
         }
     }
@@ -81,7 +97,7 @@ impl Sliding {
         self.kernel[0] * self.kernel[1]
     }
 
-    /// Pixels of the result in all images.
+    /// Pixels that are written, in all images.
     pub(crate) fn pixels(&self) -> usize {
         self.batch * self.fit[0] * self.fit[1]
     }

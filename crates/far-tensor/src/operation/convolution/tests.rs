@@ -120,6 +120,44 @@ fn many_channels_and_outputs_match_the_reference() {
     }
 }
 
+/// Pixels doubled under a window, with what each kernel of a GPU takes: few and odd channels, few outputs,
+/// images of one pixel, of less than a tile and of several; results of even and of odd extents.
+#[test]
+fn windows_over_repeated_pixels_match_the_reference() {
+    let odd = Padding { top: 1, bottom: 0, left: 1, right: 2 };
+    for (image, channels, outputs) in [
+        ([1, 1], 64, 64),
+        ([17, 9], 64, 64),
+        ([5, 7], 32, 24),
+        ([3, 4], 72, 100),
+        ([6, 5], 40, 3),
+        ([4, 3], 3, 70),
+        ([5, 5], 20, 17),
+    ] {
+        for padding in [Padding::even(1), odd] {
+            let x = normal([2, image[0], image[1], channels], 1);
+            let (weight, bias) = (normal([outputs, channels, 3, 3], 2), normal([outputs], 3));
+            let plain = Filter { padding, repeat: 2, ..Filter::same(&weight) };
+            let fit = Sliding::new(&x, &plain).unwrap().fit;
+            let residual = normal([2, fit[0], fit[1], outputs], 4);
+            let fused =
+                Filter { bias: Some(&bias), residual: Some(&residual), relu: true, ..plain };
+            for filter in [plain, fused] {
+                let found = evaluate(|tape| tape.convolution_channels_last(&x, &filter));
+                assert_close(found.values(), &reference(&x, &filter), 1e-4);
+            }
+        }
+    }
+}
+
+/// More tiles than all multiprocessors take in one turn.
+#[test]
+fn gpus_agree_on_large_images_of_repeated_pixels() {
+    let (x, weight) = (normal([9, 64, 72, 64], 1), normal([64, 64, 3, 3], 2));
+    let filter = Filter { repeat: 2, relu: true, ..Filter::same(&weight) };
+    evaluate(|tape| tape.convolution_channels_last(&x, &filter));
+}
+
 #[test]
 fn gradients_match_differences() {
     let inputs = [normal([2, 4, 5, 2], 1), normal([3, 2, 3, 2], 2), normal([3], 3)];

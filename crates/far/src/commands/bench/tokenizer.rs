@@ -128,12 +128,13 @@ fn work(structure: TaesdStructure, x: &Tensor, number_bytes: f64) -> Work {
     add(largest, 9, [width, width], 3);
     add(smallest, 9, [width, channels], 1);
     add(smallest, 1, [width, 4 * width], if looks_at_all { 2 * blocks } else { 0 });
-    // Three stages of some blocks and a convolution that halves or doubles; what it writes is twice
-    // as large each way when decoding.
+    // Three stages of some blocks and a convolution that halves or doubles. Over doubled pixels, the four
+    // pixels that one becomes are each a sum over windows of 2 × 2.
     for stage in 0..3 {
         let pixels = smallest * f64::from(1 << (2 * stage));
         add(pixels, 9, [width, width], 3 * blocks);
-        add(if encodes { pixels } else { 4.0 * pixels }, 9, [width, width], 1);
+        let (taps, outputs) = if encodes { (9, width) } else { (4, 4 * width) };
+        add(pixels, taps, [width, outputs], 1);
     }
     work
 }
@@ -157,10 +158,10 @@ mod tests {
         let structure = TaesdStructure::TAEF2;
         let encoded = work(structure, &Tensor::zeros([1, 128, 128, 3]), 2.0);
         assert!((7.4e9..7.9e9).contains(&encoded.operations), "{encoded:?}");
-        // Decoding, the three convolutions between stages have four times the pixels.
+        // Decoding, the three convolutions between stages have four times four taps instead of nine.
         let decoded = work(structure, &Tensor::zeros([1, 16, 16, 32]), 2.0);
-        let between: f64 = [1.0, 4.0, 16.0].iter().map(|pixels| pixels * 256.0 * 3.0).sum();
-        let more = between * 2.0 * 9.0 * 64.0 * 64.0;
+        let between: f64 = [1.0, 4.0, 16.0].iter().map(|pixels| pixels * 256.0).sum();
+        let more = between * 2.0 * 7.0 * 64.0 * 64.0;
         assert!((decoded.operations - encoded.operations - more).abs() < 1.0, "{decoded:?}");
     }
 }

@@ -4,10 +4,11 @@
 mod hopper;
 
 use crate::cuda::{
-    Argument, Cuda, CudaBuffer, Element, Launch, Precision, Program, arguments, programs,
+    Argument, Cuda, CudaBuffer, Element, Launch, Precision, Program, argument_groups, arguments,
+    programs,
 };
 use crate::gradient::GradientStore;
-use crate::operation::{Filter, Sliding};
+use crate::operation::{Filter, Placement, Sliding};
 use crate::{Result, Shape, Tape, Tensor};
 
 programs! {
@@ -147,13 +148,52 @@ impl Sliding {
             self.before.map(|extent| extent as i32),
             self.gap.map(|extent| extent as i32),
         ];
-        let last = [self.repeat, self.channels, self.outputs].map(|number| number as i32);
-        let small = pairs.as_flattened().iter().chain(&last).map(|number| Argument::from(*number));
+        let Placement { apart, first, extent } = self.placement;
+        let last = [self.repeat, self.channels, self.outputs, apart].map(|number| number as i32);
+        let placed = [first, extent].map(|pair| pair.map(|number| number as i32));
+        let small = pairs.as_flattened().iter().chain(&last).chain(placed.as_flattened());
+        let small = small.map(|number| Argument::from(*number));
         [Argument::from(self.pixels())].into_iter().chain(small).collect()
     }
 
-    /// target [pixels, outputs] ← the convolution with a weight [outputs, channels, taps], or with one
-    /// of a convolution whose way back this is.
+    /// target ← the convolution with a weight [outputs, channels, taps], in phases where these are
+    /// smaller.
+    fn convolve_phases(
+        &self,
+        cuda: &Cuda,
+        element: Element,
+        [x, weight, target]: [u64; 3],
+        ending: Ending,
+    ) -> Result<()> {
+        let Some(phases) = self.phases() else {
+            return self.convolve_cuda(cuda, element, [x, weight, target], false, ending);
+        };
+        let phases: Vec<Self> = phases.collect();
+        let (filters, taps) = (self.outputs * self.channels, phases[0].taps());
+        let folded = cuda.buffer(element, phases.len() * filters * taps)?;
+        let [window, kernel] =
+            [self.kernel, phases[0].kernel].map(|pair| pair.map(|side| side as i32));
+        let (repeat, before) = (self.repeat as i32, self.before.map(|extent| extent as i32));
+        let arguments = argument_groups![
+            [weight, folded.pointer()],
+            [filters],
+            window,
+            kernel,
+            [repeat],
+            before
+        ];
+        let launch = Launch::elements(phases.len() * filters * taps);
+        cuda.launch(CONVOLUTION.kernel("fold_weight"), element, launch, &arguments)?;
+        for (number, phase) in phases.iter().enumerate() {
+            let offset = number * filters * taps * element.size();
+            let places = [x, folded.pointer() + offset as u64, target];
+            phase.convolve_cuda(cuda, element, places, false, ending)?;
+        }
+        Ok(())
+    }
+
+    /// target's pixels ← the convolution with a weight [outputs, channels, taps], or with one of a
+    /// convolution whose way back this is.
     fn convolve_cuda(
         &self,
         cuda: &Cuda,
@@ -244,7 +284,7 @@ impl Tape {
             relu,
         };
         let places = [x.pointer(cuda, element)?, weight.pointer(cuda, element)?, output.pointer()];
-        sliding.convolve_cuda(cuda, element, places, false, ending)?;
+        sliding.convolve_phases(cuda, element, places, ending)?;
         let inputs = [x, weight, bias.unwrap_or(weight), residual.unwrap_or(weight)];
         Ok(self.record_cuda("convolution", shape, output, &inputs, |y| {
             let node = ConvolutionBackward {
