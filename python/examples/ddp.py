@@ -103,6 +103,7 @@ def main() -> None:
         if rank == 0:
             print(json.dumps({"step": step, "model": float(printed[0]) / processes, "recall": float(printed[1]) / processes}), flush=True)
     if dist.is_initialized():
+        dist.barrier()  # who ends first must not close a connection that another one still reads
         dist.destroy_process_group()
 
 

@@ -53,6 +53,8 @@ mod _native {
         module.add("FEATURE_SET", far_memory::FEATURE_SET)?;
         module.add("FEATURES", far_memory::FEATURES)?;
         module.add("OVERLAP_FEATURES", far_memory::OVERLAP_FEATURES)?;
+        module.add("WORTH_WIDTH", far_memory::WORTH_WIDTH)?;
+        module.add("MOST_PASSED_OVER", far_memory::MOST_PASSED_OVER)?;
         module.add("DEVIATION_FLOOR", far_memory::DEVIATION_FLOOR)?;
         module.add("RETRIEVER_VERSION", far_memory::RETRIEVER_VERSION)?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))

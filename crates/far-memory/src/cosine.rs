@@ -3,10 +3,9 @@
 //! Stored keys have unit length and the query is scaled to it, so a cosine is a dot product and the
 //! scan is one pass over the keys at memory bandwidth.
 
-use crate::activation::{gelu, gelu_reference};
 use crate::key::{Keys, normalize};
-use crate::metadata_scorer::Layer;
-use pulp::{Arch, Simd, WithSimd};
+use crate::layer::{Layer, two_layers, two_layers_reference};
+use pulp::Simd;
 
 /// What is applied to a query embedding before the comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,10 +23,8 @@ impl QueryAdapter {
     pub fn apply_reference(&self, embedding: &[f32]) -> Vec<f32> {
         let mut adapted = match self {
             Self::Identity => embedding.to_vec(),
-            Self::Network([first, second]) | Self::Residual([first, second]) => {
-                let mut hidden = first.apply_reference(embedding);
-                hidden.iter_mut().for_each(|value| *value = gelu_reference(*value));
-                second.apply_reference(&hidden)
+            Self::Network(layers) | Self::Residual(layers) => {
+                two_layers_reference(layers, embedding)
             }
         };
         if let Self::Residual(_) = self {
@@ -42,46 +39,14 @@ impl QueryAdapter {
         adapted.clear();
         match self {
             Self::Identity => adapted.extend_from_slice(embedding),
-            Self::Network([first, second]) | Self::Residual([first, second]) => {
-                hidden.resize(first.bias.len(), 0.0);
-                adapted.resize(second.bias.len(), 0.0);
-                Arch::new().dispatch(Adapt { first, second, embedding, hidden, adapted });
+            Self::Network(layers) | Self::Residual(layers) => {
+                two_layers(layers, embedding, hidden, adapted);
             }
         }
         if let Self::Residual(_) = self {
             adapted.iter_mut().zip(embedding).for_each(|(sum, value)| *sum += value);
         }
         normalize(adapted);
-    }
-}
-
-struct Adapt<'a> {
-    first: &'a Layer,
-    second: &'a Layer,
-    embedding: &'a [f32],
-    hidden: &'a mut [f32],
-    adapted: &'a mut [f32],
-}
-
-impl WithSimd for Adapt<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        dot_rows(simd, &self.first.weight, self.embedding, self.hidden);
-        for (sum, bias) in self.hidden.iter_mut().zip(&self.first.bias) {
-            *sum += bias;
-        }
-        let (vectors, rest) = S::as_mut_simd_f32s(self.hidden);
-        for value in vectors {
-            [*value] = gelu(simd, [*value]);
-        }
-        let [last] = gelu(simd, [simd.partial_load_f32s(rest)]);
-        simd.partial_store_f32s(rest, last);
-        dot_rows(simd, &self.second.weight, self.hidden, self.adapted);
-        for (sum, bias) in self.adapted.iter_mut().zip(&self.second.bias) {
-            *sum += bias;
-        }
     }
 }
 
@@ -155,6 +120,7 @@ mod tests {
     use super::*;
     use crate::instruction_set::on_each;
     use proptest::prelude::*;
+    use pulp::WithSimd;
 
     struct Cosines<'a>(Keys<'a>, &'a [f32], usize);
 

@@ -60,6 +60,7 @@ mod gate;
 #[cfg(test)]
 mod instruction_set;
 mod key;
+mod layer;
 mod memory;
 mod metadata_scorer;
 mod named;
@@ -84,6 +85,7 @@ mod snapshot;
 mod standardization;
 pub mod store;
 mod worker;
+mod worth;
 
 pub use block::{BLOCK_RECORDS, Block, BlockParts, BlockView};
 pub use camera::Camera;
@@ -94,8 +96,9 @@ pub use error::Error;
 pub use feature::{FEATURE_SET, FEATURES, FeatureScale, features};
 pub use gate::Gate;
 pub use key::{KeyColumn, KeyValues, Keys, normalize};
+pub use layer::Layer;
 pub use memory::{Memory, MemoryReader};
-pub use metadata_scorer::{Layer, MetadataScorer};
+pub use metadata_scorer::MetadataScorer;
 pub use observation::{MemoryId, Observation, Payload};
 pub use overlap::{OVERLAP_FEATURES, Sighting, line_of_sight, overlap_features};
 pub use payload::PayloadSource;
@@ -111,8 +114,10 @@ pub use retriever_config::{
 };
 pub use retriever_file::RETRIEVER_VERSION;
 pub use scratch::Scratch;
+pub use set_term::MOST_PASSED_OVER;
 pub use snapshot::Snapshot;
 pub use standardization::{DEVIATION_FLOOR, Statistics};
+pub use worth::{WORTH_WIDTH, worth_inputs, worth_relation};
 
 /// The example in the project's README, compiled and run as a test.
 #[cfg(doctest)]

@@ -6,6 +6,7 @@
 
 use crate::activation::{gelu, gelu_reference, tanh};
 use crate::feature::{FEATURES, FeatureScale, INPUTS, QueryFrame, features};
+use crate::layer::Layer;
 use crate::prefetch::Prefetch;
 use crate::{Pose, RecallQuery};
 use pulp::Simd;
@@ -19,25 +20,6 @@ const ROW: usize = 16;
 
 /// Hidden units computed together: enough independent sums to hide the latency of each.
 const UNITS: usize = 4;
-
-/// One fully connected layer, weights row-major `[outputs, inputs]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
-    /// Weights, `outputs × inputs`.
-    pub weight: Vec<f32>,
-    /// Biases, `outputs`.
-    pub bias: Vec<f32>,
-}
-
-impl Layer {
-    /// `weight·input + bias` in plain order.
-    pub(crate) fn apply_reference(&self, input: &[f32]) -> Vec<f32> {
-        let rows = self.weight.chunks_exact(input.len());
-        rows.zip(&self.bias)
-            .map(|(row, bias)| bias + row.iter().zip(input).map(|(w, x)| w * x).sum::<f32>())
-            .collect()
-    }
-}
 
 /// The scoring network of the metadata cue.
 #[derive(Clone, Debug, PartialEq)]

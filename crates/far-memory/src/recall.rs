@@ -17,6 +17,9 @@ pub struct Recalled<'a> {
     pub repeated: f32,
     /// The memory recalled before it that it repeats most, where the rule recalls sets.
     pub repeats: Option<MemoryId>,
+    /// The log odds that the world model predicts better with it than with its slot empty, where the rule
+    /// may leave slots empty; never below 0.
+    pub worth: Option<f32>,
     /// The chunk it represents, counted over pool order; `None` where the rule has no chunks.
     pub chunk: Option<u32>,
     /// Score of each cue before standardization, in the order of [`Recall::cues`]; NaN where the
@@ -33,11 +36,12 @@ struct Entry {
     chunk: Option<u32>,
     repeated: f32,
     repeats: Option<MemoryId>,
+    worth: Option<f32>,
 }
 
 impl Entry {
     fn new(id: MemoryId, score: f32, chunk: Option<u32>) -> Self {
-        Self { id, score, chunk, repeated: 0.0, repeats: None }
+        Self { id, score, chunk, repeated: 0.0, repeats: None, worth: None }
     }
 }
 
@@ -51,7 +55,7 @@ pub struct Recall {
     raw: Vec<f32>,
     standardized: Vec<f32>,
     not_a_number: usize,
-    empty: Option<f32>,
+    passed: Vec<(MemoryId, f32)>,
 }
 
 impl Recall {
@@ -72,7 +76,7 @@ impl Recall {
         self.raw.clear();
         self.standardized.clear();
         self.not_a_number = 0;
-        self.empty = None;
+        self.passed.clear();
     }
 
     /// Sets the weight λ of a cue.
@@ -132,9 +136,17 @@ impl Recall {
         (last.repeated, last.repeats) = (repeated, repeats);
     }
 
-    /// Sets the score by which the empty memory was compared last.
-    pub(crate) fn set_empty(&mut self, score: Option<f32>) {
-        self.empty = score;
+    /// Says what the memory added last is worth.
+    ///
+    /// # Panics
+    /// If none was added.
+    pub(crate) fn set_worth(&mut self, worth: Option<f32>) {
+        self.entries.last_mut().expect("a memory was added").worth = worth;
+    }
+
+    /// Adds a memory that was not worth recalling.
+    pub(crate) fn pass_over(&mut self, id: MemoryId, worth: f32) {
+        self.passed.push((id, worth));
     }
 
     /// The names of the cues that explain the scores; empty for rules without cues.
@@ -162,10 +174,10 @@ impl Recall {
         self.not_a_number
     }
 
-    /// The score of the empty memory for the slot after the last one recalled, where it was a candidate:
-    /// slots stay empty because no memory scored more.
-    pub fn empty(&self) -> Option<f32> {
-        self.empty
+    /// The memories that were passed over because they were not worth recalling, best score first in every
+    /// slot, each with its worth, which is below 0. Slots stay empty because of them.
+    pub fn passed_over(&self) -> &[(MemoryId, f32)] {
+        &self.passed
     }
 
     /// The memory at a rank.
@@ -178,6 +190,7 @@ impl Recall {
             score: entry.score,
             repeated: entry.repeated,
             repeats: entry.repeats,
+            worth: entry.worth,
             chunk: entry.chunk,
             raw: &self.raw[cues.clone()],
             standardized: &self.standardized[cues],

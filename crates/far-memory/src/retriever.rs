@@ -8,13 +8,15 @@
 use crate::cosine::QueryAdapter;
 use crate::fusion::{CueTerm, FuseAndSelect, FuseAndShortlist, FusedScores, fuse_reference};
 use crate::gate::Gate;
-use crate::metadata_scorer::{Layer, MetadataScorer};
+use crate::layer::Layer;
+use crate::metadata_scorer::MetadataScorer;
 use crate::policy::{KeyCues, Requirements};
 use crate::recall_pass::{Buffers, PreparedCue, RecallPass};
 use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig, SetConfig};
 use crate::selection::{Ranked, chunk_top_k_reference};
 use crate::set_term::{Searched, SetTerm, Taken};
 use crate::standardization::{MISSING, Statistics, merge};
+use crate::worth::Worth;
 use crate::{
     Error, FeatureScale, MemoryId, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot,
 };
@@ -76,18 +78,19 @@ impl Retriever {
                 }
             });
         }
+        let abstains = config.set.as_ref().is_some_and(|set| set.abstains);
+        let worth = abstains.then(|| {
+            let layers = [0, 1].map(|place| layer(format!("set.worth.{place}")));
+            Box::new(Worth::new(layers, config.key_cues().collect()))
+        });
         let cues = config.cues.len();
         let gate = (cues > 1)
             .then(|| Gate::new(take("gate.weight".to_owned()), cues, config.gate.stride_scale));
         let set = config.set.as_ref().map(|set| {
             let scale = FeatureScale { length: set.length_scale, time: set.time_scale };
-            let empty = set.abstains.then(|| take("set.empty".to_owned()));
-            SetTerm::new(
-                scale,
-                take("set.overlap".to_owned()),
-                take("set.strength".to_owned()),
-                empty,
-            )
+            let [overlap, strength] =
+                ["overlap", "strength"].map(|part| take(format!("set.{part}")));
+            SetTerm::new(scale, overlap, strength, worth)
         });
         let names = config.cues.iter().map(|cue| cue.name.clone()).collect();
         Self { config, names, scorers, gate, set, threads: 1, pool_cap: None }
@@ -119,7 +122,7 @@ impl Retriever {
         self
     }
 
-    /// The same without the empty memory among the candidates: every slot is filled.
+    /// The same whatever memories are worth: every slot is filled.
     pub fn without_abstaining(mut self) -> Self {
         if let (Some(config), Some(set)) = (&mut self.config.set, &mut self.set) {
             config.abstains = false;
@@ -238,10 +241,10 @@ impl Retriever {
         }
         let score = |position: usize, cue: usize| raw[cue][position];
         if let Some(set) = &self.set {
-            let searched = self.searched(snapshot, query, pool)?;
-            let empty = set.empty_scores(&statistics);
-            let taken = set.select_reference(&searched, &fused, slots, empty);
-            self.explain_set(&pool, &statistics, &taken, empty, score, &mut recall);
+            let flat = raw.concat();
+            let searched = self.searched(snapshot, query, pool, &flat)?;
+            let (taken, passed) = set.select_reference(&searched, &fused, slots);
+            self.explain_set(&pool, &statistics, &taken, &passed, score, &mut recall);
         } else {
             for chosen in chunk_top_k_reference(&fused, self.config.chunk_size, slots) {
                 let raw = |cue: usize| score(chosen.position, cue);
@@ -257,6 +260,7 @@ impl Retriever {
         snapshot: &'a Snapshot,
         query: &'a RecallQuery,
         pool: PoolView<'a>,
+        raw: &'a [f32],
     ) -> Result<Searched<'a>, Error> {
         let name = self.config.set.as_ref().and_then(|set| set.key.as_ref());
         let cue = name.and_then(|name| self.names.iter().position(|own| own == name));
@@ -266,16 +270,16 @@ impl Retriever {
             }
             _ => None,
         };
-        Ok(Searched { snapshot, pool, query, key })
+        Ok(Searched { snapshot, pool, query, key, raw })
     }
 
-    /// Adds the memories of a set with their scores by cue and what each repeats.
+    /// Adds the memories of a set with their scores by cue, what each repeats and is worth.
     fn explain_set(
         &self,
         pool: &PoolView<'_>,
         statistics: &[Option<Statistics>],
         taken: &[Taken],
-        empty: Option<[f32; 2]>,
+        passed: &[(usize, f32)],
         raw: impl Fn(usize, usize) -> f32,
         recall: &mut Recall,
     ) {
@@ -285,8 +289,11 @@ impl Retriever {
             if let Some(rank) = chosen.repeats {
                 recall.set_repeated(rank, chosen.repeated);
             }
+            recall.set_worth(chosen.worth);
         }
-        recall.set_empty(empty.map(|scores| scores[usize::from(!taken.is_empty())]));
+        for &(position, worth) in passed {
+            recall.pass_over(pool.id(position), worth);
+        }
     }
 
     /// Adds a chosen record with its scores by cue.
@@ -396,7 +403,8 @@ impl RecallPolicy for Retriever {
         terms.clear();
         terms.extend((0..cues).map(|cue| CueTerm::new(statistics[cue], weights[cue], pool.len())));
         let chunk_size = if self.set.is_some() { 1 } else { self.config.chunk_size };
-        selection.begin(slots, chunk_size);
+        let passed = self.set.as_ref().map_or(0, SetTerm::passed);
+        selection.begin(slots + passed, chunk_size);
         let scores = FusedScores { terms, raw, length: pool.len() };
         Arch::new().dispatch(FuseAndSelect { scores, selection });
         recall.set_not_a_number(selection.not_a_number());
@@ -411,7 +419,6 @@ impl RecallPolicy for Retriever {
             }
             return Ok(());
         };
-        let empty = term.empty_scores(statistics);
         set.begin(pool.len());
         if let Some(last) = best.last() {
             // Rounding of the sum must not lose one; a shortlist may be longer than it need be.
@@ -419,8 +426,8 @@ impl RecallPolicy for Retriever {
             let threshold = threshold - 1e-5 * (1.0 + threshold.abs());
             Arch::new().dispatch(FuseAndShortlist { scores, threshold, shortlist: set });
         }
-        term.select(&self.searched(snapshot, query, pool)?, slots, empty, set);
-        self.explain_set(&pool, statistics, &set.taken, empty, score, recall);
+        term.select(&self.searched(snapshot, query, pool, raw)?, slots, set);
+        self.explain_set(&pool, statistics, &set.taken, &set.passed, score, recall);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::feature::{FEATURES, FeatureScale};
 use crate::gate::Gate;
 use crate::overlap::OVERLAP_FEATURES;
-use crate::set_term::SetTerm;
+use crate::worth::{WORTH_WIDTH, worth_inputs};
 use crate::{CueKind, Error, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +101,7 @@ pub struct SetConfig {
     /// The cue of the retriever whose keys are compared with those of recalled memories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Whether the empty memory is a candidate, so that slots may stay empty.
+    /// Whether slots stay empty where no memory is worth recalling.
     pub abstains: bool,
 }
 
@@ -159,7 +159,8 @@ impl RetrieverConfig {
     }
 
     /// Names and shapes of the parameters, all f32 and row-major: `cue.NAME.layer.I.weight|bias`,
-    /// `cue.NAME.adapter.I.weight|bias`, `gate.weight`, and `set.overlap|strength|empty`.
+    /// `cue.NAME.adapter.I.weight|bias`, `gate.weight`, `set.overlap|strength`, and
+    /// `set.worth.I.weight|bias`.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
         let mut layer = |prefix: String, outputs: usize, inputs: usize| {
@@ -190,11 +191,21 @@ impl RetrieverConfig {
             tensors.push(("set.overlap".to_owned(), vec![OVERLAP_FEATURES]));
             tensors.push(("set.strength".to_owned(), vec![1]));
             if set.abstains {
-                let count = SetTerm::empty_weights(self.cues.len());
-                tensors.push(("set.empty".to_owned(), vec![count]));
+                let inputs = worth_inputs(self.key_cues().count());
+                let sizes = [(0, WORTH_WIDTH, inputs), (1, 1, WORTH_WIDTH)];
+                for (place, outputs, inputs) in sizes {
+                    tensors.push((format!("set.worth.{place}.weight"), vec![outputs, inputs]));
+                    tensors.push((format!("set.worth.{place}.bias"), vec![outputs]));
+                }
             }
         }
         tensors
+    }
+
+    /// The places of the cues that compare keys.
+    pub fn key_cues(&self) -> impl Iterator<Item = usize> {
+        let keyed = |cue: &CueConfig| matches!(cue.scorer, ScorerConfig::Cosine { .. });
+        self.cues.iter().enumerate().filter(move |(_, cue)| keyed(cue)).map(|(place, _)| place)
     }
 
     /// Checks that every number is usable.

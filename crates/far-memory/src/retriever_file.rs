@@ -13,6 +13,8 @@ use std::path::Path;
 
 /// Name of the metadata entry.
 const ENTRY: &str = "far_retriever";
+/// By which slots stayed empty before memories had a worth of their own.
+const RETIRED: &str = "set.empty";
 /// The version this code writes and reads.
 pub const RETRIEVER_VERSION: u32 = 1;
 
@@ -95,6 +97,12 @@ impl Retriever {
         mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
     ) -> Result<Self, Error> {
         config.check()?;
+        if tensors.contains_key(RETIRED) {
+            return refuse(format!(
+                "it abstains by tensor {RETIRED:?}, which no longer exists: slots now stay empty by what \
+                 each memory is worth; train it again with this version"
+            ));
+        }
         let mut parameters = BTreeMap::new();
         for (name, shape) in config.tensors() {
             let Some((found, values)) = tensors.remove(&name) else {

@@ -1,19 +1,23 @@
 //! Scores that know the set: in each slot, a memory's score less what it repeats of those already
-//! recalled, `s_i − β·max_j o_ij` with the overlap of `overlap.rs`, and the score of the empty memory,
-//! `w·[1, whether any is recalled, max, μ, σ of every cue's raw scores]`. Where the empty memory is best,
-//! the slot and all after it stay empty: nothing would change for them.
+//! recalled, `s_i − β·max_j o_ij` with the overlap of `overlap.rs`. Where slots may stay empty, the best
+//! memory is recalled only if it is worth that (`worth.rs`). One that is not is passed over for good, and the
+//! next best is asked; after [`MOST_PASSED_OVER`] and one more nothing else is recalled.
 //!
-//! A penalty lies between 0 and β. So whoever is recalled in any slot scores at least the K-th best less
-//! β without it: such memories are shortlisted in one pass over the fused scores, and what they
-//! repeat is computed only for those that could still win. The choice is that of the plain loops
-//! in [`SetTerm::select_reference`].
+//! A penalty lies between 0 and β. So whoever is recalled in any slot scores at least the best but K + P − 1
+//! less β without it, P of them passed over: such memories are shortlisted in one pass over the fused scores,
+//! and what they repeat is computed only for those that could still win. The choice is that of the plain
+//! loops in [`SetTerm::select_reference`].
 
 use crate::cosine::cosines;
 use crate::overlap::{OVERLAP_FEATURES, Sighting, line_of_sight, overlap_features, positive};
 use crate::selection::Ranked;
-use crate::standardization::Statistics;
+use crate::worth::{Worth, WorthBuffers, worth_relation};
 use crate::{FeatureScale, Keys, PoolView, RecallQuery, Snapshot};
 use pulp::{Arch, Simd, WithSimd};
+
+/// Memories that are passed over before recall ends, where slots may stay empty. Fewer cost ordinary walks more
+/// than they keep foreign memories out (`docs/retriever-training.md`).
+pub const MOST_PASSED_OVER: usize = 24;
 
 /// The learned term of a set.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +29,8 @@ pub(crate) struct SetTerm {
     weights: [f32; OVERLAP_FEATURES],
     /// Logarithm of β.
     strength: Vec<f32>,
-    /// Weights of the empty memory's score, if it is a candidate.
-    empty: Option<Vec<f32>>,
+    /// What memories are worth, where slots may stay empty.
+    worth: Option<Box<Worth>>,
 }
 
 /// What was taken into a slot.
@@ -38,6 +42,8 @@ pub(crate) struct Taken {
     pub(crate) repeated: f32,
     /// The rank of the memory that it repeats most, if any was taken before.
     pub(crate) repeats: Option<usize>,
+    /// What it is worth, where slots may stay empty.
+    pub(crate) worth: Option<f32>,
 }
 
 /// A shortlisted memory.
@@ -61,7 +67,10 @@ pub(crate) struct SetBuffers {
     keys: Vec<f32>,
     has_key: Vec<bool>,
     widened: Vec<f32>,
+    worth: WorthBuffers,
     pub(crate) taken: Vec<Taken>,
+    /// The memories that were not worth recalling, by their positions, and what they are worth.
+    pub(crate) passed: Vec<(usize, f32)>,
 }
 
 impl SetBuffers {
@@ -93,6 +102,8 @@ pub(crate) struct Searched<'a> {
     pub(crate) query: &'a RecallQuery,
     /// Index in the schema of the cue whose keys are compared, and numbers of a key.
     pub(crate) key: Option<(usize, usize)>,
+    /// Raw scores of the pool, cue by cue.
+    pub(crate) raw: &'a [f32],
 }
 
 impl<'a> Searched<'a> {
@@ -104,35 +115,49 @@ impl<'a> Searched<'a> {
     fn key(&self, position: usize) -> Option<Keys<'a>> {
         self.snapshot.key(self.key?.0, self.pool.id(position).index())
     }
+
+    /// What the worth of a memory is computed from.
+    fn worth_inputs(
+        &self,
+        worth: &Worth,
+        scale: FeatureScale,
+        position: usize,
+        inputs: &mut Vec<f32>,
+    ) {
+        let index = self.pool.id(position).index();
+        let (time, pose) = (self.snapshot.time(index), self.snapshot.pose(index));
+        let relation = worth_relation(self.query, time, pose.as_ref(), scale);
+        worth.read(relation, |cue| self.raw[cue * self.pool.len() + position], inputs);
+    }
 }
 
 impl SetTerm {
-    /// How many numbers the empty memory's score has, for so many cues.
-    pub(crate) fn empty_weights(cues: usize) -> usize {
-        2 + 3 * cues
-    }
-
     /// From parameters whose lengths were checked.
     pub(crate) fn new(
         scale: FeatureScale,
         overlap: Vec<f32>,
         strength: Vec<f32>,
-        empty: Option<Vec<f32>>,
+        worth: Option<Box<Worth>>,
     ) -> Self {
         debug_assert!(overlap.len() == OVERLAP_FEATURES && strength.len() == 1);
         let weights = std::array::from_fn(|feature| positive(overlap[feature]));
-        Self { scale, overlap, weights, strength, empty }
+        Self { scale, overlap, weights, strength, worth }
     }
 
     /// The parameters by the last part of their names.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (&'static str, &[f32])> {
         let learned = [("overlap", self.overlap.as_slice()), ("strength", &self.strength)];
-        learned.into_iter().chain(self.empty.as_deref().map(|empty| ("empty", empty)))
+        learned.into_iter().chain(self.worth.iter().flat_map(|worth| worth.parameters()))
     }
 
-    /// Makes the empty memory no candidate.
+    /// Fills slots whatever memories are worth.
     pub(crate) fn fill_every_slot(&mut self) {
-        self.empty = None;
+        self.worth = None;
+    }
+
+    /// Memories that may be passed over.
+    pub(crate) fn passed(&self) -> usize {
+        self.worth.as_ref().map_or(0, |_| MOST_PASSED_OVER)
     }
 
     /// β.
@@ -140,35 +165,17 @@ impl SetTerm {
         positive(self.strength[0])
     }
 
-    /// The empty memory's score before and after anything is recalled, if it is a candidate.
-    pub(crate) fn empty_scores(&self, statistics: &[Option<Statistics>]) -> Option<[f32; 2]> {
-        let weights = self.empty.as_deref()?;
-        let cues = statistics.iter().zip(weights[2..].chunks_exact(3));
-        let said = cues.map(|(statistics, weights)| {
-            statistics.map_or(0.0, |known| {
-                weights[0] * known.maximum + weights[1] * known.mean + weights[2] * known.deviation
-            })
-        });
-        let first = weights[0] + said.sum::<f32>();
-        Some([first, first + weights[1]])
-    }
-
     fn log_overlap(&self, features: [f32; OVERLAP_FEATURES]) -> f32 {
         -features.iter().zip(&self.weights).map(|(value, weight)| value * weight).sum::<f32>()
     }
 
     /// Fills the slots from the shortlist.
-    pub(crate) fn select(
-        &self,
-        searched: &Searched<'_>,
-        slots: usize,
-        empty: Option<[f32; 2]>,
-        buffers: &mut SetBuffers,
-    ) {
+    pub(crate) fn select(&self, searched: &Searched<'_>, slots: usize, buffers: &mut SetBuffers) {
         let (strength, sight) = (self.strength(), line_of_sight(searched.query));
         let mut candidates = std::mem::take(&mut buffers.candidates);
         candidates.sort_unstable_by(|a, b| a.ranked.order(&b.ranked));
         buffers.taken.clear();
+        buffers.passed.clear();
         buffers.sightings.clear();
         buffers.keys.clear();
         buffers.has_key.clear();
@@ -189,16 +196,24 @@ impl SetTerm {
                 let ranked = Ranked { score: score - repeated, position };
                 if best.is_none_or(|(_, best)| ranked.beats(&best.ranked)) {
                     let repeats = (!buffers.taken.is_empty()).then_some(nearest);
-                    best = Some((place, Taken { ranked, repeated, repeats }));
+                    best = Some((place, Taken { ranked, repeated, repeats, worth: None }));
                 }
             }
-            let Some((place, best)) = best else { break };
-            let silence = empty.map(|scores| scores[usize::from(!buffers.taken.is_empty())]);
-            if silence.is_some_and(|silence| silence > best.ranked.score) {
-                break;
-            }
+            let Some((place, mut best)) = best else { break };
+            let position = best.ranked.position;
             candidates[place].taken = true;
-            Self::remember(searched, best.ranked.position, buffers);
+            best.worth = self.worth.as_ref().map(|worth| {
+                searched.worth_inputs(worth, self.scale, position, &mut buffers.worth.inputs);
+                worth.of(&mut buffers.worth)
+            });
+            if let Some(worth) = best.worth.filter(|worth| *worth < 0.0) {
+                buffers.passed.push((position, worth));
+                if buffers.passed.len() > self.passed() {
+                    break;
+                }
+                continue;
+            }
+            Self::remember(searched, position, buffers);
             buffers.taken.push(best);
         }
         buffers.candidates = candidates;
@@ -246,24 +261,20 @@ impl SetTerm {
     }
 
     /// Fills the slots from all scores in plain loops, everything computed anew in every slot: the
-    /// reference.
+    /// reference. What is taken, and what was passed over.
     pub(crate) fn select_reference(
         &self,
         searched: &Searched<'_>,
         scores: &[f32],
         slots: usize,
-        empty: Option<[f32; 2]>,
-    ) -> Vec<Taken> {
+    ) -> (Vec<Taken>, Vec<(usize, f32)>) {
         let sight = line_of_sight(searched.query);
-        let sighting = |position: usize| {
-            let index = searched.pool.id(position).index();
-            Sighting::new(searched.snapshot.time(index), searched.snapshot.pose(index).as_ref())
-        };
-        let mut taken: Vec<Taken> = Vec::new();
-        while taken.len() < slots {
+        let (mut taken, mut passed): (Vec<Taken>, Vec<(usize, f32)>) = Default::default();
+        while taken.len() < slots && passed.len() <= self.passed() {
             let mut best: Option<Taken> = None;
             for (position, &score) in scores.iter().enumerate() {
-                let known = taken.iter().any(|taken| taken.ranked.position == position);
+                let known = taken.iter().any(|taken| taken.ranked.position == position)
+                    || passed.iter().any(|(passed, _)| *passed == position);
                 if known || score.is_nan() || score == f32::NEG_INFINITY {
                     continue;
                 }
@@ -276,7 +287,7 @@ impl SetTerm {
                         numbers
                     });
                     let cosine = searched.key(position).zip(key).map(|(own, key)| own.dot(&key));
-                    let pair = (sighting(position), sighting(position_of));
+                    let pair = (searched.sighting(position), searched.sighting(position_of));
                     let features = overlap_features(sight, &pair.0, &pair.1, cosine, self.scale);
                     let overlap = self.log_overlap(features).exp();
                     if most.1.is_none() || overlap > most.0 {
@@ -286,18 +297,22 @@ impl SetTerm {
                 let repeated = self.strength() * most.0;
                 let ranked = Ranked { score: score - repeated, position };
                 if best.is_none_or(|best| ranked.beats(&best.ranked)) {
-                    best = Some(Taken { ranked, repeated, repeats: most.1 });
+                    best = Some(Taken { ranked, repeated, repeats: most.1, worth: None });
                 }
             }
-            let Some(best) = best else { break };
-            if empty
-                .is_some_and(|scores| scores[usize::from(!taken.is_empty())] > best.ranked.score)
-            {
-                break;
+            let Some(mut best) = best else { break };
+            let position = best.ranked.position;
+            best.worth = self.worth.as_ref().map(|worth| {
+                let mut inputs = Vec::new();
+                searched.worth_inputs(worth, self.scale, position, &mut inputs);
+                worth.of_reference(&inputs)
+            });
+            match best.worth.filter(|worth| *worth < 0.0) {
+                Some(worth) => passed.push((position, worth)),
+                None => taken.push(best),
             }
-            taken.push(best);
         }
-        taken
+        (taken, passed)
     }
 }
 

@@ -33,9 +33,11 @@ static ALLOCATOR: Counting = Counting;
 fn a_second_recall_allocates_nothing() {
     let paper = RetrieverConfig::meta_and_vision(32);
     let (length_scale, time_scale, key) = (4.0, 1.0, Some("vision".to_owned()));
-    let set = SetConfig { length_scale, time_scale, key, abstains: false };
-    let sets = RetrieverConfig { set: Some(set), ..paper.clone() };
-    [paper, sets].into_iter().for_each(second_recall);
+    let sets = [false, true].map(|abstains| {
+        let set = SetConfig { length_scale, time_scale, key: key.clone(), abstains };
+        RetrieverConfig { set: Some(set), ..paper.clone() }
+    });
+    sets.into_iter().chain([paper]).for_each(second_recall);
 }
 
 fn second_recall(config: RetrieverConfig) {

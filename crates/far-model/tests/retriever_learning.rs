@@ -115,7 +115,7 @@ fn recall_learns_from_credit_which_memories_and_which_cue_to_trust() {
                 .expect("the query fits");
             let pool = memory.pool(&query.pool, None).expect("everything");
             let draw = PoolDraw { chunk_size: config.chunk_size, ..PoolDraw::default() };
-            let drawn = CandidatePools::draw(&recall, &pool, &draw, &mut random);
+            let drawn = CandidatePools::draw(&recall, &[], &pool, &draw, &mut random);
             let drawn = drawn.expect("recalled from this pool");
             let credit = |id: &MemoryId| utility(query, &memory, *id);
             utilities.push(drawn.ids.iter().map(credit).collect::<Vec<f32>>());

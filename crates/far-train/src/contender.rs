@@ -49,7 +49,7 @@ impl Contender {
     /// If the name is no plain name of a folder.
     pub fn parse(text: &str) -> Result<Self> {
         let (name, sets) = match text.split_once(':') {
-            Some((name, sets)) => (name, sets.split(',').map(str::to_owned).collect()),
+            Some((name, sets)) => (name, settings(sets)),
             None => match PROTOCOL.iter().find(|(name, _)| *name == text) {
                 Some((name, sets)) => return Ok(Self::new(name, sets)),
                 None => (text, vec![format!("arm.id={text}")]),
@@ -77,9 +77,34 @@ impl Contender {
     }
 }
 
+/// Settings between commas; those within a list or a text separate nothing.
+fn settings(text: &str) -> Vec<String> {
+    let (mut depth, mut quoted) = (0, false);
+    let separates = |letter: char| {
+        match letter {
+            '"' => quoted = !quoted,
+            '[' if !quoted => depth += 1,
+            ']' if !quoted => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0 && !quoted
+    };
+    text.split(separates).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_one_value() {
+        let arm = "all:utility.range=[0,1000],arm.id=far-multi,tokenizer.kind=\"a,b\",arm.also=[]";
+        let sets = Contender::parse(arm).unwrap().sets;
+        assert_eq!(
+            sets,
+            ["utility.range=[0,1000]", "arm.id=far-multi", "tokenizer.kind=\"a,b\"", "arm.also=[]"]
+        );
+    }
 
     #[test]
     fn every_arm_of_the_protocol_is_a_configuration_with_a_name_of_its_own() {

@@ -15,6 +15,8 @@ pub struct Question<'a> {
     pub row: usize,
     /// Whether candidates compete for a slot after the first, given what fills those before it.
     pub later: bool,
+    /// Whether the memories are of another place: these teach what memories are worth, and no score.
+    pub foreign: bool,
 }
 
 /// Who gives credit, and how.

@@ -4,7 +4,7 @@ use crate::credit::{Credit, Question};
 use crate::example::Example;
 use crate::step_times::{StepTimes, timed};
 use crate::{CreditRule, Result, RetrieverSettings};
-use far_memory::{Recall, RecallPolicy, Retriever, RetrieverConfig};
+use far_memory::{MemoryId, RecallPolicy, Retriever, RetrieverConfig};
 use far_model::{
     CandidateBatch, CandidatePools, Pass, PoolDraw, RetrieverBatch, RetrieverHealth,
     RetrieverTrainingConfig, TrainableRetriever, Utilities, candidate_distillation,
@@ -14,10 +14,13 @@ use far_tensor::{
 };
 use std::sync::Arc;
 
-/// Of one in so many examples more is asked than what would help first: what would add to a set, and what
-/// would help among foreign memories. The few numbers of the set term need no more, and the scores get
-/// all of the first slot's credit: with a third of it the first memory was worse.
+/// Of one in so many examples more is asked than what would help first: what would add to a set. The few
+/// numbers of the set term need no more, and the scores get all of the first slot's credit: with a third
+/// of it the first memory was worse.
 const MORE: usize = 8;
+
+/// One in so many examples is asked with foreign memories too, where slots may stay empty.
+const ABROAD: usize = 4;
 
 /// A learned arm: its parameters, and the policy they amount to.
 pub struct LearnedRetriever {
@@ -99,11 +102,11 @@ impl LearnedRetriever {
     ) -> Result<Option<RetrieverReport>> {
         let abroad = timed(&mut times.recall, || self.abroad(examples))?;
         let mut questions = self.questions(examples, credit);
-        let later = false;
         questions.extend(abroad.iter().map(|(row, example)| Question {
             example,
             row: *row,
-            later,
+            later: false,
+            foreign: true,
         }));
         let pools = timed(&mut times.recall, || self.candidates(&questions, credit, step))?;
         // The batch does not depend on the credit: it is read while the world model computes.
@@ -135,18 +138,18 @@ impl LearnedRetriever {
     ) -> Vec<Question<'e>> {
         let all = |later| {
             let examples = examples.iter().copied().enumerate();
-            examples.map(move |(row, example)| Question { example, row, later })
+            examples.map(move |(row, example)| Question { example, row, later, foreign: false })
         };
         let sets = self.settings.credit == CreditRule::Marginal && credit.slots > 1;
         all(false).chain(all(true).step_by(MORE).filter(|_| sets)).collect()
     }
 
-    /// Some examples, by their places, with the memories of the next one of another episode, where the
-    /// empty memory competes: who never lacks a memory cannot learn when to do without.
+    /// Some examples, by their places, with the memories of the next one of another episode, where slots may
+    /// stay empty: who never lacks a memory cannot learn when to do without.
     fn abroad(&self, examples: &[&Example]) -> Result<Vec<(usize, Example)>> {
         let episode = |example: &Example| example.query.episode().id();
         let mut abroad = Vec::new();
-        for place in (0..examples.len()).step_by(MORE).filter(|_| self.policy.abstains()) {
+        for place in (0..examples.len()).step_by(ABROAD).filter(|_| self.policy.abstains()) {
             let (own, others) = (examples[place], examples.iter().cycle().skip(place + 1));
             let mut others = others.copied().take(examples.len() - 1);
             if let Some(other) = others.find(|other| episode(other) != episode(own)) {
@@ -196,35 +199,35 @@ impl LearnedRetriever {
             &mut Random::stream(credit.seed, &format!("candidates of {}", self.name), step);
         let (settings, slots) = (&self.settings, credit.slots);
         let config = self.retriever.config();
-        let empty = self.policy.abstains();
+        let abstains = self.policy.abstains();
         let examples: Vec<&Example> = questions.iter().map(|question| question.example).collect();
         // Even where a slot would stay empty, memories compete for it.
         let filling = self.policy().clone().without_abstaining();
         let later = questions.iter().any(|question| question.later);
         let asked = if later { 2 * slots - 1 } else { slots };
         let recalls = Example::recall_all(&filling, &examples, asked)?;
-        let mut pools = Vec::with_capacity(questions.len());
-        let kept: Vec<usize> = if empty && later {
-            let recalls = Example::recall_all(self.policy(), &examples, slots)?;
-            recalls.iter().map(Recall::len).collect()
-        } else {
-            vec![slots; questions.len()]
+        let stopped = match later && abstains {
+            true => Some(Example::recall_all(self.policy(), &examples, slots)?),
+            false => None,
         };
-        for ((recall, question), kept) in recalls.iter().zip(questions).zip(kept) {
+        let recalled = stopped.as_ref().unwrap_or(&recalls);
+        let mut pools = Vec::with_capacity(questions.len());
+        for ((recall, recalled), question) in recalls.iter().zip(recalled).zip(questions) {
             let Example { query, recall: asked, .. } = question.example;
             let memory = query.episode().memory();
             let pool = memory.pool(&asked.pool, asked.pool_cap)?;
             // The slot after the last that was filled competes too: that is where recall stopped.
-            let open = (kept + 1).min(slots).min(recall.len());
-            let later = question.later && open > 1;
-            let draw = PoolDraw {
-                chunk_size: settings.chunk_size,
-                extra: settings.extra_candidates,
-                taken: if later { 1 + random.below(open - 1) } else { 0 },
-                competing: slots,
-                empty,
-            };
-            let mut drawn = CandidatePools::draw(recall, &pool, &draw, random)?;
+            let open = (recalled.len() + 1).min(slots).min(recall.len());
+            let taken = if question.later && open > 1 { 1 + random.below(open - 1) } else { 0 };
+            let taken: Vec<MemoryId> = recalled.ids().take(taken).collect();
+            let (chunk_size, extra) = (settings.chunk_size, settings.extra_candidates);
+            // Foreign candidates have nothing to compete for: those that would be recalled are enough.
+            let (chunk_size, extra) = if question.foreign { (1, 0) } else { (chunk_size, extra) };
+            let foreign = question.foreign;
+            // What a memory is worth is learned where it would be alone.
+            let empty = abstains && taken.is_empty();
+            let draw = PoolDraw { chunk_size, extra, competing: slots, empty, foreign };
+            let mut drawn = CandidatePools::draw(recall, &taken, &pool, &draw, random)?;
             drawn.compare(config, asked, memory)?;
             pools.push(drawn);
         }

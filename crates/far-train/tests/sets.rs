@@ -90,7 +90,7 @@ fn every_example_is_asked_first_and_one_in_eight_about_a_later_slot() {
     assert!(!retriever.questions(&examples, &one).iter().any(|question| question.later));
 }
 
-/// ℓ(S) − ℓ(S ∪ {i}) of each candidate by itself, against the batch of all.
+/// ℓ(S) − ℓ(S ∪ {i}) of each candidate by itself, against the batch of all; for the first slot also ℓ(∅).
 #[test]
 fn credit_is_what_a_memory_adds_whatever_else_is_asked() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,7 +107,9 @@ fn credit_is_what_a_memory_adds_whatever_else_is_asked() {
     for (place, pools) in pools.iter().enumerate() {
         let alone = std::slice::from_ref(pools);
         let alone = credit.utilities(&questions[place..=place], alone, 5).unwrap();
-        assert_eq!(alone.values[0].len(), pools.ids.len() + 1, "the empty memory's is the last");
+        assert_eq!(pools.empty, pools.taken.is_empty());
+        let count = pools.ids.len() + usize::from(pools.empty);
+        assert_eq!(alone.values[0].len(), count, "the empty memory's is the last");
         for (one, other) in alone.values[0].iter().zip(&together.values[place]) {
             assert!((one - other).abs() < 1e-3 * (1.0 + one.abs()), "{one} {other}");
         }
@@ -139,8 +141,30 @@ fn an_example_with_foreign_memories_asks_about_the_same_frames() {
     }
 }
 
+/// Where memories are foreign, those that would be recalled teach what they are worth, and nothing else.
 #[test]
-fn the_set_term_and_the_empty_memory_learn() {
+fn foreign_memories_compete_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let prepared = prepared(folder.path(), "abstaining");
+    let (training, device) = (ArmTraining::new(&prepared).unwrap(), Device::cpu());
+    let drawn = examples(&prepared);
+    let credit = credit(&prepared, training.joint().model(), &device);
+    let retriever = &training.joint().retrievers()[0];
+    let id = |example: &Example| example.query.episode().id();
+    let other = drawn.iter().find(|other| id(other) != id(&drawn[0])).expect("two episodes");
+    let abroad = drawn[0].with_memories_of(other).unwrap();
+    let [own, foreign] = [false, true].map(|foreign| {
+        let asked = Question { example: &abroad, row: 0, later: false, foreign };
+        retriever.candidates(&[asked], &credit, 1).unwrap().remove(0)
+    });
+    assert!(foreign.foreign && foreign.empty && !own.foreign);
+    assert_eq!((foreign.ids.len(), foreign.relations.len()), (3, 3));
+    assert_eq!(own.ids[..3], foreign.ids[..]);
+    assert!(own.ids.len() > 3);
+}
+
+#[test]
+fn the_set_term_and_worth_learn() {
     let folder = tempfile::tempdir().unwrap();
     let prepared = prepared(folder.path(), "abstaining");
     let mut training = ArmTraining::new(&prepared).unwrap();

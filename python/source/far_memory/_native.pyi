@@ -11,12 +11,14 @@ __all__ = [
     "Examples",
     "FEATURES",
     "FEATURE_SET",
+    "MOST_PASSED_OVER",
     "Memory",
     "OVERLAP_FEATURES",
     "Policy",
     "RETRIEVER_VERSION",
     "Snapshot",
     "VERSION",
+    "WORTH_WIDTH",
     "canonical_poses",
     "evaluate_model",
     "pose_report",
@@ -33,6 +35,8 @@ __all__ = [
 FEATURE_SET: str
 FEATURES: int
 OVERLAP_FEATURES: int
+WORTH_WIDTH: int
+MOST_PASSED_OVER: int
 DEVIATION_FLOOR: float
 RETRIEVER_VERSION: int
 VERSION: str

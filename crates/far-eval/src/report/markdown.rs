@@ -78,8 +78,8 @@ fn facts(results: &Results) -> String {
         [] => "n clips",
         _ => "seeds and n clips; ± the standard deviation over seeds",
     };
-    let unmeasured = unmeasured(results)
-        .map_or(String::new(), |names| format!(" {names} were not measured: no weights."));
+    let unmeasured =
+        unmeasured(results).map_or(String::new(), |absent| format!(" Not measured: {absent}."));
     format!(
         "{}: {}, {} memories each, {}, on {}; {judge}{trained}. 95 % intervals over \
          {intervals}.{unmeasured}\n",
@@ -97,7 +97,9 @@ pub(super) fn unmeasured(results: &Results) -> Option<String> {
     let absent = [("lpips", "LPIPS"), ("dreamsim", "DreamSim")].into_iter();
     let absent = absent.filter(|(id, _)| has("psnr") && !has(id));
     let absent: Vec<String> = absent.map(|(_, name)| name.to_owned()).collect();
-    (!absent.is_empty()).then(|| listed(&absent))
+    // Weights may lie on one machine and not on another that ran a seed.
+    let seeds = if results.seeds.is_empty() { "" } else { " under some seed" };
+    (!absent.is_empty()).then(|| format!("{}: no weights{seeds}", listed(&absent)))
 }
 
 /// "seed 0", "seeds 0, 1 and 2".

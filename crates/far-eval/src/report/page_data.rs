@@ -176,7 +176,7 @@ fn facts(results: &Results) -> Vec<(&'static str, String)> {
         seeds(results),
         ("Device", results.device.clone()),
     ];
-    facts.extend(unmeasured(results).map(|names| ("Not measured", format!("{names}: no weights"))));
+    facts.extend(unmeasured(results).map(|absent| ("Not measured", absent)));
     facts.extend(results.train_seconds.map(|seconds| ("Training", duration(seconds))));
     facts.retain(|(_, value)| !value.is_empty());
     facts

@@ -4,12 +4,14 @@
 //! The representative of the drawn chunk is in both pools; its utility is computed once.
 //!
 //! Credit for sets has candidates for one slot: those that would be recalled next, given the memories
-//! recalled before it, and perhaps the empty memory.
+//! recalled before it. Where slots may stay empty, what no memory is worth is measured beside those for the
+//! first.
 
 use crate::Result;
 use far_memory::{
-    Error as MemoryError, FeatureScale, MemoryId, OVERLAP_FEATURES, PoolView, Recall, RecallQuery,
-    RetrieverConfig, Sighting, Snapshot, line_of_sight, overlap_features,
+    Error as MemoryError, FEATURES, FeatureScale, MemoryId, OVERLAP_FEATURES, PoolView, Recall,
+    RecallQuery, RetrieverConfig, Sighting, Snapshot, line_of_sight, overlap_features,
+    worth_relation,
 };
 use far_tensor::Random;
 
@@ -21,12 +23,12 @@ pub struct PoolDraw {
     /// Random memories that join the global pool: any for the first slot, for a later one such as may repeat
     /// a taken memory, within a chunk's length of it.
     pub extra: usize,
-    /// The first so many recalled memories are taken: the candidates are for the slot after them.
-    pub taken: usize,
-    /// So many of the memories after them compete; all when 0.
+    /// So many of the recalled memories compete; all when 0.
     pub competing: usize,
-    /// Whether the empty memory is a candidate too.
+    /// Whether the empty memory is measured too, as for the first slot where slots may stay empty.
     pub empty: bool,
+    /// Whether the memories are of another place.
+    pub foreign: bool,
 }
 
 /// The candidates of one example.
@@ -41,42 +43,52 @@ pub struct CandidatePools {
     pub global: Vec<usize>,
     /// RowIndex in `ids` of the local pool, in pool order.
     pub local: Vec<usize>,
+    /// So many of them, the first, would be recalled.
+    pub competing: usize,
     /// The memories recalled before, which every candidate is credited together with.
     pub taken: Vec<MemoryId>,
-    /// Whether the empty memory is a candidate of both pools; its utility comes after those of `ids`.
+    /// Whether the empty memory is measured too, so that worth can be learned; its utility
+    /// comes after those of `ids`.
     pub empty: bool,
+    /// Whether the memories are of another place: they compete for nothing, but teach what memories are
+    /// worth.
+    pub foreign: bool,
     /// How far each candidate is from each taken memory, candidate by candidate, where scores know it.
     pub overlaps: Vec<[f32; OVERLAP_FEATURES]>,
+    /// What the worth of each candidate reads of its time and pose, where slots may stay empty.
+    pub relations: Vec<[f32; FEATURES]>,
 }
 
 impl CandidatePools {
-    /// The candidates after a recall from `pool`: those not taken are the global pool; one of them is
-    /// drawn, all alike, and its chunk becomes the local pool; `extra` memories drawn at random join the
-    /// global pool, fewer if there are no more. Nothing left of the recall gives empty pools.
+    /// The candidates for the slot after `taken`, from a recall from `pool`: the recalled but not taken are
+    /// the global pool; one of them is drawn, all alike, and its chunk becomes the local pool; `extra`
+    /// memories drawn at random join the global pool, fewer if there are no more. Nothing left of the
+    /// recall gives empty pools.
     ///
     /// # Errors
     /// If a recalled memory is not in the pool.
     pub fn draw(
         recall: &Recall,
+        taken: &[MemoryId],
         pool: &PoolView<'_>,
         draw: &PoolDraw,
         random: &mut Random,
     ) -> Result<Self> {
-        let mut pools = Self { empty: draw.empty, ..Self::default() };
-        let mut taken = Vec::new();
+        let PoolDraw { empty, foreign, .. } = *draw;
+        let mut pools = Self { empty, foreign, taken: taken.to_vec(), ..Self::default() };
         let competing = if draw.competing == 0 { usize::MAX } else { draw.competing };
-        for (rank, id) in recall.ids().enumerate().take(draw.taken.saturating_add(competing)) {
-            let position = position(pool, id).ok_or_else(|| MemoryError::Query {
+        let place_of = |id: MemoryId| {
+            position(pool, id).ok_or_else(|| MemoryError::Query {
                 reason: format!("memory {} was recalled from another pool", id.0),
-            })?;
-            if rank < draw.taken {
-                taken.push(position);
-                pools.taken.push(id);
-            } else {
-                let place = pools.place(id, position);
-                pools.global.push(place);
-            }
+            })
+        };
+        let others = recall.ids().filter(|id| !taken.contains(id)).take(competing);
+        for id in others {
+            let place = pools.place(id, place_of(id)?);
+            pools.global.push(place);
         }
+        pools.competing = pools.ids.len();
+        let taken = taken.iter().map(|id| place_of(*id)).collect::<Result<Vec<usize>, _>>()?;
         if pools.ids.is_empty() {
             return Ok(pools);
         }
@@ -103,7 +115,8 @@ impl CandidatePools {
         Ok(pools)
     }
 
-    /// Compares the candidates with the taken memories, where the retriever's scores know the set.
+    /// Compares the candidates with the taken memories, where the retriever's scores know the set, and with the
+    /// query, where slots may stay empty.
     ///
     /// # Errors
     /// If the memory lacks the cue whose keys are compared.
@@ -130,7 +143,12 @@ impl CandidatePools {
         };
         let taken: Vec<_> = self.taken.iter().map(seen).collect();
         self.overlaps.clear();
+        self.relations.clear();
         for id in &self.ids {
+            if set.abstains {
+                let (time, pose) = (memory.time(id.index()), memory.pose(id.index()));
+                self.relations.push(worth_relation(query, time, pose.as_ref(), scale));
+            }
             let (own, key) = seen(id);
             for (other, others) in &taken {
                 let cosine = key.as_ref().zip(others.as_ref());
@@ -188,7 +206,7 @@ mod tests {
         let pool = PoolView::new(pool, None, 1000).unwrap();
         let mut random = Random::stream(3, "candidates", step);
         let draw = PoolDraw { chunk_size: 4, extra, ..PoolDraw::default() };
-        CandidatePools::draw(recall, &pool, &draw, &mut random).unwrap()
+        CandidatePools::draw(recall, &[], &pool, &draw, &mut random).unwrap()
     }
 
     #[test]
@@ -241,7 +259,8 @@ mod tests {
         let view = PoolView::new(&pool, None, 10).unwrap();
         let mut random = Random::stream(3, "candidates", 0);
         let draw = PoolDraw { chunk_size: 4, ..PoolDraw::default() };
-        let error = CandidatePools::draw(&recall(&[12]), &view, &draw, &mut random).unwrap_err();
+        let error =
+            CandidatePools::draw(&recall(&[12]), &[], &view, &draw, &mut random).unwrap_err();
         assert!(error.to_string().contains("memory 12"), "{error}");
     }
 
@@ -251,11 +270,13 @@ mod tests {
         let pool = PoolView::new(&ids, None, 12).unwrap();
         for step in 0..20 {
             let mut random = Random::stream(3, "candidates", step);
-            let draw = PoolDraw { chunk_size: 4, extra: 3, taken: 2, competing: 2, empty: true };
-            let recalled = recall(&[9, 1, 6, 8, 3]);
-            let pools = CandidatePools::draw(&recalled, &pool, &draw, &mut random).unwrap();
-            assert_eq!(pools.taken, [9, 1].map(MemoryId));
+            let draw =
+                PoolDraw { chunk_size: 4, extra: 3, competing: 2, empty: true, foreign: false };
+            let (recalled, taken) = (recall(&[9, 6, 1, 8, 3]), [9, 1].map(MemoryId));
+            let pools = CandidatePools::draw(&recalled, &taken, &pool, &draw, &mut random).unwrap();
+            assert_eq!(pools.taken, taken);
             assert_eq!(pools.ids[..2], [6, 8].map(MemoryId));
+            assert_eq!(pools.competing, 2);
             // Extras may repeat what is taken: 9 and 1, within four.
             let near = |id: &MemoryId| id.0.abs_diff(9) <= 4 || id.0.abs_diff(1) <= 4;
             assert!(pools.ids[2..5].iter().all(near));

@@ -1,7 +1,9 @@
 //! The retriever's loss: KL(q ‖ r) over the global pools plus KL(q ‖ r) over the local pools, each the
-//! mean over the examples whose pool has a choice, that is two candidates or more.
+//! mean over the examples whose pool has a choice, that is two candidates or more; and where slots may stay
+//! empty, that of every candidate's choice against the empty memory (`worth.rs`).
 
 use crate::retriever::set_term::OverlapBatch;
+use crate::retriever::worth::{WorthBatch, evidence};
 use crate::{
     CandidatePools, DistillationTarget, Error, Result, RetrieverScores, posterior_divergence,
 };
@@ -11,12 +13,12 @@ use std::sync::Arc;
 
 /// Pools of one kind, padded to the longest: P pools of at most A candidates.
 pub(crate) struct PoolBatch {
-    /// Rows in the flattened scores, behind which are those of the empty memory, [P, A]; padding repeats
-    /// the first.
+    /// Rows in the flattened scores, [P, A]; padding repeats the first.
     indices: Arc<[usize]>,
     /// What the candidates have in common with memories recalled before.
     overlaps: Option<OverlapBatch>,
-    /// Utilities less the largest of the pool, [P, A]: what can be added without losing digits.
+    /// Utilities less the largest of the pool, [P, A], what can be added without losing digits; or evidence of
+    /// worth.
     pub(crate) utilities: Tensor,
     /// 1 where there is a candidate, [P, A].
     pub(crate) mask: Tensor,
@@ -32,12 +34,11 @@ struct Member<'a> {
 }
 
 impl CandidatePools {
-    /// The candidates at these places, and the empty memory where it competes, in a batch of so many
-    /// examples and slots.
+    /// The candidates at these places of an example, in a batch of so many slots.
     fn members(
         &self,
         example: usize,
-        [examples, slots]: [usize; 2],
+        slots: usize,
         places: &[usize],
         utility: impl Fn(usize) -> f32,
     ) -> Vec<Member<'_>> {
@@ -46,28 +47,19 @@ impl CandidatePools {
             utility: utility(*place),
             overlaps: self.overlaps_of(*place),
         };
-        let mut members: Vec<Member<'_>> = places.iter().map(member).collect();
-        if self.empty && !members.is_empty() {
-            let after = usize::from(!self.taken.is_empty());
-            let index = examples * slots + 2 * example + after;
-            members.push(Member { index, utility: utility(self.ids.len()), overlaps: &[] });
-        }
-        members
+        places.iter().map(member).collect()
     }
 }
 
 impl PoolBatch {
-    /// `None` if no pool has a choice.
+    /// `None` without a pool.
     fn new(pools: &[Vec<Member<'_>>]) -> Result<Option<Self>> {
-        let pools: Vec<_> = pools.iter().filter(|pool| pool.len() > 1).collect();
         let Some(width) = pools.iter().map(|pool| pool.len()).max() else { return Ok(None) };
         let (mut indices, mut utilities, mut mask) = (Vec::new(), Vec::new(), Vec::new());
         for (row, pool) in pools.iter().enumerate() {
-            let utility = pool.iter().map(|member| member.utility);
-            let largest = utility.fold(f32::NEG_INFINITY, f32::max);
-            for member in *pool {
+            for member in pool {
                 indices.push(member.index);
-                utilities.push(member.utility - largest);
+                utilities.push(member.utility);
                 mask.push(1.0);
             }
             indices.resize((row + 1) * width, pool[0].index);
@@ -85,18 +77,19 @@ impl PoolBatch {
         }))
     }
 
+    /// What all slots of a batch have [B, N], for the candidates, [P, A].
+    pub(crate) fn gathered(&self, tape: &mut Tape, of: &Tensor) -> far_tensor::Result<Tensor> {
+        let flat = of.reshape([of.shape().elements()])?;
+        tape.gather_rows(&flat, self.indices.clone())?.reshape(*self.mask.shape())
+    }
+
     /// The scores of the candidates, [P, A], each given the memories recalled before it.
     pub(crate) fn scores(
         &self,
         tape: &mut Tape,
         scores: &RetrieverScores,
     ) -> far_tensor::Result<Tensor> {
-        let mut flat = scores.fused.reshape([scores.fused.shape().elements()])?;
-        if let Some(empty) = scores.set.as_ref().and_then(|set| set.empty.as_ref()) {
-            let empty = empty.reshape([empty.shape().elements()])?;
-            flat = tape.concat(&[&flat, &empty], 0)?;
-        }
-        let own = tape.gather_rows(&flat, self.indices.clone())?.reshape(*self.mask.shape())?;
+        let own = self.gathered(tape, &scores.fused)?;
         match (&self.overlaps, &scores.set) {
             (Some(overlaps), Some(set)) => {
                 let repeated = overlaps.repeated(tape, set)?;
@@ -111,6 +104,7 @@ impl PoolBatch {
 pub struct CandidateBatch {
     pub(crate) global: Option<PoolBatch>,
     pub(crate) local: Option<PoolBatch>,
+    worth: Option<WorthBatch>,
 }
 
 impl CandidateBatch {
@@ -133,49 +127,82 @@ impl CandidateBatch {
                 return Err(Error::Length { what, found, expected: position + 1 });
             }
         }
-        let shape = [mask.shape().rows(), slots];
-        let members = |kind: fn(&CandidatePools) -> &[usize]| -> Vec<Vec<Member<'_>>> {
-            let examples = pools.iter().zip(utilities).enumerate();
-            let pool = examples.map(|(example, (pools, utilities))| {
-                let shown =
-                    |place: &usize| mask.values()[example * slots + pools.positions[*place]] != 0.0;
-                let places: Vec<usize> = kind(pools).iter().copied().filter(shown).collect();
-                pools.members(example, shape, &places, |place| utilities[place])
-            });
-            pool.collect()
+        let shown = |example: usize, places: &[usize]| -> Vec<usize> {
+            let positions = &pools[example].positions;
+            let seen = |place: &usize| mask.values()[example * slots + positions[*place]] != 0.0;
+            places.iter().copied().filter(seen).collect()
         };
+        let competing = |kind: fn(&CandidatePools) -> &[usize]| -> Vec<Vec<Member<'_>>> {
+            let examples = pools.iter().zip(utilities).enumerate();
+            let examples = examples.filter(|(_, (pools, _))| !pools.foreign);
+            let pool = examples.map(|(example, (pools, utilities))| {
+                let places = shown(example, kind(pools));
+                let own = places.iter().map(|place| utilities[*place]);
+                let largest = own.fold(f32::NEG_INFINITY, f32::max);
+                pools.members(example, slots, &places, |place| utilities[place] - largest)
+            });
+            pool.filter(|pool| pool.len() > 1).collect()
+        };
+        let (mut read, mut against_empty) = (Vec::new(), Vec::new());
+        for (example, (pools, utilities)) in pools.iter().zip(utilities).enumerate() {
+            let places = shown(example, &(0..pools.competing).collect::<Vec<_>>());
+            if pools.empty && !pools.relations.is_empty() && !places.is_empty() {
+                let empty = utilities[pools.ids.len()];
+                let added = |place: usize| evidence(utilities[place] - empty, pools.foreign);
+                against_empty.push(pools.members(example, slots, &places, added));
+                read.push((pools, places));
+            }
+        }
+        let worth = PoolBatch::new(&against_empty)?.map(|pools| WorthBatch::new(pools, &read));
         Ok(Self {
-            global: PoolBatch::new(&members(|pools| &pools.global))?,
-            local: PoolBatch::new(&members(|pools| &pools.local))?,
+            global: PoolBatch::new(&competing(|pools| &pools.global))?,
+            local: PoolBatch::new(&competing(|pools| &pools.local))?,
+            worth: worth.transpose()?,
         })
     }
 
     /// Whether no pool has a choice: nothing can be learned, and no step should be made.
     pub fn is_empty(&self) -> bool {
-        self.global.is_none() && self.local.is_none()
+        self.global.is_none() && self.local.is_none() && self.worth.is_none()
     }
 }
 
 impl RetrieverScores {
     /// The scores by which the candidates of an example compete, in the order of
-    /// [`CandidatePools::ids`], that of the empty memory last, if it is a candidate.
+    /// [`CandidatePools::ids`].
     ///
     /// # Panics
-    /// If the candidates were drawn for another batch.
+    /// If the candidates were drawn for another batch, or there are none.
     pub fn slot_scores(&self, pools: &CandidatePools, example: usize) -> Vec<f32> {
-        let all = CandidatePools { global: (0..pools.ids.len()).collect(), ..pools.clone() };
-        let (rows, slots) = (self.fused.shape().rows(), self.fused.shape().last());
-        let mut members = all.members(example, [rows, slots], &all.global, |_| 0.0);
-        // A pool of one has no choice, but a score.
-        members.extend((members.len() == 1).then(|| members[0]));
-        let batch = PoolBatch::new(&[members]).expect("plain numbers").expect("two members");
+        let batch = self.whole_pool(pools, example).0;
         let scores = batch.scores(&mut Tape::inference(&Device::cpu()), &self.detached());
-        let count = pools.ids.len() + usize::from(pools.empty);
-        scores.expect("they fit").values()[..count].to_vec()
+        scores.expect("they fit").values().to_vec()
+    }
+
+    /// What the candidates of an example are worth, in the same order; `None` where every slot is filled.
+    ///
+    /// # Panics
+    /// As [`slot_scores`](Self::slot_scores).
+    pub fn slot_worths(&self, pools: &CandidatePools, example: usize) -> Option<Vec<f32>> {
+        let detached = self.detached();
+        let worth = detached.set.as_ref()?.worth.as_ref()?;
+        let (batch, places) = self.whole_pool(pools, example);
+        let batch = WorthBatch::new(batch, &[(pools, places)]).expect("plain numbers");
+        let worths = batch.worths(&mut Tape::inference(&Device::cpu()), &detached, worth);
+        Some(worths.expect("they fit").values().to_vec())
+    }
+
+    /// All candidates of an example as one pool, without utilities, and their places.
+    fn whole_pool(&self, pools: &CandidatePools, example: usize) -> (PoolBatch, Vec<usize>) {
+        let places: Vec<usize> = (0..pools.ids.len()).collect();
+        let members = pools.members(example, self.fused.shape().last(), &places, |_| 0.0);
+        let batch = PoolBatch::new(&[members]).expect("plain numbers").expect("a candidate");
+        (batch, places)
     }
 }
 
-/// KL global + KL local for the scores of a batch: a scalar, 0 if there is nothing to learn.
+/// KL global + KL local for the scores of a batch, and KL of what candidates are worth: a scalar, 0 if there
+/// is nothing to learn.
 ///
 /// # Errors
 /// If the scores have fewer elements than the batch that the candidates were made for.
@@ -185,15 +212,18 @@ pub fn candidate_distillation(
     candidates: &CandidateBatch,
     target: DistillationTarget,
 ) -> far_tensor::Result<Tensor> {
-    let mut total: Option<Tensor> = None;
+    let mut total = Tensor::zeros([]);
     for pools in [&candidates.global, &candidates.local].into_iter().flatten() {
         let scores = pools.scores(tape, retriever)?;
         let mask = Some(&pools.mask);
         let loss = posterior_divergence(tape, &scores, &pools.utilities, mask, target)?;
-        total = Some(match total {
-            None => loss,
-            Some(other) => tape.add(&other, &loss)?,
-        });
+        total = tape.add(&total, &loss)?;
     }
-    Ok(total.unwrap_or_else(|| Tensor::zeros([])))
+    let worth = retriever.set.as_ref().and_then(|set| set.worth.as_ref());
+    if let (Some(batch), Some(worth)) = (&candidates.worth, worth) {
+        let worths = batch.worths(tape, retriever, worth)?;
+        let loss = batch.divergence(tape, &worths, target)?;
+        total = tape.add(&total, &loss)?;
+    }
+    Ok(total)
 }

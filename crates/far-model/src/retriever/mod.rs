@@ -15,3 +15,4 @@ pub(crate) mod trainable;
 pub(crate) mod utility;
 pub(crate) mod utility_config;
 pub(crate) mod utility_meter;
+pub(crate) mod worth;

@@ -1,10 +1,9 @@
-//! The set term while it learns: what a candidate repeats of the memories recalled before it, and the
-//! score of the empty memory. The definitions are `far-memory`'s (`overlap.rs`, `set_term.rs`), and so are
-//! the parameters' names.
+//! The set term while it learns: what a candidate repeats of the memories recalled before it. The
+//! definitions are `far-memory`'s (`overlap.rs`, `set_term.rs`), and so are the parameters' names.
 
 use crate::layer::Pass;
-use crate::retriever::batch::RetrieverBatch;
-use far_memory::{OVERLAP_FEATURES, SetConfig};
+use crate::retriever::worth::{TrainableWorth, WorthScores};
+use far_memory::{OVERLAP_FEATURES, RetrieverConfig};
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, ParameterId, Result, Statistic, Tape, Tensor,
 };
@@ -14,14 +13,11 @@ use far_tensor::{
 const FIRST_OVERLAP: [f32; OVERLAP_FEATURES] =
     [2.772_588_8, 2.772_588_8, 1.386_294_4, -2.3, -2.3, -2.3];
 
-/// What the empty memory's score knows of a cue.
-const STATISTICS: [Statistic; 3] = [Statistic::Maximum, Statistic::Mean, Statistic::Deviation];
-
 /// A set term whose parameters live in an arena.
 pub(crate) struct TrainableSetTerm {
     overlap: ParameterId,
     strength: ParameterId,
-    empty: Option<(ParameterId, usize)>,
+    worth: Option<TrainableWorth>,
 }
 
 /// The set term's part of a batch's scores.
@@ -30,8 +26,8 @@ pub struct SetScores {
     pub(crate) weights: Tensor,
     /// Logarithm of β, [1].
     pub(crate) strength: Tensor,
-    /// The empty memory's score before and after anything is recalled, [B, 2].
-    pub empty: Option<Tensor>,
+    /// What memories are worth, where slots may stay empty.
+    pub(crate) worth: Option<WorthScores>,
 }
 
 impl SetScores {
@@ -39,72 +35,33 @@ impl SetScores {
         Self {
             weights: self.weights.detach(),
             strength: self.strength.detach(),
-            empty: self.empty.as_ref().map(Tensor::detach),
+            worth: self.worth.as_ref().map(WorthScores::detached),
         }
     }
 }
 
 impl TrainableSetTerm {
-    /// Adds the set term of a retriever with so many cues to an arena; its learning rate is `rate` times
-    /// that of the arena. At first a memory that repeats another loses a deviation of the scores, and the
-    /// empty memory is worth an average one.
-    pub(crate) fn new(
-        builder: &mut ArenaBuilder,
-        config: &SetConfig,
-        cues: usize,
-        rate: f32,
-    ) -> Self {
+    /// Adds the set term of a retriever that recalls sets to an arena; its learning rate is `rate` times that
+    /// of the arena. At first a memory that repeats another loses a deviation of the scores.
+    pub(crate) fn new(builder: &mut ArenaBuilder, config: &RetrieverConfig, rate: f32) -> Self {
         let first = Initialization::Parts(&FIRST_OVERLAP);
         let overlap = builder.parameter("set.overlap", [OVERLAP_FEATURES], first);
         let strength = builder.parameter("set.strength", [1], Initialization::Zero);
-        let numbers = 2 + STATISTICS.len() * cues;
-        let empty = config
-            .abstains
-            .then(|| (builder.parameter("set.empty", [numbers], Initialization::Zero), numbers));
-        for id in [Some(overlap), Some(strength), empty.map(|(id, _)| id)].into_iter().flatten() {
-            builder.set_rate(id, rate);
-        }
-        Self { overlap, strength, empty }
+        [overlap, strength].into_iter().for_each(|id| builder.set_rate(id, rate));
+        let abstains = config.set.as_ref().is_some_and(|set| set.abstains);
+        let worth = abstains.then(|| TrainableWorth::new(builder, config, rate));
+        Self { overlap, strength, worth }
     }
 
-    /// The term's part of the scores of a batch, from the raw scores [B, N] of each cue.
-    pub(crate) fn scores(
-        &self,
-        pass: &mut Pass<'_>,
-        raw: &[Tensor],
-        batch: &RetrieverBatch,
-    ) -> Result<SetScores> {
+    /// The term's part of the scores of a batch.
+    pub(crate) fn scores(&self, pass: &mut Pass<'_>) -> Result<SetScores> {
         let weights = pass.tape.activate(&pass.parameters.tensor(self.overlap), Activation::Exp)?;
-        let empty = match self.empty {
-            None => None,
-            Some((weight, numbers)) => {
-                let weight = pass.parameters.tensor(weight).reshape([numbers, 1])?;
-                let features = empty_features(pass, raw, batch)?;
-                let scores = pass.linear(&features, &weight, None)?;
-                Some(scores.reshape([batch.examples(), 2])?)
-            }
-        };
         Ok(SetScores {
             weights: weights.reshape([OVERLAP_FEATURES, 1])?,
             strength: pass.parameters.tensor(self.strength).clone(),
-            empty,
+            worth: self.worth.as_ref().map(|worth| worth.scores(pass)),
         })
     }
-}
-
-/// [1, whether any is recalled, statistics of every cue] before and after, [B, 2, F]. The statistics are data:
-/// the empty memory's credit teaches no score.
-fn empty_features(tape: &mut Tape, raw: &[Tensor], batch: &RetrieverBatch) -> Result<Tensor> {
-    let examples = batch.examples();
-    let slot = Tensor::from_slice(&[1.0, 0.0, 1.0, 1.0].repeat(examples), [examples, 2, 2])?;
-    let mut parts = vec![slot];
-    for (cue, raw) in raw.iter().enumerate() {
-        for statistic in STATISTICS {
-            let value = tape.statistic(&raw.detach(), Some(batch.present(cue)), 1, statistic)?;
-            parts.push(tape.repeat(&value, 1, 2)?.reshape([examples, 2, 1])?);
-        }
-    }
-    tape.concat(&parts.iter().collect::<Vec<_>>(), 2)
 }
 
 /// Candidates and the memories recalled before them: P pools of A candidates, J memories at most.

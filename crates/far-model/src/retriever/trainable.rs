@@ -165,9 +165,8 @@ impl TrainableRetriever {
         let cues = cues.collect();
         let gate_rate = if weighting == CueWeighting::Equal { 0.0 } else { gate_rate };
         let gate = (config.cues.len() > 1).then(|| TrainableGate::new(builder, &config, gate_rate));
-        let set = config.set.as_ref();
         let set_rate = SET_SHARE * training.gate_rate;
-        let set = set.map(|set| TrainableSetTerm::new(builder, set, config.cues.len(), set_rate));
+        let set = config.set.is_some().then(|| TrainableSetTerm::new(builder, &config, set_rate));
         Ok(Self { config, training, cues, gate, set })
     }
 
@@ -214,7 +213,7 @@ impl TrainableRetriever {
         }
         let weights = self.weights(pass, &raw, batch)?;
         let fused = fuse(pass, &weights, &standardized)?;
-        let set = self.set.as_ref().map(|set| set.scores(pass, &raw, batch));
+        let set = self.set.as_ref().map(|set| set.scores(pass));
         Ok(RetrieverScores { fused, weights, set: set.transpose()?, raw, standardized })
     }
 

@@ -120,9 +120,11 @@ proptest! {
         filled.recall(&snapshot, &query, taken + 3, &mut Scratch::new(), &mut recall).expect("fits");
         prop_assume!(recall.len() > taken + 1);
         let pool = snapshot.pool(&query.pool, query.pool_cap).expect("it fits");
-        let draw = PoolDraw { chunk_size: 4, extra: 2, taken, competing: 3, empty: abstains };
+        let draw = PoolDraw { chunk_size: 4, extra: 2, competing: 3, empty: abstains, foreign: false };
         let mut random = Random::stream(case.seed, "candidates", 0);
-        let mut pools = CandidatePools::draw(&recall, &pool, &draw, &mut random).expect("it fits");
+        let before: Vec<_> = recall.ids().take(taken).collect();
+        let mut pools =
+            CandidatePools::draw(&recall, &before, &pool, &draw, &mut random).expect("it fits");
         pools.compare(retriever.config(), &query, &snapshot).expect("it fits");
         prop_assert_eq!(pools.taken.len(), taken);
         prop_assert!(pools.ids.iter().all(|id| !pools.taken.contains(id)));
@@ -134,12 +136,30 @@ proptest! {
         // The memory that recall put into the slot has the score that training gives it.
         let next = recall.get(taken).expect("one more");
         prop_assert!((slot[0] - next.score).abs() <= bound, "{} {next:?}", slot[0]);
+        // What recall said of a memory in its slot is what training says, be it taken or passed over.
+        let worths = found.slot_worths(&pools, 0);
+        prop_assert_eq!(worths.is_some(), abstains);
         let mut kept = Recall::new();
         exported.recall(&snapshot, &query, taken + 1, &mut Scratch::new(), &mut kept).expect("fits");
-        if let (true, Some(silence)) = (kept.len() == taken, kept.empty()) {
-            let own = slot.last().expect("the empty memory");
-            prop_assert!((own - silence).abs() <= bound, "{own} {silence}");
-            prop_assert!(own + bound >= slot[0], "it abstained");
+        let asked = kept.iter().filter(|kept| kept.rank == taken);
+        let asked: Vec<_> = asked.map(|kept| (kept.id, kept.worth)).collect();
+        if kept.ids().take(taken).eq(before.iter().copied()) {
+            for (id, worth) in asked {
+                let place = pools.ids.iter().position(|own| *own == id);
+                if let (Some(place), Some(worths)) = (place, &worths) {
+                    let (own, worth) = (worths[place], worth.expect("it abstains"));
+                    prop_assert!((own - worth).abs() <= 1e-3 * (1.0 + own.abs()), "{own} {worth}");
+                }
+            }
+        }
+        if taken == 0 {
+            for (id, worth) in kept.passed_over() {
+                let place = pools.ids.iter().position(|own| own == id);
+                if let (Some(place), Some(worths)) = (place, &worths) {
+                    let own = worths[place];
+                    prop_assert!((own - worth).abs() <= 1e-3 * (1.0 + own.abs()), "{own} {worth}");
+                }
+            }
         }
     }
 }

@@ -89,12 +89,14 @@ impl Toy {
         Self { retriever, parameters, batch, query, memory: memory.snapshot() }
     }
 
-    /// All memories but the taken ones as the candidates for the slot after them, and the empty memory.
+    /// All memories but the taken ones as the candidates for the slot after them, measured beside the empty
+    /// memory.
     pub fn candidates(&self, taken: &[usize]) -> CandidatePools {
         let positions: Vec<usize> = (0..RECORDS).filter(|place| !taken.contains(place)).collect();
         let mut pools = CandidatePools {
             ids: positions.iter().map(|place| MemoryId::from(*place)).collect(),
             global: (0..positions.len()).collect(),
+            competing: positions.len(),
             positions,
             taken: taken.iter().map(|place| MemoryId::from(*place)).collect(),
             empty: true,

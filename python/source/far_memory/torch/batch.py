@@ -32,6 +32,8 @@ class RetrieverBatch:
     """Seconds to the goal, [B]."""
     asked: tuple[tuple[Snapshot, Queries], ...] = ()
     """The memory and the query of each example."""
+    relations: Tensor | None = None
+    """What the worth of each memory reads of its time and pose, [B, N, F], where slots may stay empty."""
 
     @property
     def mask(self) -> Tensor:
@@ -46,6 +48,7 @@ class RetrieverBatch:
             inputs=tuple(tuple(part.to(device) for part in parts) for parts in self.inputs),
             present=self.present.to(device),
             strides=self.strides.to(device),
+            relations=None if self.relations is None else self.relations.to(device),
         )
 
     @classmethod
@@ -66,12 +69,8 @@ class RetrieverBatch:
         for place, cue in enumerate(config["cues"]):
             scorer = cue["scorer"]
             if scorer["kind"] == "metadata":
-                rows = np.zeros((count, slots, FEATURES), np.float32)
-                for row, (one, query) in enumerate(zip(snapshots, asked)):
-                    found = one._native.features(query, scorer["length_scale"], scorer["time_scale"])[0]
-                    rows[row, : len(found)] = found
                 present[:, :, place] = ids >= 0
-                inputs.append((torch.from_numpy(rows),))
+                inputs.append((_relations(snapshots, asked, slots, scorer),))
                 continue
             keys = np.zeros((count, slots, scorer["dimension"]), np.float32)
             embeddings = np.zeros((count, scorer["dimension"]), np.float32)
@@ -91,7 +90,9 @@ class RetrieverBatch:
             inputs.append((torch.from_numpy(keys), torch.from_numpy(embeddings)))
         strides = torch.from_numpy(queries.strides.astype(np.float32))
         pairs = tuple(zip(snapshots, asked))
-        return cls(torch.from_numpy(ids), tuple(inputs), torch.from_numpy(present), strides, pairs)
+        term = config.get("set")
+        relations = _relations(snapshots, asked, slots, term) if term and term["abstains"] else None
+        return cls(torch.from_numpy(ids), tuple(inputs), torch.from_numpy(present), strides, pairs, relations)
 
     def overlaps(self, config: dict[str, Any], row: int, slots: Sequence[int], others: Sequence[int]) -> NDArray[np.float32]:
         """How far the memories of some slots of an example are from those of others, [slots, others, F]."""
@@ -100,6 +101,15 @@ class RetrieverBatch:
         return snapshot._native.overlaps(
             query, ids[list(slots)], ids[list(others)], term.get("key"), term["length_scale"], term["time_scale"]
         )
+
+
+def _relations(snapshots: Sequence[Snapshot], asked: Sequence[Queries], slots: int, scales: dict[str, Any]) -> Tensor:
+    """Features [B, N, F] of time and pose, in these units of length and time."""
+    rows = np.zeros((len(snapshots), slots, FEATURES), np.float32)
+    for row, (one, query) in enumerate(zip(snapshots, asked)):
+        found = one._native.features(query, scales["length_scale"], scales["time_scale"])[0]
+        rows[row, : len(found)] = found
+    return torch.from_numpy(rows)
 
 
 def _snapshots(memories: Memory | Snapshot | Sequence[Memory | Snapshot], count: int) -> list[Snapshot]:

@@ -23,8 +23,8 @@ class Ranked(NamedTuple):
 
     slots: list[int]
     """Positions in the batch, best first, as if every slot were filled."""
-    kept: int
-    """How many of them are recalled before the empty memory is best."""
+    recalled: list[int]
+    """Those that are recalled."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,20 @@ class CandidateDraw:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidates of B examples, at most A each and perhaps the empty memory behind them, given at most J memories."""
+    """The candidates of B examples, at most A each, given at most J memories."""
 
     slots: Tensor
     """Positions in the batch, [B, A]; −1 for none."""
     members: tuple[Tensor, Tensor]
-    """Which belong to the global and to the local pool, [B, A], or [B, A + 1] with the empty memory."""
+    """Which belong to the global and to the local pool, [B, A]."""
     taken: Tensor
     """Positions of the memories recalled before, [B, J]; −1 for none."""
     features: Tensor | None
     """How far candidates are from those, [B, A, J, F], where scores know it."""
+    alone: Tensor
+    """Which would be recalled first, so that their worth is learned, [B, A]."""
     empty: bool
-    """Whether the empty memory is a candidate."""
+    """Whether the empty memory is measured too, behind all others, so that the worth of candidates is learned."""
 
     @classmethod
     def draw(
@@ -59,18 +61,19 @@ class Candidates:
     ) -> Candidates:
         """Draws them; ``examples`` are the numbers of the examples among those of all processes."""
         chunk, lengths = retriever.chunk, batch.mask.sum(1).tolist()
-        empty = retriever.set is not None and retriever.set.empty is not None
+        empty = retriever.set is not None and retriever.set.worth is not None
         count, width = len(ranked), draw.k + draw.extra + chunk
         slots, before = np.full((count, width), -1, np.int64), np.full((count, draw.k if draw.marginal else 0), -1, np.int64)
-        members = np.zeros((2, count, width + empty), bool)
+        members, alone = np.zeros((2, count, width), bool), np.zeros((count, width), bool)
         for row, (example, one) in enumerate(zip(examples, ranked)):
             if not one.slots:
                 continue
             random = np.random.default_rng([2, draw.seed, draw.step, example])
             # The slot after the last that was filled competes too: that is where recall stopped.
-            open = min(one.kept + 1, draw.k, len(one.slots))
+            open = min(len(one.recalled) + 1, draw.k, len(one.slots))
             number = int(random.integers(open)) if draw.marginal else 0
-            taken, competing = one.slots[:number], one.slots[number : number + draw.k]
+            taken = one.recalled[:number]
+            competing = [slot for slot in one.slots if slot not in taken][: draw.k]
             first = competing[random.integers(len(competing))] // chunk * chunk
             others = np.setdiff1d(np.arange(lengths[row]), taken + competing)
             drawn = random.permutation(others)[: draw.extra].tolist()
@@ -78,13 +81,14 @@ class Candidates:
             candidates = competing + drawn + [slot for slot in local if slot not in competing and slot not in drawn]
             slots[row, : len(candidates)], before[row, :number] = candidates, taken
             members[0, row, : len(competing) + len(drawn)] = True
+            alone[row, : len(competing)] = not taken
             members[1, row, : len(candidates)] = [slot in local for slot in candidates]
-            members[:, row, width:] = True
         device = batch.ids.device
         pools = torch.from_numpy(members).to(device)
         features = cls._features(retriever, batch, slots, before) if retriever.recalls_sets else None
-        tensors = [torch.from_numpy(array).to(device) for array in (slots, before)]
-        return cls(tensors[0], (pools[0], pools[1]), tensors[1], None if features is None else features.to(device), empty)
+        tensors = [torch.from_numpy(array).to(device) for array in (slots, before, alone)]
+        features = None if features is None else features.to(device)
+        return cls(tensors[0], (pools[0], pools[1]), tensors[1], features, tensors[2], empty)
 
     @staticmethod
     def _features(retriever: Retriever, batch: RetrieverBatch, slots: np.ndarray, taken: np.ndarray) -> Tensor:
@@ -108,14 +112,11 @@ class Candidates:
         return ids.gather(1, order)[:, :longest]
 
     def scores(self, scores: Scores) -> Tensor:
-        """The scores by which they compete, [B, A], or [B, A + 1] with the empty memory."""
+        """The scores by which they compete, [B, A]."""
         found = gathered(scores.fused, self.slots)
         if scores.set is not None and self.features is not None:
             pairs = (self.slots >= 0)[:, :, None] & (self.taken >= 0)[:, None]
             found = found - scores.set.repeated(self.features, pairs)
-        if self.empty and scores.set is not None and scores.set.empty is not None:
-            after = (self.taken >= 0).any(1, keepdim=True).long()
-            found = torch.cat([found, scores.set.empty.gather(1, after)], 1)
         return found
 
 

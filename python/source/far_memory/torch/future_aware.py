@@ -2,7 +2,8 @@
 
 With scores s of the candidates of a pool and utilities û, r = softmax(s) is what the retriever would recall and
 q = softmax(s + û) what it should have recalled once the future is known. The loss is KL(q ‖ r), q held fixed, over the K
-recalled (the global pool) plus the chunk of one of them (the local pool), each the mean over pools with a choice.
+recalled (the global pool) plus the chunk of one of them (the local pool), each the mean over pools with a choice. Where slots
+may stay empty, the choice between each candidate and none adds its own KL (``worth.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .candidates import CandidateDraw, Candidates, Ranked, gathered
 from .draw import Draw
 from .retriever import Retriever, Scores
 from .set_term import fill
+from .worth import worth_divergence
 
 Utility = Callable[[Tensor, Draw], Tensor]
 
@@ -76,6 +78,7 @@ class FutureAware:
         self.step = 0
         self._batch: RetrieverBatch | None = None
         self._ranked: list[Ranked] = []
+        self._foreign = torch.zeros(0, dtype=torch.bool)
 
     @property
     def plain(self) -> Retriever:
@@ -88,10 +91,17 @@ class FutureAware:
             module = inner
         return module
 
-    def recall(self, memories: Memory | Snapshot | Sequence[Memory | Snapshot], queries: Queries) -> Recalled:
+    def recall(
+        self,
+        memories: Memory | Snapshot | Sequence[Memory | Snapshot],
+        queries: Queries,
+        *,
+        foreign: Sequence[bool] | None = None,
+    ) -> Recalled:
         """The best ``k`` memories for each query, at most one of a chunk; from one memory, or from one for each query.
 
-        A retriever of sets fills slot by slot, and may leave some empty.
+        A retriever of sets fills slot by slot, and may leave some empty. To learn when, it has to meet memories of other places:
+        give some examples such, and say so by ``foreign``. They teach what memories are worth, and no score.
         """
         plain = self.plain
         device = next((parameter.device for parameter in plain.parameters()), torch.device("cpu"))
@@ -100,7 +110,11 @@ class FutureAware:
             scores = plain(self._batch)
         # What competes for the last slot are the k memories behind those recalled before.
         self._ranked = self._rank(self._batch, scores, 2 * self.k - 1 if self.credit == "marginal" else self.k)
-        chosen = [one.slots[: min(one.kept, self.k)] for one in self._ranked]
+        places = [False] * len(queries) if foreign is None else [bool(one) for one in foreign]
+        if len(places) != len(queries):
+            raise InputError(f"foreign is said of {len(places)} examples", f"say it of each of the {len(queries)} queries")
+        self._foreign = torch.tensor(places, dtype=torch.bool, device=device)
+        chosen = [one.recalled for one in self._ranked]
         slots = torch.tensor([[*own, *[-1] * (self.k - len(own))] for own in chosen], device=device).view(-1, self.k)
         ids = gathered(self._batch.ids, slots)
         return Recalled(ids, ids >= 0, scores)
@@ -109,13 +123,18 @@ class FutureAware:
         plain = self.plain
         if scores.set is None:
             found = chunk_top(scores.fused, batch.mask, plain.chunk, count).tolist()
-            return [Ranked([slot for slot in row if slot >= 0], self.k) for row in found]
+            filled = [[slot for slot in row if slot >= 0] for row in found]
+            return [Ranked(row, row[: self.k]) for row in filled]
         ranked = []
         lengths, fused = batch.mask.sum(1).tolist(), scores.fused.float().cpu().numpy()
         for row, length in enumerate(lengths):
             features = lambda slot: batch.overlaps(plain.config, row, range(length), [slot])[:, 0]  # noqa: B023, E731
-            slots, _, kept = fill(fused[row, :length], scores.set, row, count, features)
-            ranked.append(Ranked(slots, kept))
+            slots, _ = fill(fused[row, :length], scores.set, count, features)
+            recalled = slots[: self.k]
+            if scores.set.worth is not None:
+                worths = scores.set.worth[row, :length].float().cpu().numpy()
+                recalled, _ = fill(fused[row, :length], scores.set, self.k, features, worths)
+            ranked.append(Ranked(slots, recalled))
         return ranked
 
     def loss(self, utility: Utility) -> Tensor:
@@ -142,9 +161,24 @@ class FutureAware:
         if scores.set is not None:
             total = total + 0.0 * sum(part.sum() for part in scores.set if part is not None)
         competing = candidates.scores(scores)
+        width = competing.shape[1]
         for members in candidates.members:
-            total = total + distillation(competing, utilities, members)
+            total = total + distillation(competing, utilities[:, :width], members & ~self._foreign[:, None])
+        if candidates.empty and scores.set is not None and scores.set.worth is not None:
+            worths = gathered(scores.set.worth, candidates.slots)
+            divergences = worth_divergence(worths, utilities[:, :width] - utilities[:, width:], self._foreign[:, None])
+            total = total + (divergences * self._shares(candidates.alone)).sum()
         return total
+
+    def _shares(self, counted: Tensor) -> Tensor:
+        """What each candidate counts for, [B, A]: foreign ones as much as all others together, 1 over all processes."""
+        kinds = torch.stack([counted & ~self._foreign[:, None], counted & self._foreign[:, None]])
+        numbers = kinds.sum((1, 2)).to(torch.float32)
+        if _distributed():
+            torch.distributed.all_reduce(numbers)
+            numbers = numbers / torch.distributed.get_world_size()  # DDP takes the mean over processes
+        shares = kinds / numbers.clamp(min=1e-12)[:, None, None]
+        return shares.sum(0) / (numbers > 0).sum().clamp(min=1)
 
     def _examples(self, count: int) -> list[int]:
         """The number of each example among those of all processes."""
@@ -154,7 +188,9 @@ class FutureAware:
     @torch.no_grad()
     def _utilities(self, batch: RetrieverBatch, candidates: Candidates, utility: Utility) -> Tensor:
         """û in nats, [B, A], or [B, A + 1] with the empty memory."""
-        counted = candidates.members[0] | candidates.members[1]
+        counted = candidates.slots >= 0
+        if candidates.empty:
+            counted = torch.cat([counted, counted.any(1, keepdim=True)], 1)
         total = torch.zeros(counted.shape, device=batch.ids.device)
         for sample in range(self.samples):
             draw = Draw(self.seed, self.step, sample, self.samples, self._examples(len(total)))

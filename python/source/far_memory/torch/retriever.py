@@ -139,7 +139,9 @@ class Retriever(nn.Module):
         self.scorers = nn.ModuleList(_scorer(cue["scorer"]) for cue in config["cues"])
         features = dict(shapes).get("gate.weight", [0])[0]
         self.gate = nn.Parameter(torch.zeros(features)) if len(config["cues"]) > 1 else None
-        self.set = SetTerm(len(config["cues"]), config["set"]["abstains"]) if config.get("set") else None
+        keyed = [place for place, cue in enumerate(config["cues"]) if cue["scorer"]["kind"] == "cosine"]
+        self.key_cues: list[int] = keyed
+        self.set = SetTerm(len(keyed), config["set"]["abstains"]) if config.get("set") else None
         found = {name: list(tensor.shape) for name, tensor in self._tensors().items()}
         if found != {name: list(shape) for name, shape in shapes}:
             raise RetrieverError(f"this module has the tensors {found}, the file {shapes}", "use far and far_memory of one version")
@@ -169,7 +171,7 @@ class Retriever(nn.Module):
         largest = torch.where(available, largest, 0.0)
         statistics = torch.stack([largest, mean, deviation], dim=-1)
         weights = self._weights(statistics, available, batch.strides)
-        term = None if self.set is None else self.set(statistics, available)
+        term = None if self.set is None else self.set(batch.relations, raw[..., self.key_cues])
         return Scores((weights[:, None] * standardized).sum(-1), weights, raw, standardized, term)
 
     def _weights(self, statistics: Tensor, available: Tensor, strides: Tensor) -> Tensor:
