@@ -10,7 +10,7 @@ use crate::world::Episode;
 /// Draws the scene of an episode's last frame from above, cut open at the episode's map height,
 /// with the path: outbound blue, return orange. `scale` is pixels per meter.
 pub fn draw_map(episode: &mut dyn Episode, scale: u32) -> Picture {
-    let cut = episode.map_height();
+    let cut = episode.course().map_height;
     let frames = episode.frames();
     let mut picture = draw_ground(episode.scene(frames - 1), cut, scale);
     let grid = episode.scene(frames - 1).stage.grid().clone();
@@ -67,7 +67,7 @@ fn draw_ground(scene: &Scene, cut: f32, scale: u32) -> Picture {
             }
             if let Some((height, material)) = found {
                 let Color(color) =
-                    materials.top_color(material).shade(0.85 + 0.04 * height.clamp(-2.0, 8.0));
+                    materials.average_color(material).shade(0.85 + 0.04 * height.clamp(-2.0, 8.0));
                 picture.set_pixel(column, row, color);
             }
         }

@@ -88,11 +88,6 @@ impl WalkMap {
         }
     }
 
-    /// Cells along both axes.
-    pub fn count(&self) -> [i32; 2] {
-        self.count
-    }
-
     fn index(&self, [column, row]: Cell) -> Option<usize> {
         let inside = column >= 0 && row >= 0 && column < self.count[0] && row < self.count[1];
         inside.then(|| (row * self.count[0] + column) as usize)
@@ -106,11 +101,6 @@ impl WalkMap {
     /// Middle of a cell in the world.
     pub fn center(&self, cell: Cell) -> [f32; 2] {
         std::array::from_fn(|axis| self.origin[axis] + (cell[axis] as f32 + 0.5) * self.cell)
-    }
-
-    /// The cell a world point lies in.
-    pub fn cell_at(&self, point: [f32; 2]) -> Cell {
-        std::array::from_fn(|axis| ((point[axis] - self.origin[axis]) / self.cell).floor() as i32)
     }
 
     /// All free cells, row by row.

@@ -39,14 +39,8 @@ impl Piece {
 
     /// The parts of the piece, rotated by `yaw` and moved to `center`, as object `number`.
     pub fn placed(&self, center: [f32; 2], yaw: f32, number: u16) -> impl Iterator<Item = Prop> {
-        let (sin, cos) = yaw.sin_cos();
-        self.parts.iter().map(move |part| {
-            let [x, y, z] = part.center;
-            let moved = [center[0] + cos * x - sin * y, center[1] + sin * x + cos * y, z];
-            let mut part = part.with_yaw(part.yaw + yaw).with_object(number).with_shadow();
-            part.center = moved;
-            part
-        })
+        let foot = [center[0], center[1], 0.0];
+        self.parts.iter().map(move |part| part.moved(foot, yaw).with_object(number).with_shadow())
     }
 
     fn part(mut self, foot: [f32; 3], size: [f32; 3], material: crate::MaterialId) -> Self {

@@ -23,7 +23,7 @@ mod tests;
 use crate::error::{Result, WorldError};
 use crate::random::random;
 use crate::sound::SAMPLE_RATE;
-use crate::world::{Episode, Recording, World, WorldConstants};
+use crate::world::{Course, Episode, Recording, World, WorldConstants};
 pub use episode::ApartmentEpisode;
 use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
 use house::House;
@@ -92,11 +92,14 @@ impl Apartment {
                     random.random(),
                 )
             };
-            let explore = match recording.variant {
+            let mut poses = match recording.variant {
                 "v2" => route.dense(&house.plan),
                 _ => route.explore,
             };
-            return Ok(ApartmentEpisode::new(facts, house, soundscape, explore, &route.back));
+            let boundary = poses.len();
+            poses.extend(route.back);
+            let course = Course { facts, poses, boundary, fps: FPS, map_height: 1.9 };
+            return Ok(ApartmentEpisode { course, house, soundscape, heard: Vec::new() });
         }
         Err(WorldError::NoEpisode {
             world: "apartment",

@@ -32,7 +32,7 @@ use self::scene::KitchenScene;
 use self::script::Script;
 use self::state::SpotTable;
 use crate::error::{Result, WorldError};
-use crate::{Episode, Recording, World, WorldConstants, random};
+use crate::{Course, Episode, Recording, World, WorldConstants, random};
 
 /// Different kitchens in one recording.
 const SCENES: u32 = 120;
@@ -121,7 +121,10 @@ impl World for Kitchen {
         let role = if part.counterfactual { "counterfactual" } else { "factual" };
         facts.pair = part.partner.map(|episode| Pair { episode, role: role.into() });
         let scene = kitchen.empty();
-        let (camera, fps) = (self.camera(), self.constants().fps);
-        Ok(Box::new(KitchenEpisode { kitchen, spots, script, facts, camera, fps, scene }))
+        let poses = script.moments.iter().map(|moment| moment.pose).collect();
+        let (boundary, fps) = (script.boundary, self.constants().fps);
+        let course = Course { facts, poses, boundary, fps, map_height: 1.3 };
+        let camera = self.camera();
+        Ok(Box::new(KitchenEpisode { kitchen, spots, script, course, camera, scene }))
     }
 }

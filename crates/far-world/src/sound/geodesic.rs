@@ -80,16 +80,6 @@ impl Corners {
         Self { points, neighbors }
     }
 
-    /// Number of corners.
-    pub fn len(&self) -> usize {
-        self.points.len()
-    }
-
-    /// Whether nothing on the floor bends sound.
-    pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
-    }
-
     /// Replaces `seen` by the corners visible from a point, with their distances.
     pub fn in_sight(&self, floor: &Floor, from: [f32; 2], seen: &mut Vec<(usize, f32)>) {
         seen.clear();
