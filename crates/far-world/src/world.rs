@@ -104,6 +104,11 @@ pub trait World: Send + Sync {
     /// variant, rate, camera, size and generator are already set.
     fn describe(&self, recording: &Recording, description: &mut DatasetDescription);
 
+    /// The error of an episode for which no plan satisfied the world's constraints.
+    fn no_episode(&self, recording: &Recording, index: u32, reason: String) -> WorldError {
+        WorldError::NoEpisode { world: self.name(), index, seed: recording.seed, reason }
+    }
+
     /// Plans an episode and builds its scene.
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>>;
 }

@@ -20,7 +20,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Result, WorldError};
+use crate::error::Result;
 use crate::random::random;
 use crate::sound::SAMPLE_RATE;
 use crate::world::{Course, Episode, Recording, World, WorldConstants};
@@ -101,11 +101,7 @@ impl Apartment {
             let course = Course { facts, poses, boundary, fps: FPS, map_height: 1.9 };
             return Ok(ApartmentEpisode { course, house, soundscape, heard: Vec::new() });
         }
-        Err(WorldError::NoEpisode {
-            world: "apartment",
-            index,
-            seed: recording.seed,
-            reason: format!("no return path of about {tier} m was found in apartment {scene}"),
-        })
+        let reason = format!("no return path of about {tier} m was found in apartment {scene}");
+        Err(self.no_episode(recording, index, reason))
     }
 }

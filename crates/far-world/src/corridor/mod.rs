@@ -19,7 +19,7 @@ use rand::RngExt;
 use self::episode::CorridorEpisode;
 use self::hall::Hall;
 use self::plan::Plan;
-use crate::error::{Result, WorldError};
+use crate::error::Result;
 use crate::{Course, Episode, Recording, Scene, World, WorldConstants, random};
 
 /// Different halls in one recording; all of them appear in training and in testing.
@@ -114,11 +114,10 @@ impl World for Corridor {
             rejected = verdict.err();
             rejected.is_none().then_some(plan)
         });
-        let mut plan = plan.ok_or_else(|| WorldError::NoEpisode {
-            world: self.name(),
-            index,
-            seed: recording.seed,
-            reason: format!("every plan shows the agent at the wrong time, the last: {rejected:?}"),
+        let mut plan = plan.ok_or_else(|| {
+            let last =
+                format!("every plan shows the agent at the wrong time, the last: {rejected:?}");
+            self.no_episode(recording, index, last)
         })?;
         match role {
             Role::Acted | Role::Factual => {}

@@ -31,7 +31,7 @@ use self::episode::KitchenEpisode;
 use self::scene::KitchenScene;
 use self::script::Script;
 use self::state::SpotTable;
-use crate::error::{Result, WorldError};
+use crate::error::Result;
 use crate::{Course, Episode, Recording, World, WorldConstants, random};
 
 /// Different kitchens in one recording.
@@ -107,14 +107,10 @@ impl World for Kitchen {
         let spots = SpotTable::new(&kitchen);
         let mut stream = random(recording.seed, "kitchen-story", u64::from(part.story));
         let seed = stream.random();
-        let script = (0..ATTEMPTS)
-            .find_map(|_| Script::draw(&kitchen, &spots, &mut stream))
-            .ok_or_else(|| WorldError::NoEpisode {
-                world: self.name(),
-                index,
-                seed: recording.seed,
-                reason: "nothing was put into a container".into(),
-            })?;
+        let script =
+            (0..ATTEMPTS).find_map(|_| Script::draw(&kitchen, &spots, &mut stream)).ok_or_else(
+                || self.no_episode(recording, index, "nothing was put into a container".into()),
+            )?;
         let script = if part.counterfactual { script.counterfactual() } else { script };
         let split = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 }.split(number);
         let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);

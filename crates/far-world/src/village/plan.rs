@@ -28,6 +28,20 @@ pub(super) enum Side {
     South,
 }
 
+impl Side {
+    pub const ALL: [Self; 4] = [Self::East, Self::North, Self::West, Self::South];
+
+    /// The axis across its wall.
+    pub fn axis(self) -> usize {
+        usize::from(matches!(self, Self::North | Self::South))
+    }
+
+    /// Whether it lies at the upper end of that axis.
+    pub fn is_high(self) -> bool {
+        matches!(self, Self::East | Self::North)
+    }
+}
+
 /// A rectangle in whole meters, upper bounds excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rectangle {
