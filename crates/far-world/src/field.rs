@@ -105,12 +105,6 @@ impl Field {
         (clamped[0] + clamped[1] * self.stride[1] + clamped[2] * self.stride[2]) as usize
     }
 
-    /// Whether a world point lies inside the grid.
-    pub fn holds(&self, point: Vector) -> bool {
-        let cell = self.to_cells(point);
-        (0..3).all(|axis| cell[axis] >= 1.0 && cell[axis] < (self.count[axis] - 1) as f32)
-    }
-
     /// The first voxel along `origin + t·direction` with `0 ≤ t < limit`; `None` when the ray leaves
     /// the grid. Rays from outside of the grid start where they enter it. Ties between axes go to
     /// X, then Y.

@@ -10,6 +10,12 @@ pub(crate) fn cells(low: [i32; 3], high: [i32; 3]) -> impl Iterator<Item = [i32;
     })
 }
 
+/// The place of a cell among `count` cells, row by row; `None` outside of them.
+pub(crate) fn index_in(count: [i32; 2], [x, y]: [i32; 2]) -> Option<usize> {
+    let inside = x >= 0 && y >= 0 && x < count[0] && y < count[1];
+    inside.then(|| (y * count[0] + x) as usize)
+}
+
 /// A box of cubic voxels, each empty or of one material.
 ///
 /// Voxel `[i, j, k]` covers `origin + size·[i, i+1) × [j, j+1) × [k, k+1)`.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::grid::VoxelGrid;
+use crate::grid::{VoxelGrid, index_in};
 use crate::prop::Prop;
 
 /// Cost of one step; corners and tolls are added in the same unit.
@@ -88,9 +88,8 @@ impl WalkMap {
         }
     }
 
-    fn index(&self, [column, row]: Cell) -> Option<usize> {
-        let inside = column >= 0 && row >= 0 && column < self.count[0] && row < self.count[1];
-        inside.then(|| (row * self.count[0] + column) as usize)
+    fn index(&self, cell: Cell) -> Option<usize> {
+        index_in(self.count, cell)
     }
 
     /// Whether a cell is walkable.

@@ -6,6 +6,7 @@ use super::furniture::{Piece, Workshop};
 use super::ground::Ground;
 use super::plan::{CELL, Door, Plan, RoomKind, Space};
 use crate::Prop;
+use crate::grid::index_in;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::f32::consts::FRAC_PI_2;
@@ -291,8 +292,8 @@ fn kept_free(plan: &Plan) -> Vec<bool> {
         let grow = |axis: usize| if axis == across { DOOR_CLEARANCE } else { 0 };
         for y in low[1] - grow(1)..low[1] + size[1] + grow(1) {
             for x in low[0] - grow(0)..low[0] + size[0] + grow(0) {
-                if x >= 0 && y >= 0 && x < plan.size[0] && y < plan.size[1] {
-                    kept[(y * plan.size[0] + x) as usize] = true;
+                if let Some(index) = index_in(plan.size, [x, y]) {
+                    kept[index] = true;
                 }
             }
         }

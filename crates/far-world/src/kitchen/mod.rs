@@ -61,15 +61,13 @@ struct Part {
 impl Part {
     fn of(variant: &str, index: u32) -> Self {
         let pair = |story| Self { story, counterfactual: index % 2 == 1, partner: Some(index ^ 1) };
-        match (variant, index % BLOCK) {
-            ("paired", _) => pair(index / 2),
-            (_, within) if within >= BLOCK - 2 => pair(index / BLOCK * (BLOCK - 1) + BLOCK - 2),
-            (_, within) => Self {
-                story: index / BLOCK * (BLOCK - 1) + within,
-                counterfactual: false,
-                partner: None,
-            },
+        if variant == "paired" {
+            return pair(index / 2);
         }
+        let within = index % BLOCK;
+        let story = index / BLOCK * (BLOCK - 1) + within.min(BLOCK - 2);
+        let alone = Self { story, counterfactual: false, partner: None };
+        if within < BLOCK - 2 { alone } else { pair(story) }
     }
 }
 

@@ -266,9 +266,9 @@ fn chimney(site: &mut Site, house: Rectangle, height: i32) {
 fn annex(site: &mut Site, lot: &Lot, wall: MaterialId, roof: MaterialId) {
     let axis = lot.front.axis();
     let Rectangle { low, high } = lot.house;
-    let mut area = Rectangle { low: low.map(|v| v + 1), high: low.map(|v| v + 4) };
     let behind = if lot.front.is_high() { low[axis] - 1 } else { high[axis] };
-    (area.low[axis], area.high[axis]) = (behind, behind + 1);
+    let along = [low[1 - axis] + 1, low[1 - axis] + 4];
+    let area = Rectangle::along(1 - axis, along, [behind, behind + 1]);
     site.fill(area, 0, 4, wall);
     site.fill(area, 4, 5, roof);
 }

@@ -162,14 +162,10 @@ fn line_lanes(site: &mut Site, plan: &Plan) {
             let mut at = MARGIN + site.random.random_range(3..10);
             while at < EXTENT - MARGIN {
                 let side = if site.random.random_bool(0.5) { 2.3 } else { -2.3 };
-                let point = if axis == 0 {
-                    [line as f32 + side, at as f32 + 0.5]
-                } else {
-                    [at as f32 + 0.5, line as f32 + side]
-                };
+                let mut point = [at as f32 + 0.5; 2];
+                let mut middle = point;
+                (point[axis], middle[axis]) = (line as f32 + side, line as f32);
                 let on_lane = |p: [f32; 2]| plan.cover(p[0] as i32, p[1] as i32) == Cover::Lane;
-                let middle =
-                    if axis == 0 { [line as f32, point[1]] } else { [point[0], line as f32] };
                 let green =
                     plan.cover(point[0].floor() as i32, point[1].floor() as i32) == Cover::Green;
                 if on_lane(middle) && green {
@@ -225,9 +221,7 @@ fn side_strip(house: Rectangle, front: Side, side: usize) -> Rectangle {
     let Rectangle { low, high } = house;
     let line = if front.is_high() { high[axis] - 1 } else { low[axis] };
     let from = if side == 0 { low[1 - axis] - 4 } else { high[1 - axis] };
-    let mut strip = Rectangle { low: [from; 2], high: [from + 4; 2] };
-    (strip.low[axis], strip.high[axis]) = (line, line + 1);
-    strip
+    Rectangle::along(1 - axis, [from, from + 4], [line, line + 1])
 }
 
 /// Trees on green cells, and a ring of them in the outer border.
