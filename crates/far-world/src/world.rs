@@ -168,26 +168,6 @@ pub trait Episode: Send {
 
     /// The scene at frame `index`, for maps and benchmarks.
     fn scene(&mut self, index: usize) -> &Scene;
-
-    /// Scene, splits, route and so on, for the dataset's index.
-    fn facts(&self) -> EpisodeFacts {
-        self.course().facts.clone()
-    }
-
-    /// Number of frames.
-    fn frames(&self) -> usize {
-        self.course().poses.len()
-    }
-
-    /// The camera's pose in frame `index`.
-    fn pose(&self, index: usize) -> Pose {
-        self.course().poses[index]
-    }
-
-    /// Index of the first return frame.
-    fn boundary(&self) -> usize {
-        self.course().boundary
-    }
 }
 
 #[cfg(test)]

@@ -132,36 +132,33 @@ impl Furnisher<'_> {
         let pictures = if kind == RoomKind::Laundry { 0 } else { (area / 5.0) as usize };
         for _ in 0..pictures {
             let picture = shop.picture();
-            self.hang(room, &picture, shop);
+            self.at_wall(room, &picture, true, shop.random);
         }
     }
 
-    /// Places pieces with their backs to a wall, leaving out those for which the room is too full.
+    /// Stands pieces with their backs to a wall.
     fn at_walls<'w>(&mut self, room: u8, makes: &[Make<'w>], shop: &mut Workshop<'w>) {
         for make in makes {
             let piece = make(shop);
-            for _ in 0..ATTEMPTS {
-                if let Some((center, yaw, cells)) = self.wall_place(room, &piece, shop.random)
-                    && self.occupy(&cells)
-                {
-                    self.put(&piece, center, yaw);
-                    break;
-                }
-            }
+            self.at_wall(room, &piece, false, shop.random);
         }
     }
 
-    /// Hangs a picture where the wall is free and nothing high stands in front of it.
-    fn hang(&mut self, room: u8, piece: &Piece, shop: &mut Workshop<'_>) {
+    /// Stands a piece with its back to a wall, or hangs it there, where the wall is free and nothing
+    /// high stands in front of it; does nothing if the room is too full.
+    fn at_wall(&mut self, room: u8, piece: &Piece, hangs: bool, random: &mut ChaCha8Rng) {
         for _ in 0..ATTEMPTS {
-            if let Some((center, yaw, cells)) = self.wall_place(room, piece, shop.random) {
+            let Some((center, yaw, cells)) = self.wall_place(room, piece, random) else { continue };
+            if hangs {
                 // Reserved from now on, so that no second picture is hung here.
                 for cell in cells {
                     self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize] = true;
                 }
-                self.put(piece, center, yaw);
-                return;
+            } else if !self.occupy(&cells) {
+                continue;
             }
+            self.put(piece, center, yaw);
+            return;
         }
     }
 
@@ -224,11 +221,11 @@ impl Furnisher<'_> {
             let cells: Vec<[i32; 2]> =
                 (0..wide).flat_map(|x| (0..deep).map(move |y| [low[0] + x, low[1] + y])).collect();
             if self.occupy(&cells) {
-                let center = [
-                    (low[0] as f32 + 0.5 * wide as f32) * CELL,
-                    (low[1] as f32 + 0.5 * deep as f32) * CELL,
-                ];
-                self.put(&piece, center, if turned { FRAC_PI_2 } else { 0.0 });
+                self.put(
+                    &piece,
+                    middle_of(low, [wide, deep]),
+                    if turned { FRAC_PI_2 } else { 0.0 },
+                );
                 return;
             }
         }
@@ -245,11 +242,7 @@ impl Furnisher<'_> {
             };
             if (0..wide).all(|x| (0..deep).all(|y| bare(x, y))) {
                 let rug = shop.rug(wide as f32 * CELL, deep as f32 * CELL);
-                let center = [
-                    (low[0] as f32 + 0.5 * wide as f32) * CELL,
-                    (low[1] as f32 + 0.5 * deep as f32) * CELL,
-                ];
-                self.put(&rug, center, 0.0);
+                self.put(&rug, middle_of(low, [wide, deep]), 0.0);
                 return;
             }
         }
@@ -282,6 +275,11 @@ impl Furnisher<'_> {
             .then(|| random.random_range(0..count))
             .and_then(|nth| self.plan.room_cells(room).nth(nth))
     }
+}
+
+/// The middle of `size` cells from `low` on, in meters.
+fn middle_of(low: [i32; 2], size: [i32; 2]) -> [f32; 2] {
+    std::array::from_fn(|axis| (low[axis] as f32 + 0.5 * size[axis] as f32) * CELL)
 }
 
 /// Cells in doorways and in front of them.

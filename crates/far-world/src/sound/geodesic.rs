@@ -133,17 +133,14 @@ impl Corners {
         listener: [f32; 2],
         seen: &[(usize, f32)],
     ) -> Option<SoundPath> {
-        if floor.is_clear(listener, field.position) {
-            let length = distance(listener, field.position);
-            return Some(SoundPath {
-                length,
-                direction: direction(listener, field.position),
-                bend: 0.0,
-            });
+        let source = field.position;
+        if floor.is_clear(listener, source) {
+            let (length, direction) = (distance(listener, source), direction(listener, source));
+            return Some(SoundPath { length, direction, bend: 0.0 });
         }
         let (corner, meters) = field.first_corner(seen)?;
         let point = self.points[corner];
-        let after = field.next[corner].map_or(field.position, |next| self.points[next]);
+        let after = field.next[corner].map_or(source, |next| self.points[next]);
         Some(SoundPath {
             length: meters + field.length[corner],
             direction: direction(listener, point),
