@@ -4,7 +4,7 @@
 //! and convolution, and begins as the identity. Going down, the convolution of a stage moves by its
 //! stride; going up, pixels are repeated as often before it. Images are [N, C, H, W].
 
-use crate::layer::Pass;
+use crate::layer::{Pass, Scaling};
 use far_tensor::{Activation, ArenaBuilder, Initialization, Padding, ParameterId, Result, Tensor};
 
 /// Side of every window.
@@ -70,22 +70,17 @@ impl Convolution {
 
 /// GroupNorm and SiLU.
 pub(crate) struct NormalizedActivation {
-    scale: ParameterId,
-    shift: ParameterId,
+    scaling: Scaling,
     groups: usize,
 }
 
 impl NormalizedActivation {
     pub(crate) fn new(builder: &mut ArenaBuilder, name: &str, channels: usize) -> Self {
-        let mut add =
-            |part: &str, begin| builder.parameter(format!("{name}.{part}"), [channels], begin);
-        let scale = add("weight", Initialization::One);
-        let shift = add("bias", Initialization::Zero);
-        Self { scale, shift, groups: groups(channels) }
+        Self { scaling: Scaling::new(builder, name, channels), groups: groups(channels) }
     }
 
     pub(crate) fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
-        let [scale, shift] = [self.scale, self.shift].map(|id| pass.parameters.tensor(id));
+        let [scale, shift] = self.scaling.tensors(pass.parameters);
         let x = pass.group_norm(x, self.groups, &scale, &shift, 1e-5)?;
         pass.activate(&x, Activation::Silu)
     }

@@ -20,11 +20,7 @@ impl WeightFile {
     /// # Errors
     /// If it cannot be read or is not a safetensors file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|source| far_tensor::Error::File {
-            action: "cannot read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = std::fs::read(path).map_err(far_tensor::Error::file("cannot read", path))?;
         Self::from_bytes(path, bytes)
     }
 

@@ -154,12 +154,8 @@ impl<'a> CheckpointWriter<'a> {
         }
         let temporary = temporary_name(path);
         let written = self.write_synced(&temporary).and_then(|()| {
-            let action = "cannot move the checkpoint to";
-            std::fs::rename(&temporary, path).map_err(|source| Error::File {
-                action,
-                path: path.into(),
-                source,
-            })
+            std::fs::rename(&temporary, path)
+                .map_err(Error::file("cannot move the checkpoint to", path))
         });
         if written.is_err() {
             // The original error is the one to report.
@@ -207,8 +203,7 @@ impl<'a> CheckpointWriter<'a> {
             }
             file.into_inner()?.sync_all()
         };
-        let action = "cannot write";
-        write().map_err(|source| Error::File { action, path: path.into(), source })
+        write().map_err(Error::file("cannot write", path))
     }
 
     /// The tensors by name, as they lie in the file.
@@ -231,7 +226,7 @@ fn sync_folder(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|source| Error::File { action: "cannot sync", path: folder.into(), source })
+    synced.map_err(Error::file("cannot sync", folder))
 }
 
 /// A checkpoint that was read.
@@ -248,11 +243,7 @@ impl Checkpoint {
     /// # Errors
     /// If it cannot be read, is not a safetensors file, or its checksum is wrong.
     pub fn open(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|source| Error::File {
-            action: "cannot read",
-            path: path.into(),
-            source,
-        })?;
+        let bytes = std::fs::read(path).map_err(Error::file("cannot read", path))?;
         Self::from_bytes(path, bytes)
     }
 

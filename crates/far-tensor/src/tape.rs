@@ -10,6 +10,7 @@ use crate::gradient::{GradientStore, Gradients};
 use crate::storage::Storage;
 use crate::tensor::Origin;
 use crate::{Device, Error, Result, Shape, Tensor};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -276,6 +277,11 @@ impl Error {
         requirement: &'static str,
     ) -> Result<()> {
         if fit { Ok(()) } else { Err(Self::mismatch(operation, shapes, requirement)) }
+    }
+
+    /// What a refusal of the system becomes.
+    pub fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::File { action, path: path.into(), source }
     }
 
     pub(crate) fn non_finite(quantity: &'static str, value: f64, culprit: Option<&str>) -> Self {

@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             source.gain
         );
     }
-    let boundary = episode.boundary() * (SAMPLE_RATE as f32 / Apartment.constants().fps) as usize;
+    let boundary =
+        episode.course().boundary * (SAMPLE_RATE as f32 / Apartment.constants().fps) as usize;
     save("apartment-sound.png", spectrogram(episode.sound(), boundary, 960))?;
     Ok(())
 }
@@ -40,7 +41,8 @@ fn along_walks(size: u32, rows: u32, columns: u32) -> Result<Picture, Box<dyn Er
     for row in 0..rows {
         let mut episode = Apartment.walk(&recording, row)?;
         for column in 0..columns {
-            let frame = (episode.frames() - 1) * column as usize / (columns - 1) as usize;
+            let frame =
+                (episode.course().poses.len() - 1) * column as usize / (columns - 1) as usize;
             let one = view(&mut episode, frame, &mut studio, size);
             sheet.paste(&one, column * size, row * size);
         }
@@ -56,9 +58,9 @@ fn fullest_views(size: u32, rows: u32, columns: u32) -> Result<Picture, Box<dyn 
     let mut sheet = Picture::filled(columns * size, rows * size, [0; 3]);
     for place in 0..rows * columns {
         let mut episode = Apartment.walk(&recording, place)?;
-        let frames = (0..episode.frames()).step_by(5);
+        let frames = (0..episode.course().poses.len()).step_by(5);
         let mut pieces = |frame: &usize| {
-            let pose = episode.pose(*frame);
+            let pose = episode.course().poses[*frame];
             let mut seen = glance.render(episode.scene(*frame), &pose).objects.clone();
             seen.sort_unstable();
             seen.dedup();
@@ -72,7 +74,7 @@ fn fullest_views(size: u32, rows: u32, columns: u32) -> Result<Picture, Box<dyn 
 }
 
 fn view(episode: &mut impl Episode, frame: usize, studio: &mut Studio, size: u32) -> Picture {
-    let pose = episode.pose(frame);
+    let pose = episode.course().poses[frame];
     let pixels = studio.render(episode.scene(frame), &pose).rgb.clone();
     Picture { width: size, height: size, pixels }
 }

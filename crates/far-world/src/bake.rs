@@ -4,7 +4,8 @@
 //! front of it that are nearest to the point. Solid cells hold the darkest of their empty
 //! neighbors, which darkens inner corners.
 
-use crate::field::Field;
+use crate::field::{Field, inner_cells};
+use crate::grid::cells;
 use crate::light::Light;
 use crate::vector::{Vector, add, dot, scale, subtract};
 
@@ -29,21 +30,17 @@ impl BakedLight {
         let mut cells = vec![[255u8, 255, 0, 0]; (count[0] * count[1] * count[2]) as usize];
         let baker = Baker { field, light, directions: neighbors() };
         let beside = beside_solid(field);
-        for z in 1..count[2] - 1 {
-            for y in 1..count[1] - 1 {
-                for x in 1..count[0] - 1 {
-                    let index = (x + y * stride[1] + z * stride[2]) as usize;
-                    if field.is_solid(index) {
-                        continue;
-                    }
-                    cells[index] = if beside[index] {
-                        baker.light([x, y, z])
-                    } else {
-                        // Free air takes the value of the cell below; few things are there.
-                        cells[index - stride[2] as usize]
-                    };
-                }
+        for [x, y, z] in inner_cells(count) {
+            let index = (x + y * stride[1] + z * stride[2]) as usize;
+            if field.is_solid(index) {
+                continue;
             }
+            cells[index] = if beside[index] {
+                baker.light([x, y, z])
+            } else {
+                // Free air takes the value of the cell below; few things are there.
+                cells[index - stride[2] as usize]
+            };
         }
         fill_solids(&mut cells, field);
         Self { cells, stride }
@@ -103,7 +100,7 @@ impl BakedLight {
 struct Baker<'a> {
     field: &'a Field,
     light: &'a Light,
-    directions: [[i32; 3]; 26],
+    directions: Vec<[i32; 3]>,
 }
 
 impl Baker<'_> {
@@ -182,46 +179,30 @@ fn beside_solid(field: &Field) -> Vec<bool> {
 }
 
 /// The 26 steps to the neighbors of a cell.
-fn neighbors() -> [[i32; 3]; 26] {
-    let mut steps = [[0; 3]; 26];
-    let mut next = 0;
-    for dz in -1..=1 {
-        for dy in -1..=1 {
-            for dx in -1..=1 {
-                if [dx, dy, dz] != [0, 0, 0] {
-                    steps[next] = [dx, dy, dz];
-                    next += 1;
-                }
-            }
-        }
-    }
-    steps
+fn neighbors() -> Vec<[i32; 3]> {
+    cells([-1; 3], [2; 3]).filter(|step| *step != [0; 3]).collect()
 }
 
 fn fill_solids(cells: &mut [CellLight], field: &Field) {
     let (count, stride) = (field.count, field.stride);
-    for z in 1..count[2] - 1 {
-        for y in 1..count[1] - 1 {
-            for x in 1..count[0] - 1 {
-                let index = x + y * stride[1] + z * stride[2];
-                if !field.is_solid(index as usize) {
-                    continue;
+    for [x, y, z] in inner_cells(count) {
+        let index = x + y * stride[1] + z * stride[2];
+        if !field.is_solid(index as usize) {
+            continue;
+        }
+        let mut darkest = [255u8; 4];
+        let mut found = false;
+        for offset in stride.iter().flat_map(|&s| [s, -s]) {
+            let other = (index + offset) as usize;
+            if cells[other][3] == 255 && !field.is_solid(other) {
+                found = true;
+                for (least, value) in darkest.iter_mut().zip(cells[other]) {
+                    *least = (*least).min(value);
                 }
-                let mut darkest = [255u8; 4];
-                let mut found = false;
-                for offset in stride.iter().flat_map(|&s| [s, -s]) {
-                    let other = (index + offset) as usize;
-                    if cells[other][3] == 255 && !field.is_solid(other) {
-                        found = true;
-                        for (least, value) in darkest.iter_mut().zip(cells[other]) {
-                            *least = (*least).min(value);
-                        }
-                    }
-                }
-                let [openness, sun, lamp, _] = if found { darkest } else { [0; 4] };
-                cells[index as usize] = [openness / 2, sun, lamp, 0];
             }
         }
+        let [openness, sun, lamp, _] = if found { darkest } else { [0; 4] };
+        cells[index as usize] = [openness / 2, sun, lamp, 0];
     }
 }
 

@@ -7,7 +7,7 @@
 //! into the sky. Plane crossings are always computed from the ray's origin, so that errors do not
 //! accumulate.
 
-use crate::grid::VoxelGrid;
+use crate::grid::{VoxelGrid, cells};
 use crate::leap::Leaps;
 use crate::march::{Arrival, Departure, march};
 use crate::material::MaterialId;
@@ -25,6 +25,11 @@ pub const FACE_NORMALS: [Vector; 6] = [
     [0.0, 0.0, -1.0],
     [0.0, 0.0, 1.0],
 ];
+
+/// The cells of a field of `count` cells without its border.
+pub(crate) fn inner_cells(count: [i32; 3]) -> impl Iterator<Item = [i32; 3]> {
+    cells([1; 3], count.map(|n| n - 1))
+}
 
 /// Where a ray hit a voxel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,16 +73,12 @@ impl Field {
         let total = count.iter().map(|&n| n as usize).product::<usize>();
         assert!(total < 1 << 24, "a grid has fewer than 2^24 voxels with its border");
         let mut cells = vec![BORDER; total];
-        for z in 1..count[2] - 1 {
-            for y in 1..count[1] - 1 {
-                for x in 1..count[0] - 1 {
-                    let voxel = [x - 1, y - 1, z - 1];
-                    let material = grid.get(voxel).0;
-                    let filled = material == 0 && extra(voxel);
-                    let index = (x + y * stride[1] + z * stride[2]) as usize;
-                    cells[index] = if filled { 1 } else { material };
-                }
-            }
+        for [x, y, z] in inner_cells(count) {
+            let voxel = [x - 1, y - 1, z - 1];
+            let material = grid.get(voxel).0;
+            let filled = material == 0 && extra(voxel);
+            let index = (x + y * stride[1] + z * stride[2]) as usize;
+            cells[index] = if filled { 1 } else { material };
         }
         let leaps = Leaps::new(&cells, count);
         let voxel = grid.voxel();
@@ -102,12 +103,6 @@ impl Field {
     pub(crate) fn index(&self, cell: [i32; 3]) -> usize {
         let clamped: [i32; 3] = std::array::from_fn(|a| cell[a].clamp(0, self.count[a] - 1));
         (clamped[0] + clamped[1] * self.stride[1] + clamped[2] * self.stride[2]) as usize
-    }
-
-    /// Whether a world point lies inside the grid.
-    pub fn holds(&self, point: Vector) -> bool {
-        let cell = self.to_cells(point);
-        (0..3).all(|axis| cell[axis] >= 1.0 && cell[axis] < (self.count[axis] - 1) as f32)
     }
 
     /// The first voxel along `origin + t·direction` with `0 ≤ t < limit`; `None` when the ray leaves

@@ -17,7 +17,7 @@ impl Channels {
 }
 
 /// An image, row by row from the top, with ground truth at each pixel's center.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// Pixels per row.
     pub width: usize,
@@ -39,28 +39,9 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame with color only.
-    pub fn new() -> Self {
-        Self::with_channels(Channels::default())
-    }
-
     /// A frame with color and the given channels.
     pub fn with_channels(channels: Channels) -> Self {
-        Self {
-            width: 0,
-            height: 0,
-            rgb: Vec::new(),
-            depth: Vec::new(),
-            objects: Vec::new(),
-            faces: Vec::new(),
-            channels,
-            sorted: Vec::new(),
-        }
-    }
-
-    /// The channels of the frame besides color.
-    pub fn channels(&self) -> Channels {
-        self.channels
+        Self { channels, ..Self::default() }
     }
 
     /// Resizes the buffers; their memory is reused between frames.
@@ -84,11 +65,5 @@ impl Frame {
                 visible.push(run[0]);
             }
         }
-    }
-}
-
-impl Default for Frame {
-    fn default() -> Self {
-        Self::new()
     }
 }

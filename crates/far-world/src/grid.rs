@@ -3,6 +3,19 @@
 use crate::material::MaterialId;
 use crate::vector::Vector;
 
+/// The cells of `low..high` (upper bounds excluded), X fastest.
+pub(crate) fn cells(low: [i32; 3], high: [i32; 3]) -> impl Iterator<Item = [i32; 3]> {
+    (low[2]..high[2]).flat_map(move |z| {
+        (low[1]..high[1]).flat_map(move |y| (low[0]..high[0]).map(move |x| [x, y, z]))
+    })
+}
+
+/// The place of a cell among `count` cells, row by row; `None` outside of them.
+pub(crate) fn index_in(count: [i32; 2], [x, y]: [i32; 2]) -> Option<usize> {
+    let inside = x >= 0 && y >= 0 && x < count[0] && y < count[1];
+    inside.then(|| (y * count[0] + x) as usize)
+}
+
 /// A box of cubic voxels, each empty or of one material.
 ///
 /// Voxel `[i, j, k]` covers `origin + size·[i, i+1) × [j, j+1) × [k, k+1)`.
@@ -78,12 +91,8 @@ impl VoxelGrid {
             std::array::from_fn(|axis| bound(axis, low[axis])),
             std::array::from_fn(|axis| bound(axis, high[axis])),
         );
-        for z in low[2]..high[2] {
-            for y in low[1]..high[1] {
-                for x in low[0]..high[0] {
-                    self.set([x, y, z], material);
-                }
-            }
+        for voxel in cells(low, high) {
+            self.set(voxel, material);
         }
     }
 

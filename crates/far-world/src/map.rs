@@ -5,18 +5,18 @@ use far_data::{EXPLORE_COLOR, Picture, RETURN_COLOR};
 use crate::color::Color;
 use crate::material::MaterialId;
 use crate::scene::Scene;
-use crate::world::Episode;
+use crate::world::{Course, Episode};
 
 /// Draws the scene of an episode's last frame from above, cut open at the episode's map height,
 /// with the path: outbound blue, return orange. `scale` is pixels per meter.
 pub fn draw_map(episode: &mut dyn Episode, scale: u32) -> Picture {
-    let cut = episode.map_height();
-    let frames = episode.frames();
-    let mut picture = draw_ground(episode.scene(frames - 1), cut, scale);
-    let grid = episode.scene(frames - 1).stage.grid().clone();
-    for index in 0..frames {
-        let color = if index < episode.boundary() { EXPLORE_COLOR } else { RETURN_COLOR };
-        let [x, y, _] = episode.pose(index).position;
+    let Course { poses, boundary, map_height, .. } = episode.course().clone();
+    let scene = episode.scene(poses.len() - 1);
+    let mut picture = draw_ground(scene, map_height, scale);
+    let grid = scene.stage.grid();
+    for (index, pose) in poses.iter().enumerate() {
+        let color = if index < boundary { EXPLORE_COLOR } else { RETURN_COLOR };
+        let [x, y, _] = pose.position;
         let column = ((x - grid.origin()[0]) * scale as f32) as i64;
         let row = i64::from(picture.height) - 1 - ((y - grid.origin()[1]) * scale as f32) as i64;
         let radius = i64::from(scale.div_ceil(4).max(1));
@@ -67,7 +67,7 @@ fn draw_ground(scene: &Scene, cut: f32, scale: u32) -> Picture {
             }
             if let Some((height, material)) = found {
                 let Color(color) =
-                    materials.top_color(material).shade(0.85 + 0.04 * height.clamp(-2.0, 8.0));
+                    materials.average_color(material).shade(0.85 + 0.04 * height.clamp(-2.0, 8.0));
                 picture.set_pixel(column, row, color);
             }
         }

@@ -42,15 +42,11 @@ impl Surface {
     }
 }
 
-/// A material: a surface for the sides, the top and the bottom.
+/// A material: one surface for all faces.
 #[derive(Clone, Copy, Debug)]
 pub struct Material {
-    /// Vertical faces.
-    pub side: Surface,
-    /// The upper face.
-    pub top: Surface,
-    /// The lower face.
-    pub bottom: Surface,
+    /// Its appearance.
+    pub surface: Surface,
     /// Relative variation of brightness between voxels (0 to about 0.1).
     pub variation: f32,
     /// Emitted light as a fraction of the color (0 none; lamps about 1).
@@ -58,7 +54,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// A material with the same surface on all faces.
+    /// A material that neither varies nor glows.
     ///
     /// ```
     /// use far_world::{Material, MaterialSet, Pattern, Surface};
@@ -69,13 +65,7 @@ impl Material {
     /// assert_ne!(first, second);
     /// ```
     pub const fn new(surface: Surface) -> Self {
-        Self { side: surface, top: surface, bottom: surface, variation: 0.0, glow: 0.0 }
-    }
-
-    /// Sets another surface for the upper face.
-    pub const fn with_top(mut self, top: Surface) -> Self {
-        self.top = top;
-        self
+        Self { surface, variation: 0.0, glow: 0.0 }
     }
 
     /// Sets the variation of brightness between voxels.
@@ -94,25 +84,11 @@ impl Material {
 /// A material prepared for rendering.
 #[derive(Clone, Debug)]
 pub(crate) struct BakedMaterial {
-    /// Textures of side, top and bottom.
-    pub textures: [Arc<Texture>; 3],
-    /// Tiles per meter of side, top and bottom; 0 when stretched over a face.
-    pub tiles_per_meter: [f32; 3],
+    pub texture: Arc<Texture>,
+    /// Tiles per meter; 0 when stretched over a face.
+    pub tiles_per_meter: f32,
     pub variation: f32,
     pub glow: f32,
-}
-
-/// Textures of side, top and bottom; equal surfaces share one.
-fn bake_all(surfaces: &[Surface; 3], seed: u32) -> [Arc<Texture>; 3] {
-    let side = Arc::new(Texture::bake(&surfaces[0], seed));
-    let other = |surface: &Surface| {
-        if *surface == surfaces[0] {
-            Arc::clone(&side)
-        } else {
-            Arc::new(Texture::bake(surface, seed))
-        }
-    };
-    [Arc::clone(&side), other(&surfaces[1]), other(&surfaces[2])]
 }
 
 /// All materials of a scene, with their textures.
@@ -138,14 +114,13 @@ impl MaterialSet {
     pub fn add(&mut self, material: Material) -> MaterialId {
         assert!(self.baked.len() < Self::CAPACITY, "a scene has at most 190 materials");
         let number = self.baked.len() as u32 + 1;
-        let surfaces = [material.side, material.top, material.bottom];
+        let Material { surface, variation, glow } = material;
         let seed = self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b1));
         self.baked.push(BakedMaterial {
-            textures: bake_all(&surfaces, seed),
-            tiles_per_meter: surfaces
-                .map(|surface| if surface.tile > 0.0 { 1.0 / surface.tile } else { 0.0 }),
-            variation: material.variation,
-            glow: material.glow,
+            texture: Arc::new(Texture::bake(&surface, seed)),
+            tiles_per_meter: if surface.tile > 0.0 { 1.0 / surface.tile } else { 0.0 },
+            variation,
+            glow,
         });
         MaterialId(number as u8)
     }
@@ -161,24 +136,14 @@ impl MaterialSet {
         MaterialId(self.baked.len() as u8)
     }
 
-    /// Number of materials.
-    pub fn len(&self) -> usize {
-        self.baked.len()
-    }
-
-    /// Whether there is no material yet.
-    pub fn is_empty(&self) -> bool {
-        self.baked.is_empty()
-    }
-
     /// The baked material; `id` must come from this set and not be empty.
     #[inline]
     pub(crate) fn baked(&self, id: MaterialId) -> &BakedMaterial {
         &self.baked[id.0 as usize - 1]
     }
 
-    /// Average light of a material's upper face, for maps.
-    pub fn top_color(&self, id: MaterialId) -> Color {
-        Color::from_light(self.baked(id).textures[1].average())
+    /// Average light of a material, for maps.
+    pub fn average_color(&self, id: MaterialId) -> Color {
+        Color::from_light(self.baked(id).texture.average())
     }
 }

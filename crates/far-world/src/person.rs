@@ -2,7 +2,7 @@
 
 use crate::material::MaterialId;
 use crate::prop::{Axis, Placement, Shape, turn};
-use crate::vector::{Vector, add, scale};
+use crate::vector::{Vector, add, along, scale};
 
 /// Materials of a person.
 #[derive(Clone, Copy, Debug)]
@@ -56,19 +56,14 @@ impl Person {
         let unit = self.height / 1.75;
         let swing = 0.55 * self.phase.sin();
         let bob = 0.02 * (2.0 * self.phase).sin().abs();
-        let (sin, cos) = self.yaw.sin_cos();
         // Own axes: X forward, Y left, Z up.
-        let base = [[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]];
-        let to_world = |own: Vector| {
-            add(add(scale(base[0], own[0]), scale(base[1], own[1])), scale(base[2], own[2]))
-        };
+        let base = turn(Axis::Z, self.yaw);
         // A solid that hangs `drop` below a joint, the limb swung forward by `angle`.
         let hang = |joint: Vector, angle: f32, drop: Vector, size: Vector, material, shape| {
             let axes = turn(Axis::Y, -angle);
-            let arm =
-                add(add(scale(axes[0], drop[0]), scale(axes[1], drop[1])), scale(axes[2], drop[2]));
-            let center = add(self.foot, to_world(scale(add(joint, arm), unit)));
-            let placement = Placement { center, axes: axes.map(to_world) };
+            let center = add(joint, along(axes, drop));
+            let center = add(self.foot, along(base, scale(center, unit)));
+            let placement = Placement { center, axes: axes.map(|own| along(base, own)) };
             Limb { shape, placement, size: scale(size, unit), material }
         };
         let look = self.look;

@@ -2,7 +2,7 @@
 //! slide.
 
 use crate::material::MaterialId;
-use crate::vector::{Vector, add, scale};
+use crate::vector::{Vector, add, along, scale};
 
 /// Shape of a prop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,32 +127,30 @@ impl Prop {
         self
     }
 
+    /// The same prop after turning the world by `yaw` about the origin and moving the origin to
+    /// `foot`.
+    pub fn moved(mut self, foot: Vector, yaw: f32) -> Self {
+        let (sin, cos) = yaw.sin_cos();
+        let [x, y, z] = self.center;
+        self.center = [foot[0] + cos * x - sin * y, foot[1] + sin * x + cos * y, foot[2] + z];
+        self.yaw += yaw;
+        self
+    }
+
     /// The current placement: center and the prop's three axes (unit vectors) in the world.
     pub fn placement(&self) -> Placement {
-        let (sin, cos) = self.yaw.sin_cos();
-        let base = [[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]];
-        let to_world = |own: Vector| {
-            add(add(scale(base[0], own[0]), scale(base[1], own[1])), scale(base[2], own[2]))
-        };
-        match self.motion {
-            Motion::Fixed => Placement { center: self.center, axes: base },
-            Motion::Slide(by) => {
-                Placement { center: add(self.center, to_world(scale(by, self.open))), axes: base }
-            }
+        let base = turn(Axis::Z, self.yaw);
+        let (shift, axes) = match self.motion {
+            Motion::Fixed => return Placement { center: self.center, axes: base },
+            Motion::Slide(by) => (scale(by, self.open), base),
             Motion::Hinge { pivot, axis, angle } => {
                 let axes = turn(axis, angle * self.open);
                 // The center relative to the pivot rotates with the axes.
-                let arm = scale(pivot, -1.0);
-                let turned = add(
-                    add(scale(axes[0], arm[0]), scale(axes[1], arm[1])),
-                    scale(axes[2], arm[2]),
-                );
-                Placement {
-                    center: add(self.center, to_world(add(pivot, turned))),
-                    axes: axes.map(to_world),
-                }
+                let turned = along(axes, scale(pivot, -1.0));
+                (add(pivot, turned), axes.map(|own| along(base, own)))
             }
-        }
+        };
+        Placement { center: add(self.center, along(base, shift)), axes }
     }
 
     /// Whether a world point lies inside the prop at its current placement.

@@ -102,8 +102,8 @@ fn record_episode(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<u64> {
     let mut episode = world.episode(recording, id)?;
-    let mut file = writer.episode(id, episode.facts())?;
-    for index in 0..episode.frames() {
+    let mut file = writer.episode(id, episode.course().facts.clone())?;
+    for index in 0..episode.course().poses.len() {
         file.push(episode.frame(index, studio)?)?;
         progress(Progress::Frame);
     }

@@ -14,23 +14,9 @@ const TILE: usize = 8;
 /// Additional rays of a pixel at an edge, in pixels from its center.
 const EXTRA: [[f32; 2]; 2] = [[-0.25, -0.3], [0.25, 0.3]];
 
-/// Settings of a renderer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RendererConfig {
-    /// Whether to smooth edges between surfaces with two additional rays per pixel. Default: true.
-    pub smooth_edges: bool,
-}
-
-impl Default for RendererConfig {
-    fn default() -> Self {
-        Self { smooth_edges: true }
-    }
-}
-
 /// Renders scenes; reuses its buffers between frames. Use one per thread.
 #[derive(Debug, Default)]
 pub struct Renderer {
-    config: RendererConfig,
     solids: Vec<Solid>,
     tiles: Vec<Vec<u16>>,
     surfels: Vec<Surfel>,
@@ -61,11 +47,6 @@ fn contrast(a: Vector, b: Vector) -> bool {
 }
 
 impl Renderer {
-    /// A renderer with settings.
-    pub fn new(config: RendererConfig) -> Self {
-        Self { config, ..Self::default() }
-    }
-
     /// Renders the view from `pose` into `frame`, with the channels that the frame has. The same
     /// scene, pose, camera and size give the same bytes.
     pub fn render(
@@ -117,9 +98,7 @@ impl Renderer {
                 }
             }
         }
-        if self.config.smooth_edges {
-            self.smooth(&shader, &pinhole, width, height);
-        }
+        self.smooth(&shader, &pinhole, width, height);
         for (pixel, light) in frame.rgb.chunks_exact_mut(3).zip(&self.light) {
             pixel.copy_from_slice(&Color::from_light(*light).0);
         }

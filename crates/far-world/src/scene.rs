@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bake::BakedLight;
 use crate::field::Field;
-use crate::grid::VoxelGrid;
+use crate::grid::{VoxelGrid, cells};
 use crate::light::Light;
 use crate::material::{MaterialId, MaterialSet};
 use crate::person::Person;
@@ -83,16 +83,13 @@ fn covered(grid: &VoxelGrid, props: &[&Prop]) -> Vec<bool> {
     for prop in props {
         let center = prop.placement().center;
         let radius = 0.5 * crate::vector::length(prop.size);
-        let low = grid.voxel_at(center.map(|c| c - radius)).map(|v| v.max(0) as usize);
-        let high = grid.voxel_at(center.map(|c| c + radius)).map(|v| (v + 1).max(0) as usize);
-        for z in low[2]..high[2].min(count[2]) {
-            for y in low[1]..high[1].min(count[1]) {
-                for x in low[0]..high[0].min(count[0]) {
-                    let corner = grid.corner([x as i32, y as i32, z as i32]);
-                    if prop.contains(corner.map(|c| c + 0.5 * grid.voxel())) {
-                        covered[x + count[0] * (y + count[1] * z)] = true;
-                    }
-                }
+        let low = grid.voxel_at(center.map(|c| c - radius)).map(|v| v.max(0));
+        let high = grid.voxel_at(center.map(|c| c + radius));
+        let high = std::array::from_fn(|axis| (high[axis] + 1).min(count[axis] as i32));
+        for voxel in cells(low, high) {
+            if prop.contains(grid.corner(voxel).map(|c| c + 0.5 * grid.voxel())) {
+                let [x, y, z] = voxel.map(|v| v as usize);
+                covered[x + count[0] * (y + count[1] * z)] = true;
             }
         }
     }

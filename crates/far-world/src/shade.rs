@@ -172,9 +172,9 @@ impl<'a> Shader<'a> {
         let point = add(self.eye, scale(ray.direction, distance));
         let baked = self.stage.materials.baked(material);
         let normal = FACE_NORMALS[5];
-        let tiles = baked.tiles_per_meter[1];
+        let tiles = baked.tiles_per_meter;
         let footprint = self.footprint(ray, distance, normal) * tiles;
-        let color = baked.textures[1].sample(point[0] * tiles, point[1] * tiles, footprint);
+        let color = baked.texture.sample(point[0] * tiles, point[1] * tiles, footprint);
         product(color, illuminate(&self.stage.light, normal, [1.0, 1.0, 0.0]))
     }
 
@@ -191,17 +191,17 @@ impl<'a> Shader<'a> {
         let along = distance * self.per_meter;
         let cells = add(self.eye_cells, scale(ray.direction, along));
         let normal = FACE_NORMALS[face];
-        let (slot, u, v) = match face >> 1 {
-            0 => (0, cells[1] - 1.0, 1.0 - cells[2]),
-            1 => (0, cells[0] - 1.0, 1.0 - cells[2]),
-            _ => (if face == 5 { 1 } else { 2 }, cells[0] - 1.0, cells[1] - 1.0),
+        let (u, v) = match face >> 1 {
+            0 => (cells[1] - 1.0, 1.0 - cells[2]),
+            1 => (cells[0] - 1.0, 1.0 - cells[2]),
+            _ => (cells[0] - 1.0, cells[1] - 1.0),
         };
         let voxel_size = self.stage.field.voxel;
-        let tiles = baked.tiles_per_meter[slot];
+        let tiles = baked.tiles_per_meter;
         // A stretched tile covers one voxel; others start at the grid's corner.
         let per_cell = if tiles > 0.0 { tiles * voxel_size } else { 1.0 };
         let footprint = self.footprint(ray, distance, normal) * per_cell * self.per_meter;
-        let mut color = baked.textures[slot].sample(u * per_cell, v * per_cell, footprint);
+        let mut color = baked.texture.sample(u * per_cell, v * per_cell, footprint);
         if baked.variation > 0.0 {
             let random = unit(voxel[0], voxel[1], voxel[2], 77) - 0.5;
             color = scale(color, 1.0 + 2.0 * baked.variation * random);
@@ -214,12 +214,8 @@ impl<'a> Shader<'a> {
     fn solid_light(&self, ray: &Ray, solid: &Solid, hit: &SolidHit) -> Vector {
         let baked = self.stage.materials.baked(solid.materials[hit.face]);
         let normal = solid.outward(hit.normal);
-        let (slot, first, second, down) = match hit.face >> 1 {
-            0 => (0, 1, 2, -1.0),
-            1 => (0, 0, 2, -1.0),
-            _ => (if hit.face == 5 { 1 } else { 2 }, 0, 1, 1.0),
-        };
-        let tiles = baked.tiles_per_meter[slot];
+        let (first, second, down) = [(1, 2, -1.0), (0, 2, -1.0), (0, 1, 1.0)][hit.face >> 1];
+        let tiles = baked.tiles_per_meter;
         let mut footprint = self.footprint(ray, hit.distance, normal);
         let (u, v) = if tiles > 0.0 {
             footprint *= tiles;
@@ -234,7 +230,7 @@ impl<'a> Shader<'a> {
             let inside = |value: f32| value.clamp(0.001, 0.999);
             (inside(hit.point[first] / wide + 0.5), inside(hit.point[second] * down / tall + 0.5))
         };
-        let color = baked.textures[slot].sample(u, v, footprint);
+        let color = baked.texture.sample(u, v, footprint);
         let point = add(self.eye, scale(ray.direction, hit.distance));
         let before = add(point, scale(normal, 0.6 * self.stage.field.voxel));
         let arriving =

@@ -66,9 +66,9 @@ mod tests {
             let mut episode = Apartment.episode(&recording(), index).unwrap();
             let mut scene = episode.scene(0).clone();
             scene.props.clear();
-            let frames = episode.frames();
+            let frames = episode.course().poses.len();
             for (from, to) in (0..frames).step_by(11).zip((0..frames).step_by(23)) {
-                let [from, to] = [from, to].map(|frame| episode.pose(frame).position);
+                let [from, to] = [from, to].map(|frame| episode.course().poses[frame].position);
                 let distance = crate::vector::length([to[0] - from[0], to[1] - from[1], 0.0]);
                 if distance < 0.5 {
                     continue;
@@ -92,8 +92,8 @@ mod tests {
         let description = description(&Apartment, &recording());
         let sight = Sight::of_episode(&description, 1).unwrap().unwrap();
         let episode = Apartment.episode(&recording(), 1).unwrap();
-        let eye = |frame: usize| episode.pose(frame).position;
-        for frame in (1..episode.frames()).step_by(17) {
+        let eye = |frame: usize| episode.course().poses[frame].position;
+        for frame in (1..episode.course().poses.len()).step_by(17) {
             assert_eq!(sight.is_blocked(eye(0), eye(frame)), sight.is_blocked(eye(frame), eye(0)));
             assert!(!sight.is_blocked(eye(frame), eye(frame)));
         }

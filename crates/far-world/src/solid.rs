@@ -3,7 +3,7 @@
 use crate::material::MaterialId;
 use crate::person::Person;
 use crate::prop::{Placement, Prop, Shape};
-use crate::vector::{Vector, add, dot, length, scale, subtract};
+use crate::vector::{Vector, add, along, dot, length, scale, subtract};
 
 /// A placed solid, prepared for one frame's rays.
 #[derive(Clone, Copy, Debug)]
@@ -197,8 +197,7 @@ impl Solid {
     /// A direction in own axes as a world direction.
     #[inline]
     pub fn outward(&self, own: Vector) -> Vector {
-        let axes = self.placement.axes;
-        add(add(scale(axes[0], own[0]), scale(axes[1], own[1])), scale(axes[2], own[2]))
+        along(self.placement.axes, own)
     }
 }
 

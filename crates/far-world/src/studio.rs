@@ -30,11 +30,6 @@ impl Studio {
         }
     }
 
-    /// Width and height of the frames.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Renders a scene with all ground truth; the frame stays valid until the next call.
     pub fn render(&mut self, scene: &Scene, pose: &Pose) -> &Frame {
         self.renderer.render(scene, pose, &self.camera, self.size, self.size, &mut self.frame);

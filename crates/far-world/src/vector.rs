@@ -45,6 +45,12 @@ pub fn normalize(a: Vector) -> Vector {
     if length > 0.0 { scale(a, 1.0 / length) } else { a }
 }
 
+/// The vector with the coordinates `own` along three axes.
+#[inline]
+pub fn along(axes: [Vector; 3], own: Vector) -> Vector {
+    add(add(scale(axes[0], own[0]), scale(axes[1], own[1])), scale(axes[2], own[2]))
+}
+
 /// Linear blend: `a` at 0, `b` at 1.
 #[inline]
 pub fn mix(a: Vector, b: Vector, share: f32) -> Vector {

@@ -43,11 +43,6 @@ impl Walker {
         self.poses.push(Pose::from_yaw_pitch([x, y, eye], self.yaw, pitch));
     }
 
-    /// The current position.
-    pub fn position(&self) -> [f32; 2] {
-        self.position
-    }
-
     /// Frames so far.
     pub fn frames(&self) -> usize {
         self.poses.len()

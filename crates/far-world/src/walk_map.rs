@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::grid::VoxelGrid;
+use crate::grid::{VoxelGrid, index_in};
 use crate::prop::Prop;
 
 /// Cost of one step; corners and tolls are added in the same unit.
@@ -88,14 +88,8 @@ impl WalkMap {
         }
     }
 
-    /// Cells along both axes.
-    pub fn count(&self) -> [i32; 2] {
-        self.count
-    }
-
-    fn index(&self, [column, row]: Cell) -> Option<usize> {
-        let inside = column >= 0 && row >= 0 && column < self.count[0] && row < self.count[1];
-        inside.then(|| (row * self.count[0] + column) as usize)
+    fn index(&self, cell: Cell) -> Option<usize> {
+        index_in(self.count, cell)
     }
 
     /// Whether a cell is walkable.
@@ -106,11 +100,6 @@ impl WalkMap {
     /// Middle of a cell in the world.
     pub fn center(&self, cell: Cell) -> [f32; 2] {
         std::array::from_fn(|axis| self.origin[axis] + (cell[axis] as f32 + 0.5) * self.cell)
-    }
-
-    /// The cell a world point lies in.
-    pub fn cell_at(&self, point: [f32; 2]) -> Cell {
-        std::array::from_fn(|axis| ((point[axis] - self.origin[axis]) / self.cell).floor() as i32)
     }
 
     /// All free cells, row by row.

@@ -1,6 +1,6 @@
 //! The interface of a world: it makes episodes from a seed, one by one, in any order.
 
-use far_data::{DatasetDescription, EpisodeFacts, Generator, Signal};
+use far_data::{DatasetDescription, EpisodeFacts, Generator, Phase, Signal};
 use far_memory::{Camera, Pose};
 
 use crate::error::{Result, WorldError};
@@ -104,6 +104,11 @@ pub trait World: Send + Sync {
     /// variant, rate, camera, size and generator are already set.
     fn describe(&self, recording: &Recording, description: &mut DatasetDescription);
 
+    /// The error of an episode for which no plan satisfied the world's constraints.
+    fn no_episode(&self, recording: &Recording, index: u32, reason: String) -> WorldError {
+        WorldError::NoEpisode { world: self.name(), index, seed: recording.seed, reason }
+    }
+
     /// Plans an episode and builds its scene.
     fn episode(&self, recording: &Recording, index: u32) -> Result<Box<dyn Episode>>;
 }
@@ -128,13 +133,34 @@ pub fn description(world: &dyn World, recording: &Recording) -> DatasetDescripti
     description
 }
 
+/// Where the camera goes in an episode, and what the dataset's index says about it.
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// Scene, splits, route and so on, for the dataset's index.
+    pub facts: EpisodeFacts,
+    /// The camera's pose in every frame.
+    pub poses: Vec<Pose>,
+    /// Index of the first return frame.
+    pub boundary: usize,
+    /// Frames per second.
+    pub fps: f32,
+    /// Height in meters at which a map cuts the scene open, so that ceilings do not hide rooms.
+    pub map_height: f32,
+}
+
+impl Course {
+    /// Renders frame `index` with the columns that every world has.
+    pub fn shoot(&self, index: usize, scene: &Scene, studio: &mut Studio) -> far_data::Frame {
+        let phase = if index < self.boundary { Phase::Explore } else { Phase::Return };
+        let time = index as f64 / f64::from(self.fps);
+        studio.shoot(scene, &self.poses[index], time, phase)
+    }
+}
+
 /// One planned episode: a scene, a path through it, and its events.
 pub trait Episode: Send {
-    /// Scene, splits, route and so on, for the dataset's index.
-    fn facts(&self) -> EpisodeFacts;
-
-    /// Number of frames.
-    fn frames(&self) -> usize;
+    /// The camera's path.
+    fn course(&self) -> &Course;
 
     /// Renders frame `index`, counted from 0, with all columns of the dataset. Frames may be
     /// rendered in any order.
@@ -142,17 +168,6 @@ pub trait Episode: Send {
 
     /// The scene at frame `index`, for maps and benchmarks.
     fn scene(&mut self, index: usize) -> &Scene;
-
-    /// The camera's pose in frame `index`.
-    fn pose(&self, index: usize) -> Pose;
-
-    /// Index of the first return frame.
-    fn boundary(&self) -> usize;
-
-    /// Height in meters at which a map cuts the scene open, so that ceilings do not hide rooms.
-    fn map_height(&self) -> f32 {
-        f32::INFINITY
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::encoder::cue_encoder::recipe_on;
 use crate::layer::Pass;
+use crate::weight_file::to_json;
 use crate::{
     ActionFeatures, ConditionScale, CueEncoder, Error, LatentShape, QueryVit, QueryVitConfig,
     Result,
@@ -217,11 +218,8 @@ impl KeyEncoder {
             let actions = actions.map(|rows| ActionFeatures::tensor(&rows[start..end], signals));
             let actions = actions.transpose()?;
             let mut tape = Tape::inference(&self.device);
-            let found = self.network.forward(
-                &mut Pass::new(&mut tape, &self.parameters),
-                &part,
-                actions.as_ref(),
-            )?;
+            let mut pass = Pass::new(&mut tape, &self.parameters);
+            let found = self.network.forward(&mut pass, &part, actions.as_ref())?;
             encoded.extend_from_slice(found.values());
         }
         Ok(encoded)
@@ -258,10 +256,6 @@ impl EncoderDescription {
         let inputs = token + self.signals as f64;
         self.network.least_parameters() + inputs * self.network.width as f64
     }
-}
-
-fn to_json(description: &EncoderDescription) -> String {
-    serde_json::to_string(description).expect("a description becomes JSON")
 }
 
 #[cfg(test)]

@@ -86,6 +86,20 @@ impl AutoencoderStructure {
     }
 }
 
+/// One step of a network, from an image to an image.
+pub(super) trait Layer: Send + Sync {
+    fn run(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor>;
+}
+
+/// Runs layers one after another.
+pub(super) fn run_all(
+    layers: &[Box<dyn Layer>],
+    pass: &mut Pass<'_>,
+    x: Tensor,
+) -> far_tensor::Result<Tensor> {
+    layers.iter().try_fold(x, |x, layer| layer.run(pass, &x))
+}
+
 /// A convolution of channels-last images.
 pub(super) struct Convolution {
     pub weight: ParameterId,
@@ -145,5 +159,11 @@ impl Convolution {
             ..same
         };
         pass.convolution_channels_last(x, &filter)
+    }
+}
+
+impl Layer for Convolution {
+    fn run(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+        self.forward(pass, x, None)
     }
 }

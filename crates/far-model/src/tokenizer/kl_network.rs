@@ -8,9 +8,8 @@
 //! places. Norms have 32 groups. The latent is the mean, times a factor that gives it about unit variance.
 //! Pictures in [0, 1] are stretched to [−1, 1]; images are [N, H, W, C].
 
-use super::autoencoder_network::{AutoencoderNetwork, Convolution};
-use crate::layer::Pass;
-use crate::layer::{Linear, Scaling};
+use super::autoencoder_network::{AutoencoderNetwork, Convolution, Layer, run_all};
+use crate::layer::{Linear, Pass, Scaling};
 use crate::{Error, Result};
 use far_tensor::{Activation, ArenaBuilder, Checkpoint, Initialization, Padding, Tensor};
 use std::path::Path;
@@ -72,7 +71,7 @@ impl KlStructure {
     }
 }
 
-/// GroupNorm and, usually, SiLU.
+/// GroupNorm; as a layer, with SiLU.
 struct Norm(Scaling);
 
 impl Norm {
@@ -84,8 +83,10 @@ impl Norm {
         let [scale, shift] = self.0.tensors(pass.parameters);
         pass.group_norm_channels_last(x, GROUPS, &scale, &shift, EPSILON)
     }
+}
 
-    fn activated(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+impl Layer for Norm {
+    fn run(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
         let x = self.forward(pass, x)?;
         pass.activate(&x, Activation::Silu)
     }
@@ -108,11 +109,13 @@ impl Resnet {
         });
         Self { norms: [norm1, norm2], convolutions: [conv1, conv2], shortcut }
     }
+}
 
-    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
-        let y = self.norms[0].activated(pass, x)?;
+impl Layer for Resnet {
+    fn run(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+        let y = self.norms[0].run(pass, x)?;
         let y = self.convolutions[0].forward(pass, &y, None)?;
-        let y = self.norms[1].activated(pass, &y)?;
+        let y = self.norms[1].run(pass, &y)?;
         let x = match &self.shortcut {
             Some(shortcut) => shortcut.forward(pass, x, None)?,
             None => x.clone(),
@@ -136,8 +139,10 @@ impl Attention {
             .map(|part| Linear::new(builder, &format!("{name}.{part}"), [width; 2], weight, bias));
         Self { norm, maps }
     }
+}
 
-    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
+impl Layer for Attention {
+    fn run(&self, pass: &mut Pass<'_>, x: &Tensor) -> far_tensor::Result<Tensor> {
         let shape = *x.shape();
         let places = shape.extents()[1] * shape.extents()[2];
         let tokens = self.norm.forward(pass, x)?;
@@ -150,19 +155,11 @@ impl Attention {
     }
 }
 
-enum Layer {
-    Convolution(Convolution),
-    Resnet(Box<Resnet>),
-    Attention(Box<Attention>),
-    /// Norm and SiLU.
-    Norm(Norm),
-}
-
 /// Adds layers to a sequence under their names.
 struct Builder<'a, 'b> {
     builder: &'a mut ArenaBuilder,
     part: &'b str,
-    layers: Vec<Layer>,
+    layers: Vec<Box<dyn Layer>>,
 }
 
 impl Builder<'_, '_> {
@@ -170,13 +167,13 @@ impl Builder<'_, '_> {
         Convolution::new(self.builder, &format!("{}{name}", self.part), sizes, kernel)
     }
 
-    fn push(&mut self, convolution: Convolution) {
-        self.layers.push(Layer::Convolution(convolution));
+    fn push(&mut self, layer: impl Layer + 'static) {
+        self.layers.push(Box::new(layer));
     }
 
     fn resnet(&mut self, name: &str, sizes: [usize; 2]) {
         let resnet = Resnet::new(self.builder, &format!("{}{name}", self.part), sizes);
-        self.layers.push(Layer::Resnet(Box::new(resnet)));
+        self.push(resnet);
     }
 
     /// Resnet, attention, resnet.
@@ -184,14 +181,14 @@ impl Builder<'_, '_> {
         self.resnet("mid_block.resnets.0", [width; 2]);
         let name = format!("{}mid_block.attentions.0", self.part);
         let attention = Attention::new(self.builder, &name, width);
-        self.layers.push(Layer::Attention(Box::new(attention)));
+        self.push(attention);
         self.resnet("mid_block.resnets.1", [width; 2]);
     }
 
     /// Norm, SiLU and a convolution.
     fn end(&mut self, [width, outputs]: [usize; 2]) {
         let norm = Norm::new(self.builder, &format!("{}conv_norm_out", self.part), width);
-        self.layers.push(Layer::Norm(norm));
+        self.push(norm);
         let last = self.convolution("conv_out", [width, outputs], 3);
         self.push(last);
     }
@@ -201,8 +198,8 @@ impl Builder<'_, '_> {
 pub(super) struct KlNetwork {
     structure: KlStructure,
     scale: f32,
-    encoder: Vec<Layer>,
-    decoder: Vec<Layer>,
+    encoder: Vec<Box<dyn Layer>>,
+    decoder: Vec<Box<dyn Layer>>,
 }
 
 impl KlNetwork {
@@ -213,7 +210,7 @@ impl KlNetwork {
     }
 }
 
-fn encoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Layer> {
+fn encoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Box<dyn Layer>> {
     let KlStructure { channels, widths, resnets, surrounded } = structure;
     let mut layers = Builder { builder, part: "encoder.", layers: Vec::new() };
     let first = layers.convolution("conv_in", [3, widths[0]], 3);
@@ -235,18 +232,17 @@ fn encoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Layer> {
     layers.end([inputs, 2 * channels]);
     let mut sequence = layers.layers;
     if *surrounded {
-        let last = Convolution::new(builder, "quant_conv", [2 * channels; 2], 1);
-        sequence.push(Layer::Convolution(last));
+        sequence.push(Box::new(Convolution::new(builder, "quant_conv", [2 * channels; 2], 1)));
     }
     sequence
 }
 
-fn decoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Layer> {
+fn decoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Box<dyn Layer>> {
     let KlStructure { channels, widths, resnets, surrounded } = structure;
-    let mut sequence = Vec::new();
+    let mut sequence: Vec<Box<dyn Layer>> = Vec::new();
     if *surrounded {
         let first = Convolution::new(builder, "post_quant_conv", [*channels; 2], 1);
-        sequence.push(Layer::Convolution(first));
+        sequence.push(Box::new(first));
     }
     let mut layers = Builder { builder, part: "decoder.", layers: sequence };
     let mut inputs = *widths.last().expect("there is a width");
@@ -268,15 +264,6 @@ fn decoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Layer> {
     layers.layers
 }
 
-fn run(layers: &[Layer], pass: &mut Pass<'_>, x: Tensor) -> far_tensor::Result<Tensor> {
-    layers.iter().try_fold(x, |x, layer| match layer {
-        Layer::Convolution(convolution) => convolution.forward(pass, &x, None),
-        Layer::Resnet(resnet) => resnet.forward(pass, &x),
-        Layer::Attention(attention) => attention.forward(pass, &x),
-        Layer::Norm(norm) => norm.activated(pass, &x),
-    })
-}
-
 impl AutoencoderNetwork for KlNetwork {
     fn channels(&self) -> usize {
         self.structure.channels
@@ -288,14 +275,14 @@ impl AutoencoderNetwork for KlNetwork {
 
     fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> far_tensor::Result<Tensor> {
         let stretched = pass.affine(pictures, 2.0, -1.0)?;
-        let moments = run(&self.encoder, pass, stretched)?;
+        let moments = run_all(&self.encoder, pass, stretched)?;
         let mean = pass.slice(&moments, 3, 0..self.structure.channels)?;
         pass.affine(&mean, self.scale, 0.0)
     }
 
     fn decode(&self, pass: &mut Pass<'_>, latents: &Tensor) -> far_tensor::Result<Tensor> {
         let raw = pass.affine(latents, 1.0 / self.scale, 0.0)?;
-        let stretched = run(&self.decoder, pass, raw)?;
+        let stretched = run_all(&self.decoder, pass, raw)?;
         pass.affine(&stretched, 0.5, 0.5)
     }
 }

@@ -6,11 +6,11 @@
 
 use super::spread::spread_frames;
 use super::{Tokenizer, area_resize};
-use crate::{Error, LatentShape, LinearPatches, Result};
+use crate::{Error, LatentShape, LinearPatches, Result, weight_file};
 use far_data::{Dataset, Episode, Picture, hash_bytes};
 use far_tensor::{
-    ArenaBuilder, Checkpoint, CheckpointWriter, Initialization, Matching, ParameterId, Parameters,
-    PatchGrid, Shape, Tensor,
+    ArenaBuilder, Checkpoint, Initialization, Matching, ParameterId, Parameters, PatchGrid, Shape,
+    Tensor,
 };
 use nalgebra::{DMatrix, SymmetricEigen};
 use rayon::prelude::*;
@@ -257,9 +257,7 @@ impl Tokenizer for PatchPca {
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        let settings = serde_json::to_string(&self.config).expect("settings are plain data");
-        let writer = CheckpointWriter::new().parameters("", &self.parameters).note(NOTE, settings);
-        Ok(writer.save(path)?)
+        weight_file::save(path, NOTE, &self.config, &self.parameters)
     }
 
     fn decode(&self, latent: &[f32]) -> Option<Picture> {

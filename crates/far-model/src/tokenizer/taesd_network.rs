@@ -8,12 +8,10 @@
 //! channels inside. Parameters are named by their place in the published sequences of modules; images
 //! are [N, H, W, C].
 
-use super::autoencoder_network::{AutoencoderNetwork, Convolution};
+use super::autoencoder_network::{AutoencoderNetwork, Convolution, Layer, run_all};
 use crate::Error;
-use crate::layer::Pass;
-use far_tensor::{
-    Activation, ArenaBuilder, Checkpoint, Initialization, ParameterId, Result, Tensor,
-};
+use crate::layer::{Pass, Scaling};
+use far_tensor::{Activation, ArenaBuilder, Checkpoint, Initialization, Result, Tensor};
 use std::path::Path;
 
 /// Side of most windows.
@@ -91,8 +89,7 @@ impl TaesdStructure {
 /// A look at the whole picture.
 struct Look {
     widen: Convolution,
-    scale: ParameterId,
-    shift: ParameterId,
+    norm: Scaling,
     narrow: Convolution,
 }
 
@@ -101,17 +98,14 @@ impl Look {
         let inside = WIDENED * width;
         let widen =
             Convolution::unbiased(builder, &format!("{name}.pool.0"), [width, inside], 1, 1.0);
-        let mut norm =
-            |part: &str, begin| builder.parameter(format!("{name}.pool.1.{part}"), [inside], begin);
-        let scale = norm("weight", Initialization::One);
-        let shift = norm("bias", Initialization::Zero);
+        let norm = Scaling::new(builder, &format!("{name}.pool.1"), inside);
         let narrow =
             Convolution::unbiased(builder, &format!("{name}.pool.3"), [inside, width], 1, 1.0);
-        Self { widen, scale, shift, narrow }
+        Self { widen, norm, narrow }
     }
 
     fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
-        let [scale, shift] = [self.scale, self.shift].map(|id| pass.parameters.tensor(id));
+        let [scale, shift] = self.norm.tensors(pass.parameters);
         let inside = self.widen.forward(pass, x, None)?;
         let inside = pass.group_norm_channels_last(&inside, GROUPS, &scale, &shift, 1e-5)?;
         let inside = pass.activate(&inside, Activation::Relu)?;
@@ -135,8 +129,10 @@ impl Block {
         });
         Self { look: looks.then(|| Look::new(builder, name, width)), convolutions }
     }
+}
 
-    fn forward(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
+impl Layer for Block {
+    fn run(&self, pass: &mut Pass<'_>, x: &Tensor) -> Result<Tensor> {
         let x = match &self.look {
             Some(look) => look.forward(pass, x)?,
             None => x.clone(),
@@ -148,34 +144,11 @@ impl Block {
     }
 }
 
-enum Layer {
-    Convolution(Convolution),
-    Block(Box<Block>),
-}
-
-impl Layer {
-    fn block(block: Block) -> Self {
-        Self::Block(Box::new(block))
-    }
-}
-
-/// Layers in order.
-struct Sequence(Vec<Layer>);
-
-impl Sequence {
-    fn forward(&self, pass: &mut Pass<'_>, x: Tensor) -> Result<Tensor> {
-        self.0.iter().try_fold(x, |x, layer| match layer {
-            Layer::Convolution(convolution) => convolution.forward(pass, &x, None),
-            Layer::Block(block) => block.forward(pass, &x),
-        })
-    }
-}
-
 /// Encoder and decoder; their numbers are in the arena they were built into.
 pub(super) struct TaesdNetwork {
     channels: usize,
-    encoder: Sequence,
-    decoder: Sequence,
+    encoder: Vec<Box<dyn Layer>>,
+    decoder: Vec<Box<dyn Layer>>,
 }
 
 impl TaesdNetwork {
@@ -195,56 +168,56 @@ impl AutoencoderNetwork for TaesdNetwork {
     }
 
     fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> Result<Tensor> {
-        self.encoder.forward(pass, pictures.clone())
+        run_all(&self.encoder, pass, pictures.clone())
     }
 
     fn decode(&self, pass: &mut Pass<'_>, latents: &Tensor) -> Result<Tensor> {
         let bent = pass.affine(latents, 1.0 / BOUND, 0.0)?;
         let bent = pass.activate(&bent, Activation::Tanh)?;
         let bent = pass.affine(&bent, BOUND, 0.0)?;
-        self.decoder.forward(pass, bent)
+        run_all(&self.decoder, pass, bent)
     }
 }
 
-fn encoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Sequence {
+fn encoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Vec<Box<dyn Layer>> {
     let TaesdStructure { channels, width, blocks: [blocks, _], looks_at_all } = structure;
     let name = |place: usize| format!("encoder.{place}");
-    let mut layers = vec![
-        Layer::Convolution(Convolution::new(builder, &name(0), [3, width], KERNEL)),
-        Layer::block(Block::new(builder, &name(1), width, false)),
+    let mut layers: Vec<Box<dyn Layer>> = vec![
+        Box::new(Convolution::new(builder, &name(0), [3, width], KERNEL)),
+        Box::new(Block::new(builder, &name(1), width, false)),
     ];
     for stage in 0..STAGES {
         let halving = Convolution::unbiased(builder, &name(layers.len()), [width; 2], KERNEL, 1.0);
-        layers.push(Layer::Convolution(Convolution { stride: 2, ..halving }));
+        layers.push(Box::new(Convolution { stride: 2, ..halving }));
         let looks = looks_at_all && stage + 1 == STAGES;
         for _ in 0..blocks {
-            layers.push(Layer::block(Block::new(builder, &name(layers.len()), width, looks)));
+            layers.push(Box::new(Block::new(builder, &name(layers.len()), width, looks)));
         }
     }
     let last = Convolution::new(builder, &name(layers.len()), [width, channels], KERNEL);
-    layers.push(Layer::Convolution(last));
-    Sequence(layers)
+    layers.push(Box::new(last));
+    layers
 }
 
-fn decoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Sequence {
+fn decoder(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Vec<Box<dyn Layer>> {
     let TaesdStructure { channels, width, blocks: [_, blocks], looks_at_all } = structure;
     let name = |place: usize| format!("decoder.{place}");
     // The bend is at place 0, an activation at 2, and repeating pixels has a place of its own.
     let first = Convolution::new(builder, &name(1), [channels, width], KERNEL);
-    let mut layers = vec![Layer::Convolution(Convolution { relu: true, ..first })];
+    let mut layers: Vec<Box<dyn Layer>> = vec![Box::new(Convolution { relu: true, ..first })];
     let mut place = 3;
     for stage in 0..STAGES {
         for _ in 0..blocks {
             let looks = looks_at_all && stage == 0;
-            layers.push(Layer::block(Block::new(builder, &name(place), width, looks)));
+            layers.push(Box::new(Block::new(builder, &name(place), width, looks)));
             place += 1;
         }
         let doubling = Convolution::unbiased(builder, &name(place + 1), [width; 2], KERNEL, 1.0);
-        layers.push(Layer::Convolution(Convolution { repeat: 2, ..doubling }));
+        layers.push(Box::new(Convolution { repeat: 2, ..doubling }));
         place += 2;
     }
-    layers.push(Layer::block(Block::new(builder, &name(place), width, false)));
+    layers.push(Box::new(Block::new(builder, &name(place), width, false)));
     let last = Convolution::new(builder, &name(place + 1), [width, 3], KERNEL);
-    layers.push(Layer::Convolution(last));
-    Sequence(layers)
+    layers.push(Box::new(last));
+    layers
 }

@@ -221,14 +221,9 @@ impl DitDiffusion {
             draws: RowIndex::new(of_draws.collect(), times.len()),
         };
         let mut tape = Tape::inference(&self.device);
-        let network = &self.network;
-        let state = network.read_context(
-            &mut Pass::new(&mut tape, parameters),
-            contexts,
-            goal_states,
-            range,
-        )?;
-        let output = network.target(&mut Pass::new(&mut tape, parameters), &state, &noisy)?;
+        let mut pass = Pass::new(&mut tape, parameters);
+        let state = self.network.read_context(&mut pass, contexts, goal_states, range)?;
+        let output = self.network.target(&mut pass, &state, &noisy)?;
         let output = self.predicted(&mut tape, output)?;
         let target = noisy.draws.spread(&mut tape, &target)?;
         let weights = (!chosen_weights.is_empty()).then(|| {
@@ -268,16 +263,10 @@ impl DitDiffusion {
         steps: &[DdimStep],
     ) -> Result<Vec<f32>> {
         let mut tape = Tape::inference(&self.device);
-        let network = &self.network;
-        let state = network.read_context(
-            &mut Pass::new(&mut tape, parameters),
-            contexts,
-            goal_states,
-            range,
-        )?;
+        let mut pass = Pass::new(&mut tape, parameters);
+        let state = self.network.read_context(&mut pass, contexts, goal_states, range)?;
         let timesteps: Vec<f32> = steps.iter().map(|step| step.timestep as f32).collect();
-        let table =
-            network.modulation_table(&mut Pass::new(&mut tape, parameters), &state, &timesteps)?;
+        let table = self.network.modulation_table(&mut pass, &state, &timesteps)?;
         // All steps are the same work on other numbers.
         let mut predict = Repeated::new(&self.device, |tape, inputs| {
             let [x, row] = inputs else { unreachable!("two are given") };

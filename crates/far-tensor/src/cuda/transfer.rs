@@ -21,21 +21,12 @@ impl CudaBuffer {
     /// # Errors
     /// If the GPU has failed.
     pub(crate) fn read(&self, target: &mut [f32]) -> Result<()> {
-        self.read_from(0, target)
-    }
-
-    /// Numbers from `start` on.
-    ///
-    /// # Errors
-    /// If the GPU has failed.
-    pub(crate) fn read_from(&self, start: usize, target: &mut [f32]) -> Result<()> {
-        assert!(start + target.len() <= self.length(), "the buffer has that many numbers");
+        assert!(target.len() <= self.length(), "the buffer has that many numbers");
         if graph::spoil(self) {
             target.fill(f32::NAN);
             return Ok(());
         }
-        let pointer = self.pointer() + (start * self.element().size()) as u64;
-        let context = self.context();
+        let (pointer, context) = (self.pointer(), self.context());
         match self.element() {
             Element::F32 => context.read(pointer, target)?,
             Element::Bf16 => {
@@ -132,10 +123,9 @@ impl Cuda {
         if length == 0 {
             return Ok(());
         }
-        let name = match (source.1, target.1) {
-            (Element::F32, Element::F32) => "convert_f32_to",
-            (Element::F32, Element::Bf16) => "convert_f32_to",
-            (Element::Bf16, _) => "convert_bf16_to",
+        let name = match source.1 {
+            Element::F32 => "convert_f32_to",
+            Element::Bf16 => "convert_bf16_to",
         };
         let kernel = CONVERSION.kernel(name);
         let arguments = arguments![source.0, target.0, length, accumulate];

@@ -13,19 +13,13 @@ use super::window::Window;
 use crate::cuda::Pooling;
 use crate::{Result, Shape, Tape, Tensor};
 
-#[derive(Clone, Copy, PartialEq)]
-enum Pool {
-    Maximum,
-    Average,
-}
-
 impl Tape {
     /// The largest element of each window: [P…, H, W] → [P…, H′, W′].
     ///
     /// # Errors
     /// If x has fewer than two axes or the window does not fit.
     pub fn maximum_pool(&mut self, x: &Tensor, window: Window) -> Result<Tensor> {
-        self.pool("maximum_pool", x, window, Pool::Maximum)
+        self.pool("maximum_pool", x, window, true)
     }
 
     /// The mean of each window, padding counting as zeros: [P…, H, W] → [P…, H′, W′].
@@ -33,7 +27,7 @@ impl Tape {
     /// # Errors
     /// If x has fewer than two axes or the window does not fit.
     pub fn average_pool(&mut self, x: &Tensor, window: Window) -> Result<Tensor> {
-        self.pool("average_pool", x, window, Pool::Average)
+        self.pool("average_pool", x, window, false)
     }
 
     fn pool(
@@ -41,73 +35,56 @@ impl Tape {
         operation: &'static str,
         x: &Tensor,
         window: Window,
-        pool: Pool,
+        maximum: bool,
     ) -> Result<Tensor> {
-        let planes = Planes::new(operation, x, window)?;
+        let planes = Pooling::new(operation, x, window, maximum)?;
         let pixels = planes.fit[0] * planes.fit[1];
         let extents = x.shape().extents();
         let mut shape = extents[..extents.len() - 2].to_vec();
         shape.extend(planes.fit);
         let shape = Shape::new(&shape);
         if let Some(cuda) = self.cuda() {
-            let Planes { image, fit, window } = planes;
-            let pooling = Pooling { window, image, fit, maximum: pool == Pool::Maximum };
-            return self.pool_cuda(&cuda, operation, shape, x, pooling);
+            return self.pool_cuda(&cuda, operation, shape, x, planes);
         }
         let mut output = self.device().buffer(shape.elements());
         for_rows(&mut output, pixels, pixels * planes.cost(), |plane, part| {
             let x = row_of(x.values(), planes.elements(), plane);
             for (pixel, y) in part.iter_mut().enumerate() {
-                *y = match pool {
-                    Pool::Maximum => x[planes.first_largest(x, pixel)],
-                    Pool::Average => {
-                        planes.covered(pixel).map(|index| x[index]).sum::<f32>() * planes.share()
-                    }
+                *y = if maximum {
+                    x[planes.first_largest(x, pixel)]
+                } else {
+                    planes.covered(pixel).map(|index| x[index]).sum::<f32>() * planes.share()
                 };
             }
         });
         Ok(self.record(operation, shape, output, &[x], |_| {
             let x = x.clone();
             move |upstream, gradients| {
-                let planes = planes;
-                let (elements, pixels) = (planes.elements(), planes.fit[0] * planes.fit[1]);
+                let elements = planes.elements();
+                let cost = elements + pixels * planes.cost();
                 gradients.with(&x, |gradient, accumulate| {
-                    for_rows(
-                        gradient,
-                        elements,
-                        elements + pixels * planes.cost(),
-                        |plane, part| {
-                            if !accumulate {
-                                part.fill(0.0);
+                    for_rows(gradient, elements, cost, |plane, part| {
+                        if !accumulate {
+                            part.fill(0.0);
+                        }
+                        let x = row_of(x.values(), elements, plane);
+                        for (pixel, d) in row_of(&upstream, pixels, plane).iter().enumerate() {
+                            if maximum {
+                                part[planes.first_largest(x, pixel)] += d;
+                            } else {
+                                let covered = planes.covered(pixel);
+                                covered.for_each(|index| part[index] += d * planes.share());
                             }
-                            let x = row_of(x.values(), elements, plane);
-                            for (pixel, d) in row_of(&upstream, pixels, plane).iter().enumerate() {
-                                if pool == Pool::Maximum {
-                                    part[planes.first_largest(x, pixel)] += d;
-                                } else {
-                                    planes
-                                        .covered(pixel)
-                                        .for_each(|index| part[index] += d * planes.share());
-                                }
-                            }
-                        },
-                    );
+                        }
+                    });
                 });
             }
         }))
     }
 }
 
-/// Planes of the same extent, and the window that slides over each.
-#[derive(Clone, Copy)]
-struct Planes {
-    image: [usize; 2],
-    fit: [usize; 2],
-    window: Window,
-}
-
-impl Planes {
-    fn new(operation: &'static str, x: &Tensor, window: Window) -> Result<Self> {
+impl Pooling {
+    fn new(operation: &'static str, x: &Tensor, window: Window, maximum: bool) -> Result<Self> {
         let extents = x.shape().extents();
         x.expect(operation, extents.len() >= 2, || "an image has rows and columns".into())?;
         let image = [extents[extents.len() - 2], extents[extents.len() - 1]];
@@ -119,7 +96,7 @@ impl Planes {
             format!("padding must be smaller than the window {:?}", window.kernel)
         })?;
         let fit = window.fit(operation, x, image)?;
-        Ok(Self { image, fit, window })
+        Ok(Self { window, image, fit, maximum })
     }
 
     fn elements(&self) -> usize {

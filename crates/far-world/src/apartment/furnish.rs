@@ -6,6 +6,7 @@ use super::furniture::{Piece, Workshop};
 use super::ground::Ground;
 use super::plan::{CELL, Door, Plan, RoomKind, Space};
 use crate::Prop;
+use crate::grid::index_in;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::f32::consts::FRAC_PI_2;
@@ -38,6 +39,9 @@ pub fn furnish(plan: &Plan, kit: &mut Kit, random: &mut ChaCha8Rng) -> (Vec<Prop
     (furnisher.props, furnisher.ground)
 }
 
+/// Makes one piece.
+type Make<'w> = fn(&mut Workshop<'w>) -> Piece;
+
 struct Furnisher<'a> {
     plan: &'a Plan,
     ground: Ground,
@@ -48,116 +52,113 @@ struct Furnisher<'a> {
 }
 
 impl Furnisher<'_> {
-    fn fill(&mut self, room: u8, kind: RoomKind, shop: &mut Workshop<'_>) {
+    fn fill<'w>(&mut self, room: u8, kind: RoomKind, shop: &mut Workshop<'w>) {
         let area = self.plan.room_cells(room).count() as f32 * CELL * CELL;
         // Later pieces are for larger rooms, and each may be left out for lack of space.
         match kind {
             // The legs of a corridor must look alike.
             RoomKind::Corridor => return,
             RoomKind::Living => {
-                self.at_wall(room, |shop| shop.sofa(), shop);
-                self.at_wall(room, |shop| shop.television(), shop);
-                self.at_wall(room, |shop| shop.bookcase(), shop);
-                self.in_middle(room, |shop| shop.coffee_table(), shop);
-                self.at_wall(room, |shop| shop.armchair(), shop);
-                self.at_wall(room, |shop| shop.floor_lamp(), shop);
-                self.at_wall(room, |shop| shop.plant(), shop);
+                self.at_walls(
+                    room,
+                    &[Workshop::sofa, Workshop::television, Workshop::bookcase],
+                    shop,
+                );
+                self.in_middle(room, Workshop::coffee_table, shop);
+                self.at_walls(
+                    room,
+                    &[Workshop::armchair, Workshop::floor_lamp, Workshop::plant],
+                    shop,
+                );
                 if area > 18.0 {
-                    self.at_wall(room, |shop| shop.piano(), shop);
-                    self.at_wall(room, |shop| shop.bookcase(), shop);
-                    self.at_wall(room, |shop| shop.plant(), shop);
+                    self.at_walls(
+                        room,
+                        &[Workshop::piano, Workshop::bookcase, Workshop::plant],
+                        shop,
+                    );
                 }
             }
             RoomKind::Kitchen => {
-                self.at_wall(room, |shop| shop.counter(), shop);
-                self.at_wall(room, |shop| shop.fridge(), shop);
-                self.in_middle(room, |shop| shop.dining_table(), shop);
-                self.at_wall(room, |shop| shop.dresser(), shop);
+                self.at_walls(room, &[Workshop::counter, Workshop::fridge], shop);
+                self.in_middle(room, Workshop::dining_table, shop);
+                self.at_walls(room, &[Workshop::dresser], shop);
             }
             RoomKind::Bedroom => {
-                self.at_wall(room, |shop| shop.bed(), shop);
-                self.at_wall(room, |shop| shop.wardrobe(), shop);
-                self.at_wall(room, |shop| shop.nightstand(), shop);
+                self.at_walls(
+                    room,
+                    &[Workshop::bed, Workshop::wardrobe, Workshop::nightstand],
+                    shop,
+                );
                 if shop.random.random_bool(0.5) {
-                    self.at_wall(room, |shop| shop.dresser(), shop);
+                    self.at_walls(room, &[Workshop::dresser], shop);
                 } else {
-                    self.at_wall(room, |shop| shop.armchair(), shop);
+                    self.at_walls(room, &[Workshop::armchair], shop);
                 }
             }
             RoomKind::Bath => {
-                self.at_wall(room, |shop| shop.bathtub(), shop);
-                self.at_wall(room, |shop| shop.basin(), shop);
-                self.at_wall(room, |shop| shop.toilet(), shop);
+                self.at_walls(room, &[Workshop::bathtub, Workshop::basin, Workshop::toilet], shop);
             }
             RoomKind::Study => {
-                self.at_wall(room, |shop| shop.desk(), shop);
-                self.at_wall(room, |shop| shop.bookcase(), shop);
-                self.at_wall(room, |shop| shop.bookcase(), shop);
-                self.at_wall(room, |shop| shop.armchair(), shop);
-                self.at_wall(room, |shop| shop.plant(), shop);
+                self.at_walls(
+                    room,
+                    &[Workshop::desk, Workshop::bookcase, Workshop::bookcase],
+                    shop,
+                );
+                self.at_walls(room, &[Workshop::armchair, Workshop::plant], shop);
             }
             RoomKind::Dining => {
-                self.in_middle(room, |shop| shop.dining_table(), shop);
-                self.at_wall(room, |shop| shop.dresser(), shop);
-                self.at_wall(room, |shop| shop.plant(), shop);
-                self.at_wall(room, |shop| shop.floor_lamp(), shop);
+                self.in_middle(room, Workshop::dining_table, shop);
+                self.at_walls(
+                    room,
+                    &[Workshop::dresser, Workshop::plant, Workshop::floor_lamp],
+                    shop,
+                );
             }
             RoomKind::Laundry => {
-                self.at_wall(room, |shop| shop.washer(), shop);
-                self.at_wall(room, |shop| shop.washer(), shop);
-                self.at_wall(room, |shop| shop.rack(), shop);
-                self.at_wall(room, |shop| shop.rack(), shop);
-                self.at_wall(room, |shop| shop.basin(), shop);
+                self.at_walls(room, &[Workshop::washer, Workshop::washer, Workshop::rack], shop);
+                self.at_walls(room, &[Workshop::rack, Workshop::basin], shop);
             }
         }
         if matches!(kind, RoomKind::Living | RoomKind::Bedroom | RoomKind::Study | RoomKind::Dining)
         {
             self.lay_rug(room, shop);
         }
+        let extras: [Make<'w>; 4] =
+            [Workshop::plant, Workshop::dresser, Workshop::bookcase, Workshop::armchair];
         for _ in 0..((area - 10.0) / 5.0).clamp(0.0, 3.0) as usize {
-            match shop.random.random_range(0..4) {
-                0 => self.at_wall(room, |shop| shop.plant(), shop),
-                1 => self.at_wall(room, |shop| shop.dresser(), shop),
-                2 => self.at_wall(room, |shop| shop.bookcase(), shop),
-                _ => self.at_wall(room, |shop| shop.armchair(), shop),
-            }
+            let one = shop.random.random_range(0..4) as usize;
+            self.at_walls(room, &[extras[one]], shop);
         }
         let pictures = if kind == RoomKind::Laundry { 0 } else { (area / 5.0) as usize };
         for _ in 0..pictures {
             let picture = shop.picture();
-            self.hang(room, &picture, shop);
+            self.at_wall(room, &picture, true, shop.random);
         }
     }
 
-    /// Places a piece with its back to a wall; does nothing if the room is too full.
-    fn at_wall(
-        &mut self,
-        room: u8,
-        make: impl Fn(&mut Workshop<'_>) -> Piece,
-        shop: &mut Workshop<'_>,
-    ) {
-        let piece = make(shop);
-        for _ in 0..ATTEMPTS {
-            if let Some((center, yaw, cells)) = self.wall_place(room, &piece, shop.random)
-                && self.occupy(&cells)
-            {
-                self.put(&piece, center, yaw);
-                return;
-            }
+    /// Stands pieces with their backs to a wall.
+    fn at_walls<'w>(&mut self, room: u8, makes: &[Make<'w>], shop: &mut Workshop<'w>) {
+        for make in makes {
+            let piece = make(shop);
+            self.at_wall(room, &piece, false, shop.random);
         }
     }
 
-    /// Hangs a picture where the wall is free and nothing high stands in front of it.
-    fn hang(&mut self, room: u8, piece: &Piece, shop: &mut Workshop<'_>) {
+    /// Stands a piece with its back to a wall, or hangs it there, where the wall is free and nothing
+    /// high stands in front of it; does nothing if the room is too full.
+    fn at_wall(&mut self, room: u8, piece: &Piece, hangs: bool, random: &mut ChaCha8Rng) {
         for _ in 0..ATTEMPTS {
-            if let Some((center, yaw, cells)) = self.wall_place(room, piece, shop.random) {
+            let Some((center, yaw, cells)) = self.wall_place(room, piece, random) else { continue };
+            if hangs {
                 // Reserved from now on, so that no second picture is hung here.
                 for cell in cells {
                     self.kept[(cell[1] * self.plan.size[0] + cell[0]) as usize] = true;
                 }
-                self.put(piece, center, yaw);
-                return;
+            } else if !self.occupy(&cells) {
+                continue;
             }
+            self.put(piece, center, yaw);
+            return;
         }
     }
 
@@ -205,12 +206,7 @@ impl Furnisher<'_> {
     }
 
     /// Places a piece with room to walk around it.
-    fn in_middle(
-        &mut self,
-        room: u8,
-        make: impl Fn(&mut Workshop<'_>) -> Piece,
-        shop: &mut Workshop<'_>,
-    ) {
+    fn in_middle<'w>(&mut self, room: u8, make: Make<'w>, shop: &mut Workshop<'w>) {
         let piece = make(shop);
         for _ in 0..ATTEMPTS {
             let turned = shop.random.random_bool(0.5);
@@ -225,11 +221,11 @@ impl Furnisher<'_> {
             let cells: Vec<[i32; 2]> =
                 (0..wide).flat_map(|x| (0..deep).map(move |y| [low[0] + x, low[1] + y])).collect();
             if self.occupy(&cells) {
-                let center = [
-                    (low[0] as f32 + 0.5 * wide as f32) * CELL,
-                    (low[1] as f32 + 0.5 * deep as f32) * CELL,
-                ];
-                self.put(&piece, center, if turned { FRAC_PI_2 } else { 0.0 });
+                self.put(
+                    &piece,
+                    middle_of(low, [wide, deep]),
+                    if turned { FRAC_PI_2 } else { 0.0 },
+                );
                 return;
             }
         }
@@ -246,11 +242,7 @@ impl Furnisher<'_> {
             };
             if (0..wide).all(|x| (0..deep).all(|y| bare(x, y))) {
                 let rug = shop.rug(wide as f32 * CELL, deep as f32 * CELL);
-                let center = [
-                    (low[0] as f32 + 0.5 * wide as f32) * CELL,
-                    (low[1] as f32 + 0.5 * deep as f32) * CELL,
-                ];
-                self.put(&rug, center, 0.0);
+                self.put(&rug, middle_of(low, [wide, deep]), 0.0);
                 return;
             }
         }
@@ -285,6 +277,11 @@ impl Furnisher<'_> {
     }
 }
 
+/// The middle of `size` cells from `low` on, in meters.
+fn middle_of(low: [i32; 2], size: [i32; 2]) -> [f32; 2] {
+    std::array::from_fn(|axis| (low[axis] as f32 + 0.5 * size[axis] as f32) * CELL)
+}
+
 /// Cells in doorways and in front of them.
 fn kept_free(plan: &Plan) -> Vec<bool> {
     let mut kept = vec![false; plan.cells.len()];
@@ -293,8 +290,8 @@ fn kept_free(plan: &Plan) -> Vec<bool> {
         let grow = |axis: usize| if axis == across { DOOR_CLEARANCE } else { 0 };
         for y in low[1] - grow(1)..low[1] + size[1] + grow(1) {
             for x in low[0] - grow(0)..low[0] + size[0] + grow(0) {
-                if x >= 0 && y >= 0 && x < plan.size[0] && y < plan.size[1] {
-                    kept[(y * plan.size[0] + x) as usize] = true;
+                if let Some(index) = index_in(plan.size, [x, y]) {
+                    kept[index] = true;
                 }
             }
         }

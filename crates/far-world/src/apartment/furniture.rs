@@ -39,14 +39,8 @@ impl Piece {
 
     /// The parts of the piece, rotated by `yaw` and moved to `center`, as object `number`.
     pub fn placed(&self, center: [f32; 2], yaw: f32, number: u16) -> impl Iterator<Item = Prop> {
-        let (sin, cos) = yaw.sin_cos();
-        self.parts.iter().map(move |part| {
-            let [x, y, z] = part.center;
-            let moved = [center[0] + cos * x - sin * y, center[1] + sin * x + cos * y, z];
-            let mut part = part.with_yaw(part.yaw + yaw).with_object(number).with_shadow();
-            part.center = moved;
-            part
-        })
+        let foot = [center[0], center[1], 0.0];
+        self.parts.iter().map(move |part| part.moved(foot, yaw).with_object(number).with_shadow())
     }
 
     fn part(mut self, foot: [f32; 3], size: [f32; 3], material: crate::MaterialId) -> Self {
@@ -136,15 +130,10 @@ impl Workshop<'_> {
             .part([0.0, 0.0, 0.32], [width - 0.06, 2.0, 0.18], white)
             .part([0.0, -0.28, 0.34], [width - 0.02, 1.46, 0.2], blanket)
             .part([0.0, 1.0, 0.0], [width, 0.08, 1.05], wood);
-        if width > 1.2 {
-            piece.part([-0.38, 0.72, 0.5], [0.6, 0.38, 0.12], white).part(
-                [0.38, 0.72, 0.5],
-                [0.6, 0.38, 0.12],
-                white,
-            )
-        } else {
-            piece.part([0.0, 0.72, 0.5], [0.7, 0.38, 0.12], white)
-        }
+        let pillows: &[_] = if width > 1.2 { &[(-0.38, 0.6), (0.38, 0.6)] } else { &[(0.0, 0.7)] };
+        pillows
+            .iter()
+            .fold(piece, |piece, &(x, wide)| piece.part([x, 0.72, 0.5], [wide, 0.38, 0.12], white))
     }
 
     /// A bedside table with a lamp.
@@ -240,10 +229,8 @@ impl Workshop<'_> {
         let [light, dark] = self.taste.wood;
         let front = self.kit.drawing(Pattern::Door, [light, dark, 0xc8c8c8]);
         let wood = self.kit.wood([light, dark]);
-        let (top, steel) = (
-            self.kit.plain(0x3c3c40),
-            self.kit.material(Pattern::Metal, [0xb8bcc0, 0xe4e6e8, 0], 0.8, 0.0),
-        );
+        let top = self.kit.plain(0x3c3c40);
+        let steel = self.kit.material(Pattern::Metal, [0xb8bcc0, 0xe4e6e8, 0], 0.8, 0.0);
         let (black, ring) = (self.kit.plain(0x18181a), self.kit.plain(0xb04030));
         let mut piece = Piece::new(2.4, 0.6);
         for x in [-0.9, -0.3, 0.9] {

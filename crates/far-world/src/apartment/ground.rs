@@ -1,6 +1,7 @@
 //! Which cells of a furnished plan people can stand on.
 
 use super::plan::{Plan, Space};
+use crate::grid::index_in;
 
 /// The walkable floor of a plan, updated as furniture is placed.
 #[derive(Clone, Debug)]
@@ -17,9 +18,8 @@ impl Ground {
         Self { size: plan.size, blocked }
     }
 
-    fn index(&self, [x, y]: [i32; 2]) -> Option<usize> {
-        let inside = x >= 0 && y >= 0 && x < self.size[0] && y < self.size[1];
-        inside.then(|| (y * self.size[0] + x) as usize)
+    fn index(&self, cell: [i32; 2]) -> Option<usize> {
+        index_in(self.size, cell)
     }
 
     /// Whether a wall or a piece of furniture stands in the cell.

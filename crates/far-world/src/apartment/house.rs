@@ -174,10 +174,8 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
             let cell = [x / PER_CELL, y / PER_CELL];
             let space = plan.at(cell);
             // The room on this side of the wall.
-            let room = match space {
-                Space::Room(room) => Some(room),
-                _ => beside(plan, cell, [x % PER_CELL, y % PER_CELL]),
-            };
+            let quarter = [x % PER_CELL, y % PER_CELL];
+            let room = space.room().or_else(|| beside(plan, cell, quarter));
             let finish = room.map(|room| &finishes[usize::from(room)]);
             let floor = finish.map_or(facade, |finish| finish.floor);
             grid.set([x, y, 0], floor);
@@ -214,10 +212,6 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
 /// diagonal one.
 fn beside(plan: &Plan, [x, y]: [i32; 2], quarter: [i32; 2]) -> Option<u8> {
     let [dx, dy] = quarter.map(|half| 2 * half - 1);
-    [[dx, 0], [0, dy], [dx, dy], [dx, -dy], [-dx, dy]].into_iter().find_map(|[dx, dy]| {
-        match plan.at([x + dx, y + dy]) {
-            Space::Room(room) => Some(room),
-            _ => None,
-        }
-    })
+    let around = [[dx, 0], [0, dy], [dx, dy], [dx, -dy], [-dx, dy]];
+    around.into_iter().find_map(|[dx, dy]| plan.at([x + dx, y + dy]).room())
 }

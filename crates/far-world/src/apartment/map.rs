@@ -3,6 +3,7 @@
 use super::house::House;
 use super::plan::{CELL, RoomKind, Space};
 use crate::sound::Soundscape;
+use crate::world::Course;
 use far_data::Picture;
 use far_memory::Pose;
 
@@ -15,13 +16,8 @@ const SOURCES: [[u8; 3]; 4] = [[220, 40, 40], [230, 130, 20], [150, 50, 180], [2
 
 /// A map with `scale` pixels per cell of the plan, north up: rooms by use, furniture darker,
 /// windows light blue; the exploration is blue, the return green, every source a disk.
-pub fn draw_map(
-    house: &House,
-    soundscape: &Soundscape,
-    poses: &[Pose],
-    boundary: usize,
-    scale: u32,
-) -> Picture {
+pub fn draw_map(house: &House, soundscape: &Soundscape, course: &Course, scale: u32) -> Picture {
+    let Course { poses, boundary, .. } = course;
     let [columns, rows] = house.plan.size.map(|cells| cells as u32);
     let mut picture = Picture::filled(columns * scale, rows * scale, WALL);
     for y in 0..rows * scale {
@@ -35,7 +31,7 @@ pub fn draw_map(
     let place = |pose: &Pose| pixel([pose.position[0], pose.position[1]]);
     let thin = 0.14 * scale as f32;
     for (index, pose) in poses.iter().enumerate() {
-        let color = if index < boundary { EXPLORE } else { RETURN };
+        let color = if index < *boundary { EXPLORE } else { RETURN };
         disk(&mut picture, place(pose), thin, color);
     }
     if let Some(first) = poses.first() {

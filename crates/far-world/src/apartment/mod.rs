@@ -20,10 +20,10 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Result, WorldError};
+use crate::error::Result;
 use crate::random::random;
 use crate::sound::SAMPLE_RATE;
-use crate::world::{Episode, Recording, World, WorldConstants};
+use crate::world::{Course, Episode, Recording, World, WorldConstants};
 pub use episode::ApartmentEpisode;
 use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
 use house::House;
@@ -92,17 +92,16 @@ impl Apartment {
                     random.random(),
                 )
             };
-            let explore = match recording.variant {
+            let mut poses = match recording.variant {
                 "v2" => route.dense(&house.plan),
                 _ => route.explore,
             };
-            return Ok(ApartmentEpisode::new(facts, house, soundscape, explore, &route.back));
+            let boundary = poses.len();
+            poses.extend(route.back);
+            let course = Course { facts, poses, boundary, fps: FPS, map_height: 1.9 };
+            return Ok(ApartmentEpisode { course, house, soundscape, heard: Vec::new() });
         }
-        Err(WorldError::NoEpisode {
-            world: "apartment",
-            index,
-            seed: recording.seed,
-            reason: format!("no return path of about {tier} m was found in apartment {scene}"),
-        })
+        let reason = format!("no return path of about {tier} m was found in apartment {scene}");
+        Err(self.no_episode(recording, index, reason))
     }
 }

@@ -67,6 +67,19 @@ fn cut(plan: &mut Plan, run: Run, random: &mut ChaCha8Rng) {
     plan.doors.push(Door { low, size, rooms: run.rooms });
 }
 
+/// The longest stretches of `0..length` over which `at` is the same: the value, start and length.
+fn stretches<T: PartialEq>(length: i32, at: impl Fn(i32) -> T) -> Vec<(T, i32, i32)> {
+    let mut found: Vec<(T, i32, i32)> = Vec::new();
+    for place in 0..length {
+        let value = at(place);
+        match found.last_mut() {
+            Some((same, _, count)) if *same == value => *count += 1,
+            _ => found.push((value, place, 1)),
+        }
+    }
+    found
+}
+
 /// All straight pieces of wall between two rooms that are long enough for a door.
 fn inner_walls(plan: &Plan) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -83,18 +96,10 @@ fn inner_walls(plan: &Plan) -> Vec<Run> {
                 (Space::Wall, Space::Room(a), Space::Room(b)) if a != b => Some([a, b]),
                 _ => None,
             };
-            let mut along = 0;
-            while along < plan.size[axis] {
-                let Some(rooms) = sides(along) else {
-                    along += 1;
-                    continue;
-                };
-                let start = along;
-                while along < plan.size[axis] && sides(along) == Some(rooms) {
-                    along += 1;
-                }
-                let length = along - start;
-                if length >= DOOR + 2 * MARGIN {
+            for (rooms, start, length) in stretches(plan.size[axis], sides) {
+                if let Some(rooms) = rooms
+                    && length >= DOOR + 2 * MARGIN
+                {
                     runs.push(Run { low: cell(start, line), length, axis, rooms });
                 }
             }
@@ -111,19 +116,10 @@ pub fn cut_windows(plan: &mut Plan, random: &mut ChaCha8Rng) {
             let cell =
                 |along: i32, line: i32| if axis == 0 { [along, line] } else { [line, along] };
             let behind = |along: i32| plan.at(cell(along, line + inward));
-            let mut along = 0;
-            let mut found = Vec::new();
-            while along < plan.size[axis] {
-                let space = behind(along);
-                let start = along;
-                while along < plan.size[axis] && behind(along) == space {
-                    along += 1;
+            for (space, start, length) in stretches(plan.size[axis], behind) {
+                if !matches!(space, Space::Room(_)) {
+                    continue;
                 }
-                if matches!(space, Space::Room(_)) {
-                    found.push((start, along - start));
-                }
-            }
-            for (start, length) in found {
                 let mut size = [1, 1];
                 size[axis] = random.random_range(4..=6).min(length - 2);
                 let parts = if length >= 22 { 2 } else { 1 };

@@ -5,6 +5,7 @@
 
 use super::lattice::Lattice;
 use super::passage::{cut_doors, cut_windows};
+use crate::grid::index_in;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -23,6 +24,13 @@ pub enum Space {
     Room(u8),
     /// Part of the doorway with this number.
     Door(u8),
+}
+
+impl Space {
+    /// The room that the cell is part of.
+    pub fn room(self) -> Option<u8> {
+        if let Self::Room(room) = self { Some(room) } else { None }
+    }
 }
 
 /// Use of a room.
@@ -115,10 +123,8 @@ impl Plan {
     }
 
     /// What a cell is; everything outside is wall.
-    pub fn at(&self, [x, y]: [i32; 2]) -> Space {
-        let [columns, rows] = self.size;
-        let inside = x >= 0 && y >= 0 && x < columns && y < rows;
-        if inside { self.cells[(y * columns + x) as usize] } else { Space::Wall }
+    pub fn at(&self, cell: [i32; 2]) -> Space {
+        index_in(self.size, cell).map_or(Space::Wall, |index| self.cells[index])
     }
 
     /// Changes a cell of the plan.
@@ -138,10 +144,7 @@ impl Plan {
 
     /// The room at a point; `None` in walls and doorways.
     pub fn room_at(&self, point: [f32; 2]) -> Option<u8> {
-        match self.at(Self::cell_at(point)) {
-            Space::Room(room) => Some(room),
-            _ => None,
-        }
+        self.at(Self::cell_at(point)).room()
     }
 
     /// Whether a wall cell is part of a window.

@@ -13,13 +13,13 @@ fn recording(variant: &'static str) -> Recording {
 }
 
 fn poses(episode: &dyn Episode) -> Vec<Pose> {
-    (0..episode.frames()).map(|index| episode.pose(index)).collect()
+    episode.course().poses.clone()
 }
 
 fn back(variant: &'static str, index: u32) -> Vec<Frame> {
     let mut episode = Apartment.episode(&recording(variant), index).unwrap();
     let mut studio = Studio::new(Apartment.camera(), 16);
-    (episode.boundary()..episode.frames())
+    (episode.course().boundary..episode.course().poses.len())
         .map(|frame| episode.frame(frame, &mut studio).unwrap())
         .collect()
 }
@@ -43,10 +43,10 @@ fn the_dense_variant_only_adds_scans() {
     for index in 0..3 {
         let [sparse, dense] =
             ["v1", "v2"].map(|variant| Apartment.episode(&recording(variant), index).unwrap());
-        assert_eq!(sparse.facts(), dense.facts());
-        assert!(dense.boundary() > sparse.boundary(), "episode {index}");
+        assert_eq!(sparse.course().facts, dense.course().facts);
+        assert!(dense.course().boundary > sparse.course().boundary, "episode {index}");
         // The action that begins the return starts from the same pose.
-        let turning = |episode: &dyn Episode| episode.pose(episode.boundary() - 1);
+        let turning = |episode: &dyn Episode| episode.course().poses[episode.course().boundary - 1];
         assert_eq!(turning(sparse.as_ref()), turning(dense.as_ref()));
         let (sparse, dense) = (poses(sparse.as_ref()), poses(dense.as_ref()));
         // The sparse walk is a subsequence of the dense one; the rest are full turns.
@@ -84,7 +84,7 @@ fn scans(poses: &[Pose]) -> Vec<usize> {
 fn the_sparse_variant_scans_at_the_ends_of_the_exploration() {
     for index in 0..3 {
         let episode = Apartment.episode(&recording("v1"), index).unwrap();
-        let (all, boundary) = (poses(episode.as_ref()), episode.boundary());
+        let (all, boundary) = (poses(episode.as_ref()), episode.course().boundary);
         let ends = scans(&all);
         assert_eq!(ends.len(), 2, "episode {index}: {ends:?} of {boundary}");
         assert!(ends[0] < 34 && ends[1].abs_diff(boundary) < 3, "{ends:?} of {boundary}");
@@ -108,8 +108,9 @@ fn walks_keep_out_of_walls_and_furniture_and_end_where_they_began() {
         }
         let [first, last] = [all[0], all[all.len() - 1]];
         assert!(first.distance(&last) < 0.01, "episode {index}");
-        let tier = episode.facts().tier.unwrap() as f32;
-        let length: f32 = all[episode.boundary()..].windows(2).map(|p| p[0].distance(&p[1])).sum();
+        let tier = episode.course().facts.tier.unwrap() as f32;
+        let length: f32 =
+            all[episode.course().boundary..].windows(2).map(|p| p[0].distance(&p[1])).sum();
         assert!((length - tier).abs() < 2.6, "episode {index}: {length} m for tier {tier}");
     }
 }
@@ -120,10 +121,10 @@ fn every_second_of_a_walk_is_heard_and_fits_into_the_samples() {
         let mut episode = Apartment.episode(&recording("v1"), index).unwrap();
         let mut studio = Studio::new(Apartment.camera(), 8);
         let mut samples = Vec::new();
-        for frame in 0..episode.frames() {
+        for frame in 0..episode.course().poses.len() {
             samples.extend(episode.frame(frame, &mut studio).unwrap().audio);
         }
-        assert_eq!(samples.len(), 1600 * episode.frames());
+        assert_eq!(samples.len(), 1600 * episode.course().poses.len());
         for (second, part) in samples.chunks(16_000).enumerate() {
             let loudest = part.iter().flatten().fold(0.0f32, |peak, x| peak.max(x.abs()));
             assert!(loudest > 3e-4, "episode {index}: second {second} has peak {loudest}");

@@ -1,12 +1,12 @@
 //! One planned corridor episode, frame by frame.
 
-use far_data::{AgentState, EpisodeFacts, Frame, Mask, Phase, VisibleStates};
+use far_data::{AgentState, Frame, Mask, VisibleStates};
 use far_memory::Pose;
 
 use super::hall::{End, Hall};
 use super::plan::Plan;
 use crate::error::Result;
-use crate::{Episode, Person, PersonAppearance, Scene, Studio};
+use crate::{Course, Episode, Person, PersonAppearance, Scene, Studio};
 
 /// Number of the agent in object masks.
 const AGENT: u16 = 1;
@@ -15,8 +15,7 @@ const AGENT: u16 = 1;
 pub(crate) struct CorridorEpisode {
     pub hall: Hall,
     pub plan: Plan,
-    pub facts: EpisodeFacts,
-    pub fps: f32,
+    pub course: Course,
     pub appearance: PersonAppearance,
     pub scene: Scene,
 }
@@ -44,7 +43,7 @@ impl CorridorEpisode {
 
     /// Post, west end, east end: 0, 1, 2; −1 elsewhere.
     fn pose_key(&self, frame: usize) -> i32 {
-        let pose = self.plan.poses[frame];
+        let pose = self.course.poses[frame];
         if pose == self.plan.post {
             return 0;
         }
@@ -75,20 +74,14 @@ impl CorridorEpisode {
 }
 
 impl Episode for CorridorEpisode {
-    fn facts(&self) -> EpisodeFacts {
-        self.facts.clone()
-    }
-
-    fn frames(&self) -> usize {
-        self.plan.poses.len()
+    fn course(&self) -> &Course {
+        &self.course
     }
 
     fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<Frame> {
         self.arrange(index);
-        let pose = self.plan.poses[index];
-        let phase = if index < self.plan.watch.end { Phase::Explore } else { Phase::Return };
-        let time = index as f64 / f64::from(self.fps);
-        let mut row = studio.shoot(&self.scene, &pose, time, phase);
+        let pose = self.course.poses[index];
+        let mut row = self.course.shoot(index, &self.scene, studio);
         if self.plan.transit.contains(&index) {
             row.events.push(0);
         }
@@ -110,17 +103,5 @@ impl Episode for CorridorEpisode {
     fn scene(&mut self, index: usize) -> &Scene {
         self.arrange(index);
         &self.scene
-    }
-
-    fn pose(&self, index: usize) -> Pose {
-        self.plan.poses[index]
-    }
-
-    fn boundary(&self) -> usize {
-        self.plan.watch.end
-    }
-
-    fn map_height(&self) -> f32 {
-        1.3
     }
 }

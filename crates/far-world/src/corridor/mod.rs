@@ -19,8 +19,8 @@ use rand::RngExt;
 use self::episode::CorridorEpisode;
 use self::hall::Hall;
 use self::plan::Plan;
-use crate::error::{Result, WorldError};
-use crate::{Episode, Recording, Scene, World, WorldConstants, random};
+use crate::error::Result;
+use crate::{Course, Episode, Recording, Scene, World, WorldConstants, random};
 
 /// Different halls in one recording; all of them appear in training and in testing.
 const HALLS: u32 = 7;
@@ -31,27 +31,18 @@ const ATTEMPTS: usize = 50;
 #[derive(Clone, Copy, Debug)]
 pub struct Corridor;
 
-/// The role of an episode in its story.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// The agent patrols.
-    Acted,
-    /// The same frames without an agent.
-    Control,
-    /// The agent patrols; another episode leaves its last crossing out.
-    Factual,
-    /// The last crossing is left out.
-    Counterfactual,
-}
-
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Acted => "acted",
-            Self::Control => "control",
-            Self::Factual => "factual",
-            Self::Counterfactual => "counterfactual",
-        }
+far_memory::named! {
+    /// The role of an episode in its story.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Role {
+        /// The agent patrols.
+        Acted = "acted",
+        /// The same frames without an agent.
+        Control = "control",
+        /// The agent patrols; another episode leaves its last crossing out.
+        Factual = "factual",
+        /// The last crossing is left out.
+        Counterfactual = "counterfactual",
     }
 }
 
@@ -123,11 +114,10 @@ impl World for Corridor {
             rejected = verdict.err();
             rejected.is_none().then_some(plan)
         });
-        let mut plan = plan.ok_or_else(|| WorldError::NoEpisode {
-            world: self.name(),
-            index,
-            seed: recording.seed,
-            reason: format!("every plan shows the agent at the wrong time, the last: {rejected:?}"),
+        let mut plan = plan.ok_or_else(|| {
+            let last =
+                format!("every plan shows the agent at the wrong time, the last: {rejected:?}");
+            self.no_episode(recording, index, last)
         })?;
         match role {
             Role::Acted | Role::Factual => {}
@@ -140,13 +130,8 @@ impl World for Corridor {
         facts.route = if role == Role::Control { "static" } else { "acted" }.into();
         facts.pair = partner.map(|episode| Pair { episode, role: role.name().into() });
         let scene = Scene::new(std::sync::Arc::clone(&hall.stage), hall.props.clone());
-        Ok(Box::new(CorridorEpisode {
-            hall,
-            plan,
-            facts,
-            fps: self.constants().fps,
-            appearance,
-            scene,
-        }))
+        let (poses, boundary, fps) = (plan.poses.clone(), plan.watch.end, self.constants().fps);
+        let course = Course { facts, poses, boundary, fps, map_height: 1.3 };
+        Ok(Box::new(CorridorEpisode { hall, plan, course, appearance, scene }))
     }
 }

@@ -1,9 +1,7 @@
 //! One planned kitchen episode, frame by frame.
 
-use far_data::{
-    Change, ChangeKind, EpisodeFacts, Frame, FrameImage, Mask, Phase, Picture, VisibleStates,
-};
-use far_memory::{Camera, Pose};
+use far_data::{Change, ChangeKind, Frame, FrameImage, Mask, Phase, Picture, VisibleStates};
+use far_memory::Camera;
 
 use super::scene::KitchenScene;
 use super::script::Script;
@@ -11,16 +9,15 @@ use super::sight::Sight;
 use super::state::{SpotNumber, SpotTable, arrange, state_number};
 use super::track::Moment;
 use crate::error::Result;
-use crate::{Episode, Scene, Studio};
+use crate::{Course, Episode, Scene, Studio};
 
 /// A kitchen, a script and the scene of the last rendered frame.
 pub(crate) struct KitchenEpisode {
     pub kitchen: KitchenScene,
     pub spots: SpotTable,
     pub script: Script,
-    pub facts: EpisodeFacts,
+    pub course: Course,
     pub camera: Camera,
-    pub fps: f32,
     pub scene: Scene,
 }
 
@@ -127,27 +124,21 @@ impl KitchenEpisode {
 }
 
 impl Episode for KitchenEpisode {
-    fn facts(&self) -> EpisodeFacts {
-        self.facts.clone()
-    }
-
-    fn frames(&self) -> usize {
-        self.script.moments.len()
+    fn course(&self) -> &Course {
+        &self.course
     }
 
     fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<Frame> {
         let moment = *self.moment(index);
         self.arrange(index, moment.version);
-        let phase = if index < self.script.boundary { Phase::Explore } else { Phase::Return };
-        let time = index as f64 / f64::from(self.fps);
-        let mut row = studio.shoot(&self.scene, &moment.pose, time, phase);
+        let mut row = self.course.shoot(index, &self.scene, studio);
         let sight = Sight { kitchen: &self.kitchen, spots: &self.spots, camera: self.camera };
         let contents = self.script.chronicle.contents(moment.version);
         let visible = sight.visible(studio.frame(), &moment.pose, contents, moment.open);
         row.events = moment.event.map(|event| event as u16).into_iter().collect();
         row.door_fraction = moment.open.map(|(_, fraction)| fraction);
         row.states = self.states(index, &visible);
-        if phase == Phase::Return
+        if row.phase == Phase::Return
             && let FrameImage::Pixels(picture) = &row.image
         {
             row.change = self.change(index, &visible, picture, studio);
@@ -159,17 +150,5 @@ impl Episode for KitchenEpisode {
         let version = self.moment(index).version;
         self.arrange(index, version);
         &self.scene
-    }
-
-    fn pose(&self, index: usize) -> Pose {
-        self.moment(index).pose
-    }
-
-    fn boundary(&self) -> usize {
-        self.script.boundary
-    }
-
-    fn map_height(&self) -> f32 {
-        1.3
     }
 }

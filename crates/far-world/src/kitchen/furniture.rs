@@ -13,6 +13,8 @@ use crate::{Axis, MaterialId, Prop, Shape};
 const PANEL: f32 = 0.04;
 /// Height of worktops.
 const WORKTOP: f32 = 0.9;
+/// How far an open drawer slides out.
+const DRAWER_SLIDE: Vector = [0.0, 0.46, 0.0];
 
 /// Adds furniture to the props of a scene.
 pub(crate) struct Carpenter<'a> {
@@ -28,7 +30,7 @@ impl Carpenter<'_> {
     pub fn build(&mut self, kind: StationKind) -> Station {
         let before = self.props.len();
         let side = if self.random.random_bool(0.5) { 1.0 } else { -1.0 };
-        let (spots, slide) = match kind {
+        let spots = match kind {
             StationKind::Counter => self.counter(),
             StationKind::Sink => self.sink(),
             StationKind::Table => self.table(),
@@ -45,6 +47,7 @@ impl Carpenter<'_> {
         let moving = (before..self.props.len())
             .filter(|&index| !matches!(self.props[index].motion, crate::Motion::Fixed))
             .collect();
+        let slide = if kind == StationKind::Drawer { DRAWER_SLIDE } else { [0.0; 3] };
         Station::new(kind, self.anchor, &spots, slide, moving, side)
     }
 
@@ -56,6 +59,11 @@ impl Carpenter<'_> {
     /// A fixed box too thin to cast shadows.
     fn thin(&mut self, center: Vector, size: Vector, material: MaterialId) {
         self.props.push(self.anchor.block(center, size, material));
+    }
+
+    /// A fixed drum too thin to cast shadows.
+    fn drum(&mut self, center: Vector, size: Vector, material: MaterialId) {
+        self.props.push(self.anchor.block(center, size, material).with_shape(Shape::Drum));
     }
 
     /// Cabinets with doors under a worktop, `width` wide and `depth` deep.
@@ -76,7 +84,7 @@ impl Carpenter<'_> {
     }
 
     /// An open box: back, sides, bottom and top; `low` and `high` are local corners.
-    fn carcass(&mut self, low: Vector, high: Vector, out: MaterialId, inside: MaterialId) {
+    fn carcass(&mut self, low: Vector, high: Vector, [out, inside]: [MaterialId; 2]) {
         let middle: Vector = std::array::from_fn(|axis| 0.5 * (low[axis] + high[axis]));
         let size: Vector = std::array::from_fn(|axis| high[axis] - low[axis]);
         let [u, v, z] = middle;
@@ -125,13 +133,13 @@ impl Carpenter<'_> {
         self.door([0.005, low[1]], high, front, 1.0, faces);
     }
 
-    fn counter(&mut self) -> (Vec<Vector>, Vector) {
+    fn counter(&mut self) -> Vec<Vector> {
         let kind = StationKind::Counter;
         self.base(kind.width(), kind.depth());
-        (row(3, 0.40, 0.34, WORKTOP), [0.0; 3])
+        row(3, 0.40, 0.34, WORKTOP)
     }
 
-    fn sink(&mut self) -> (Vec<Vector>, Vector) {
+    fn sink(&mut self) -> Vec<Vector> {
         let kind = StationKind::Sink;
         self.base(kind.width(), kind.depth());
         let palette = self.palette;
@@ -139,10 +147,10 @@ impl Carpenter<'_> {
         self.thin([0.0, 0.33, WORKTOP + 0.004], [0.36, 0.30, 0.01], palette.black);
         self.thin([0.0, 0.09, WORKTOP + 0.13], [0.035, 0.035, 0.26], palette.handle);
         self.thin([0.0, 0.17, WORKTOP + 0.25], [0.03, 0.18, 0.03], palette.handle);
-        (vec![[-0.42, 0.36, WORKTOP], [0.42, 0.36, WORKTOP]], [0.0; 3])
+        vec![[-0.42, 0.36, WORKTOP], [0.42, 0.36, WORKTOP]]
     }
 
-    fn table(&mut self) -> (Vec<Vector>, Vector) {
+    fn table(&mut self) -> Vec<Vector> {
         let (width, depth, height) = (1.15, StationKind::Table.depth(), 0.76);
         let palette = self.palette;
         self.solid([0.0, 0.5 * depth, height - 0.03], [width, depth, 0.06], palette.wood);
@@ -150,10 +158,10 @@ impl Carpenter<'_> {
             self.thin([u, v, 0.5 * height - 0.03], [0.07, 0.07, height - 0.06], palette.dark_wood);
         }
         self.thin([0.0, 0.5 * depth, height], [0.5, depth + 0.01, 0.012], palette.accent);
-        (vec![[-0.36, 0.36, height], [0.0, 0.42, height + 0.006], [0.36, 0.36, height]], [0.0; 3])
+        vec![[-0.36, 0.36, height], [0.0, 0.42, height + 0.006], [0.36, 0.36, height]]
     }
 
-    fn shelf(&mut self) -> (Vec<Vector>, Vector) {
+    fn shelf(&mut self) -> Vec<Vector> {
         let (width, depth) = (StationKind::Shelf.width(), 0.36);
         let palette = self.palette;
         for (u, height) in [(-0.5 * width, 1.85), (0.5 * width - PANEL, 1.85)] {
@@ -166,41 +174,29 @@ impl Carpenter<'_> {
         self.thin([0.0, 0.01, 1.0], [width, 0.02, 1.7], palette.dark_wood);
         // The lowest board is filled, for appearance only.
         self.thin([0.0, 0.2, 0.52], [width - 0.2, 0.2, 0.28], palette.accent);
-        let mut spots = row(2, 0.5, 0.2, 0.90);
-        spots.extend(row(2, 0.5, 0.2, 1.40));
-        (spots, [0.0; 3])
+        [row(2, 0.5, 0.2, 0.90), row(2, 0.5, 0.2, 1.40)].concat()
     }
 
-    fn stand(&mut self) -> (Vec<Vector>, Vector) {
+    fn stand(&mut self) -> Vec<Vector> {
         let palette = self.palette;
         let height = 0.74;
         let top = self.anchor.block([0.0, 0.36, height - 0.025], [0.86, 0.68, 0.05], palette.wood);
         self.props.push(top.with_shape(Shape::Drum).with_shadow());
-        let leg = self.anchor.block(
-            [0.0, 0.36, 0.5 * height - 0.03],
-            [0.1, 0.1, height - 0.06],
-            palette.dark_wood,
-        );
-        self.props.push(leg.with_shape(Shape::Drum));
-        let foot = self.anchor.block([0.0, 0.36, 0.02], [0.5, 0.42, 0.04], palette.dark_wood);
-        self.props.push(foot.with_shape(Shape::Drum));
-        (vec![[-0.22, 0.38, height], [0.22, 0.38, height]], [0.0; 3])
+        let leg = [0.1, 0.1, height - 0.06];
+        self.drum([0.0, 0.36, 0.5 * height - 0.03], leg, palette.dark_wood);
+        self.drum([0.0, 0.36, 0.02], [0.5, 0.42, 0.04], palette.dark_wood);
+        vec![[-0.22, 0.38, height], [0.22, 0.38, height]]
     }
 
-    fn fridge(&mut self, side: f32) -> (Vec<Vector>, Vector) {
+    fn fridge(&mut self, side: f32) -> Vec<Vector> {
         let palette = self.palette;
         let (half, depth, height) = (0.43, 0.66, 1.86);
-        self.carcass(
-            [-half, 0.0, 0.02],
-            [half, depth, height],
-            palette.fridge,
-            palette.fridge_inside,
-        );
+        let faces = [palette.fridge, palette.fridge_inside];
+        self.carcass([-half, 0.0, 0.02], [half, depth, height], faces);
         for level in [0.46, 0.92, 1.36] {
             let size = [2.0 * half - 2.0 * PANEL, depth - 0.1, 0.025];
             self.thin([0.0, 0.5 * depth - 0.02, level], size, palette.fridge_shelf);
         }
-        let faces = [palette.fridge, palette.fridge_inside];
         self.door([-half, 0.02], [half, height], depth, -side, faces);
         // A seam as between a fridge and its freezer, and two racks inside the door.
         let line = [-half * side, depth, 0.5 * height];
@@ -211,38 +207,30 @@ impl Carpenter<'_> {
             let rack = ([0.0, depth - 0.05, level], [1.5 * half, 0.09, 0.12]);
             self.props.push(self.anchor.hinged(rack, palette.fridge_shelf, line, Axis::Z, angle));
         }
-        let mut spots = row(2, 0.36, 0.36, 0.935);
-        spots.extend(row(2, 0.36, 0.36, 1.375));
-        (spots, [0.0; 3])
+        [row(2, 0.36, 0.36, 0.935), row(2, 0.36, 0.36, 1.375)].concat()
     }
 
-    fn cupboard(&mut self) -> (Vec<Vector>, Vector) {
+    fn cupboard(&mut self) -> Vec<Vector> {
         let palette = self.palette;
         self.base(StationKind::Cupboard.width(), 0.6);
         let (low, high) = ([-0.48, 0.0, 1.40], [0.48, 0.38, 2.05]);
-        self.carcass(low, high, palette.cabinet, palette.cabinet_inside);
+        self.carcass(low, high, [palette.cabinet, palette.cabinet_inside]);
         self.double_door([-0.48, 1.40], [0.48, 2.05], 0.38);
-        (row(3, 0.29, 0.22, 1.44), [0.0; 3])
+        row(3, 0.29, 0.22, 1.44)
     }
 
-    fn oven(&mut self) -> (Vec<Vector>, Vector) {
+    fn oven(&mut self) -> Vec<Vector> {
         let palette = self.palette;
         let (half, depth) = (0.41, 0.6);
-        self.carcass(
-            [-half, 0.0, 0.02],
-            [half, depth, WORKTOP],
-            palette.metal,
-            palette.oven_inside,
-        );
+        let faces = [palette.metal, palette.oven_inside];
+        self.carcass([-half, 0.0, 0.02], [half, depth, WORKTOP], faces);
         self.thin([0.0, 0.3, 0.34], [0.7, 0.5, 0.03], palette.black);
         self.thin([0.0, depth, 0.82], [2.0 * half, 0.02, 0.16], palette.metal);
         for u in [-0.27, -0.09, 0.09, 0.27] {
             self.thin([u, depth + 0.02, 0.82], [0.05, 0.03, 0.05], palette.black);
         }
         for (u, v) in [(-0.2, 0.18), (0.2, 0.18), (-0.2, 0.44), (0.2, 0.44)] {
-            let ring =
-                self.anchor.block([u, v, WORKTOP + 0.006], [0.22, 0.2, 0.012], palette.black);
-            self.props.push(ring.with_shape(Shape::Drum));
+            self.drum([u, v, WORKTOP + 0.006], [0.22, 0.2, 0.012], palette.black);
         }
         let (center, size) = ([0.0, depth + 0.5 * PANEL, 0.40], [2.0 * half, PANEL, 0.68]);
         let line = [0.0, depth, 0.06];
@@ -250,10 +238,10 @@ impl Carpenter<'_> {
         self.props.push(leaf.with_face(3, palette.oven_glass));
         let grip = ([0.0, depth + PANEL + 0.02, 0.69], [0.5, 0.03, 0.03]);
         self.props.push(self.anchor.hinged(grip, palette.handle, line, Axis::X, -1.5));
-        (row(2, 0.36, 0.38, 0.355), [0.0; 3])
+        row(2, 0.36, 0.38, 0.355)
     }
 
-    fn drawer(&mut self) -> (Vec<Vector>, Vector) {
+    fn drawer(&mut self) -> Vec<Vector> {
         let palette = self.palette;
         let (half, depth) = (0.41, 0.6);
         self.solid([0.0, 0.29, 0.30], [2.0 * half, 0.56, 0.52], palette.cabinet);
@@ -264,7 +252,6 @@ impl Carpenter<'_> {
             self.thin([u, 0.28, 0.72], [PANEL, 0.54, 0.3], palette.cabinet);
         }
         // The box slides as a whole, with its contents.
-        let slide = [0.0, 0.46, 0.0];
         let parts = [
             ([0.0, 0.585, 0.71], [2.0 * half, PANEL, 0.26], palette.cabinet),
             ([0.0, 0.31, 0.595], [0.72, 0.50, 0.02], palette.cabinet_inside),
@@ -275,12 +262,12 @@ impl Carpenter<'_> {
         ];
         for (center, size, material) in parts {
             let part = self.anchor.block(center, size, material);
-            self.props.push(part.with_motion(crate::Motion::Slide(slide)));
+            self.props.push(part.with_motion(crate::Motion::Slide(DRAWER_SLIDE)));
         }
-        (row(2, 0.34, 0.40, 0.605), slide)
+        row(2, 0.34, 0.40, 0.605)
     }
 
-    fn chest(&mut self) -> (Vec<Vector>, Vector) {
+    fn chest(&mut self) -> Vec<Vector> {
         let palette = self.palette;
         let (half, depth, height) = (0.48, 0.5, 0.42);
         for (center, size) in [
@@ -298,33 +285,27 @@ impl Carpenter<'_> {
         self.props.push(lid.with_face(5, palette.accent).with_face(4, palette.wood));
         let lock = ([0.0, depth + 0.03, height + 0.01], [0.08, 0.03, 0.07]);
         self.props.push(self.anchor.hinged(lock, palette.handle, line, Axis::X, 1.7));
-        (row(2, 0.42, 0.25, 0.16), [0.0; 3])
+        row(2, 0.42, 0.25, 0.16)
     }
 
-    fn sideboard(&mut self) -> (Vec<Vector>, Vector) {
+    fn sideboard(&mut self) -> Vec<Vector> {
         let palette = self.palette;
         let (half, depth, height) = (0.48, 0.45, 0.9);
-        self.carcass(
-            [-half, 0.0, 0.04],
-            [half, depth, height],
-            palette.wood,
-            palette.cabinet_inside,
-        );
+        let faces = [palette.wood, palette.cabinet_inside];
+        self.carcass([-half, 0.0, 0.04], [half, depth, height], faces);
         self.thin([0.0, 0.22, 0.42], [2.0 * half - 0.08, depth - 0.06, 0.03], palette.wood);
         self.double_door([-half, 0.04], [half, height], depth);
-        let mut spots = row(2, 0.42, 0.27, 0.435);
-        spots.extend(row(2, 0.42, 0.30, 0.08));
-        (spots, [0.0; 3])
+        [row(2, 0.42, 0.27, 0.435), row(2, 0.42, 0.30, 0.08)].concat()
     }
 
-    fn microwave(&mut self, side: f32) -> (Vec<Vector>, Vector) {
+    fn microwave(&mut self, side: f32) -> Vec<Vector> {
         let palette = self.palette;
         self.base(StationKind::Microwave.width(), 0.6);
         let (low, high) = ([-0.36, 0.08, WORKTOP], [0.36, 0.5, WORKTOP + 0.42]);
-        self.carcass(low, high, palette.metal, palette.oven_inside);
+        self.carcass(low, high, [palette.metal, palette.oven_inside]);
         let faces = [palette.oven_glass, palette.black];
         self.door([-0.36, WORKTOP], [0.36, WORKTOP + 0.42], 0.5, -side, faces);
-        (row(2, 0.34, 0.30, WORKTOP + PANEL), [0.0; 3])
+        row(2, 0.34, 0.30, WORKTOP + PANEL)
     }
 }
 

@@ -31,8 +31,8 @@ use self::episode::KitchenEpisode;
 use self::scene::KitchenScene;
 use self::script::Script;
 use self::state::SpotTable;
-use crate::error::{Result, WorldError};
-use crate::{Episode, Recording, World, WorldConstants, random};
+use crate::error::Result;
+use crate::{Course, Episode, Recording, World, WorldConstants, random};
 
 /// Different kitchens in one recording.
 const SCENES: u32 = 120;
@@ -61,15 +61,13 @@ struct Part {
 impl Part {
     fn of(variant: &str, index: u32) -> Self {
         let pair = |story| Self { story, counterfactual: index % 2 == 1, partner: Some(index ^ 1) };
-        match (variant, index % BLOCK) {
-            ("paired", _) => pair(index / 2),
-            (_, within) if within >= BLOCK - 2 => pair(index / BLOCK * (BLOCK - 1) + BLOCK - 2),
-            (_, within) => Self {
-                story: index / BLOCK * (BLOCK - 1) + within,
-                counterfactual: false,
-                partner: None,
-            },
+        if variant == "paired" {
+            return pair(index / 2);
         }
+        let within = index % BLOCK;
+        let story = index / BLOCK * (BLOCK - 1) + within.min(BLOCK - 2);
+        let alone = Self { story, counterfactual: false, partner: None };
+        if within < BLOCK - 2 { alone } else { pair(story) }
     }
 }
 
@@ -107,21 +105,20 @@ impl World for Kitchen {
         let spots = SpotTable::new(&kitchen);
         let mut stream = random(recording.seed, "kitchen-story", u64::from(part.story));
         let seed = stream.random();
-        let script = (0..ATTEMPTS)
-            .find_map(|_| Script::draw(&kitchen, &spots, &mut stream))
-            .ok_or_else(|| WorldError::NoEpisode {
-                world: self.name(),
-                index,
-                seed: recording.seed,
-                reason: "nothing was put into a container".into(),
-            })?;
+        let script =
+            (0..ATTEMPTS).find_map(|_| Script::draw(&kitchen, &spots, &mut stream)).ok_or_else(
+                || self.no_episode(recording, index, "nothing was put into a container".into()),
+            )?;
         let script = if part.counterfactual { script.counterfactual() } else { script };
         let split = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 }.split(number);
         let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);
         let role = if part.counterfactual { "counterfactual" } else { "factual" };
         facts.pair = part.partner.map(|episode| Pair { episode, role: role.into() });
         let scene = kitchen.empty();
-        let (camera, fps) = (self.camera(), self.constants().fps);
-        Ok(Box::new(KitchenEpisode { kitchen, spots, script, facts, camera, fps, scene }))
+        let poses = script.moments.iter().map(|moment| moment.pose).collect();
+        let (boundary, fps) = (script.boundary, self.constants().fps);
+        let course = Course { facts, poses, boundary, fps, map_height: 1.3 };
+        let camera = self.camera();
+        Ok(Box::new(KitchenEpisode { kitchen, spots, script, course, camera, scene }))
     }
 }

@@ -1,7 +1,7 @@
 //! Movable objects: small groups of solids that a person recognizes.
 
 use crate::vector::Vector;
-use crate::{Material, MaterialId, MaterialSet, Pattern, Prop, Shape, Surface};
+use crate::{Material, MaterialSet, Pattern, Prop, Shape, Surface};
 
 far_memory::named! {
     /// Kind of an object.
@@ -122,19 +122,11 @@ impl ObjectKind {
     }
 }
 
-/// One solid of an object, relative to the object's foot.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    shape: Shape,
-    center: Vector,
-    size: Vector,
-    material: MaterialId,
-}
-
 /// An object of a scene, ready to be placed anywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    parts: Vec<Part>,
+    /// Its solids while it stands at the origin.
+    parts: Vec<Prop>,
 }
 
 impl Object {
@@ -145,7 +137,7 @@ impl Object {
             .into_iter()
             .map(|(shape, center, size, color)| {
                 let material = Material::new(Surface::new(Pattern::Plain, [color, 0, 0]));
-                Part { shape, center, size, material: set.add(material) }
+                Prop::block(center, size, set.add(material)).with_shape(shape)
             })
             .collect();
         Self { parts }
@@ -153,15 +145,7 @@ impl Object {
 
     /// Its solids standing on `foot`, turned by `yaw`, numbered `object` in masks.
     pub fn props(&self, foot: Vector, yaw: f32, object: u16) -> impl Iterator<Item = Prop> {
-        let (sin, cos) = yaw.sin_cos();
-        self.parts.iter().map(move |part| {
-            let [x, y, z] = part.center;
-            let center = [foot[0] + x * cos - y * sin, foot[1] + x * sin + y * cos, foot[2] + z];
-            Prop::block(center, part.size, part.material)
-                .with_shape(part.shape)
-                .with_yaw(yaw)
-                .with_object(object)
-        })
+        self.parts.iter().map(move |part| part.moved(foot, yaw).with_object(object))
     }
 }
 

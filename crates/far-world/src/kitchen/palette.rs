@@ -108,13 +108,11 @@ impl Palette {
         let (top, top_colors) = WORKTOPS[random.random_range(0..WORKTOPS.len())];
         let (fridge, accent) = (pick(&FRIDGES, random), pick(&ACCENTS, random));
         let (rug, splash) = (pick(&ACCENTS, random), pick(&ACCENTS, random));
-        let land = *[0x3f8a3a, 0xc8a040, 0x8a3f3f, 0x3f6a8a].choose(random).unwrap_or(&0x3f8a3a);
-        let rug_pattern = *[Pattern::Fabric, Pattern::Bands, Pattern::Disk]
-            .choose(random)
-            .unwrap_or(&Pattern::Bands);
-        let wood = *[[0xb98450, 0x8a5a2c], [0x8a5a38, 0x643c20], [0xe0c49a, 0xb89668]]
-            .choose(random)
-            .unwrap_or(&[0xb98450, 0x8a5a2c]);
+        let land = *[0x3f8a3a, 0xc8a040, 0x8a3f3f, 0x3f6a8a].choose(random).expect("some");
+        let rug_pattern =
+            *[Pattern::Fabric, Pattern::Bands, Pattern::Disk].choose(random).expect("some");
+        let woods = [[0xb98450, 0x8a5a2c], [0x8a5a38, 0x643c20], [0xe0c49a, 0xb89668]];
+        let wood = *woods.choose(random).expect("some");
         Self {
             wall: set.add(tiled(wall)),
             floor: set.add(tiled(floor)),

@@ -18,13 +18,8 @@ const FRESH: f64 = 0.4;
 /// Probability of another view of a random station between two moves.
 const GLANCE: f64 = 0.35;
 
-/// Where an object comes from and goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Errand {
-    SurfaceToContainer,
-    ContainerToSurface,
-    SurfaceToSurface,
-}
+/// Whether an object comes out of a container, and whether it goes into one.
+type Errand = [bool; 2];
 
 /// A planned episode.
 #[derive(Clone, Debug)]
@@ -51,12 +46,8 @@ impl Script {
         for &station in &route {
             tracker.inspect(station);
         }
-        let mut errands = [
-            Errand::SurfaceToContainer,
-            Errand::SurfaceToContainer,
-            Errand::ContainerToSurface,
-            Errand::SurfaceToSurface,
-        ];
+        let mut errands: [Errand; 4] =
+            [[false, true], [false, true], [true, false], [false, false]];
         errands.shuffle(random);
         let mut carried = Vec::new();
         for errand in errands.into_iter().take(MOVES) {
@@ -120,11 +111,7 @@ fn choose_contents(
         let station = spots.station(spot);
         if route.contains(&station) {
             let container = kitchen.stations[station].kind.is_container();
-            if container {
-                closed.push(spot)
-            } else {
-                open.push(spot)
-            };
+            if container { &mut closed } else { &mut open }.push(spot);
         }
     }
     open.shuffle(random);
@@ -143,17 +130,12 @@ fn move_object(
     kitchen: &KitchenScene,
     spots: &SpotTable,
     route: &[usize],
-    errand: Errand,
+    [from_container, to_container]: Errand,
     tracker: &mut Tracker,
     carried: &mut Vec<usize>,
     random: &mut ChaCha8Rng,
 ) {
     let is_container = |spot: usize| kitchen.stations[spots.station(spot)].kind.is_container();
-    let (from_container, to_container) = match errand {
-        Errand::SurfaceToContainer => (false, true),
-        Errand::ContainerToSurface => (true, false),
-        Errand::SurfaceToSurface => (false, false),
-    };
     let contents = tracker.chronicle.now().clone();
     let on_route = |spot: &usize| route.contains(&spots.station(*spot));
     let sources: Vec<(usize, usize)> = (0..contents.len())

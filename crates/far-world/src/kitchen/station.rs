@@ -61,44 +61,29 @@ impl StationKind {
 
     /// Space along the wall, in meters.
     pub(crate) fn width(self) -> f32 {
-        match self {
-            Self::Counter | Self::Sink | Self::Shelf => 1.25,
-            Self::Table => 1.2,
-            Self::Stand => 0.9,
-            Self::Fridge => 0.9,
-            Self::Oven | Self::Drawer => 0.85,
-            Self::Cupboard | Self::Chest | Self::Sideboard => 1.0,
-            Self::Microwave => 0.9,
-        }
+        self.measures()[0]
     }
 
     /// Space out of the wall, in meters.
     pub(crate) fn depth(self) -> f32 {
-        match self {
-            Self::Shelf => 0.42,
-            Self::Sideboard | Self::Chest => 0.5,
-            Self::Table => 0.8,
-            Self::Stand => 0.7,
-            Self::Fridge => 0.72,
-            _ => 0.62,
-        }
+        self.measures()[1]
     }
 
-    /// How it is viewed: distance of the eye from its front, and the local height and depth of the
-    /// point at the center of the frame.
-    fn look(self) -> (f32, f32, f32) {
+    /// In meters: space along the wall and out of it; then how it is viewed: distance of the eye
+    /// from its front, and the local height and depth of the point at the center of the frame.
+    fn measures(self) -> [f32; 5] {
         match self {
-            Self::Counter | Self::Sink => (0.95, 0.95, 0.30),
-            Self::Table => (0.85, 0.80, 0.40),
-            Self::Stand => (0.95, 0.80, 0.35),
-            Self::Shelf => (1.2, 1.25, 0.2),
-            Self::Fridge => (1.3, 1.12, 0.4),
-            Self::Cupboard => (0.95, 1.62, 0.2),
-            Self::Oven => (1.0, 0.60, 0.4),
-            Self::Drawer => (0.95, 0.70, 0.75),
-            Self::Chest => (0.85, 0.40, 0.25),
-            Self::Sideboard => (1.05, 0.50, 0.25),
-            Self::Microwave => (0.95, 1.05, 0.3),
+            Self::Counter | Self::Sink => [1.25, 0.62, 0.95, 0.95, 0.30],
+            Self::Table => [1.2, 0.8, 0.85, 0.80, 0.40],
+            Self::Shelf => [1.25, 0.42, 1.2, 1.25, 0.2],
+            Self::Stand => [0.9, 0.7, 0.95, 0.80, 0.35],
+            Self::Fridge => [0.9, 0.72, 1.3, 1.12, 0.4],
+            Self::Cupboard => [1.0, 0.62, 0.95, 1.62, 0.2],
+            Self::Oven => [0.85, 0.62, 1.0, 0.60, 0.4],
+            Self::Drawer => [0.85, 0.62, 0.95, 0.70, 0.75],
+            Self::Chest => [1.0, 0.5, 0.85, 0.40, 0.25],
+            Self::Sideboard => [1.0, 0.5, 1.05, 0.50, 0.25],
+            Self::Microwave => [0.9, 0.62, 0.95, 1.05, 0.3],
         }
     }
 }
@@ -145,8 +130,8 @@ impl Station {
         moving: Vec<usize>,
         side: f32,
     ) -> Self {
-        let (distance, height, depth) = kind.look();
-        let eye = kind.depth() + distance;
+        let [_, front, distance, height, depth] = kind.measures();
+        let eye = front + distance;
         let target = [0.0, depth, height];
         let spots = spots
             .iter()

@@ -19,7 +19,9 @@ fn recording(variant: &'static str, seed: u64) -> Recording {
 fn frames(recording: &Recording, index: u32) -> Vec<Frame> {
     let mut episode = Kitchen.episode(recording, index).expect("an episode");
     let mut studio = Studio::new(Kitchen.camera(), SIZE);
-    (0..episode.frames()).map(|f| episode.frame(f, &mut studio).expect("a frame")).collect()
+    (0..episode.course().poses.len())
+        .map(|f| episode.frame(f, &mut studio).expect("a frame"))
+        .collect()
 }
 
 fn pixels(frame: &Frame) -> &[u8] {

@@ -80,16 +80,6 @@ impl Corners {
         Self { points, neighbors }
     }
 
-    /// Number of corners.
-    pub fn len(&self) -> usize {
-        self.points.len()
-    }
-
-    /// Whether nothing on the floor bends sound.
-    pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
-    }
-
     /// Replaces `seen` by the corners visible from a point, with their distances.
     pub fn in_sight(&self, floor: &Floor, from: [f32; 2], seen: &mut Vec<(usize, f32)>) {
         seen.clear();
@@ -143,17 +133,14 @@ impl Corners {
         listener: [f32; 2],
         seen: &[(usize, f32)],
     ) -> Option<SoundPath> {
-        if floor.is_clear(listener, field.position) {
-            let length = distance(listener, field.position);
-            return Some(SoundPath {
-                length,
-                direction: direction(listener, field.position),
-                bend: 0.0,
-            });
+        let source = field.position;
+        if floor.is_clear(listener, source) {
+            let (length, direction) = (distance(listener, source), direction(listener, source));
+            return Some(SoundPath { length, direction, bend: 0.0 });
         }
         let (corner, meters) = field.first_corner(seen)?;
         let point = self.points[corner];
-        let after = field.next[corner].map_or(field.position, |next| self.points[next]);
+        let after = field.next[corner].map_or(source, |next| self.points[next]);
         Some(SoundPath {
             length: meters + field.length[corner],
             direction: direction(listener, point),

@@ -53,11 +53,6 @@ impl Soundscape {
         self.sources.iter().map(|(source, _)| source)
     }
 
-    /// The floor.
-    pub fn floor(&self) -> &Floor {
-        &self.floor
-    }
-
     /// The shortest path to one source from a point on the floor; `None` if walls leave none or no
     /// source has this index.
     pub fn path(&self, source: usize, listener: [f32; 2]) -> Option<SoundPath> {
@@ -71,7 +66,7 @@ impl Soundscape {
     pub fn listener(&self, frame_samples: usize) -> Listener<'_> {
         Listener {
             scape: self,
-            seen: Vec::with_capacity(self.corners.len()),
+            seen: Vec::new(),
             voices: vec![Voice::default(); self.sources.len()],
             mix: [vec![0.0; frame_samples], vec![0.0; frame_samples]],
         }

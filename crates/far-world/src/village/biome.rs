@@ -1,6 +1,5 @@
 //! Six biomes, each with its own ground, houses, trees and sky.
 
-use crate::color::Color;
 use crate::material::{Material, Surface};
 use crate::pattern::Pattern;
 use crate::pattern::Pattern::*;
@@ -281,9 +280,4 @@ pub(super) const BIOMES: [Biome; 6] = [
 /// A material with a pattern in three colors.
 pub(super) fn plain((pattern, colors): (Pattern, Three)) -> Material {
     Material::new(Surface::new(pattern, colors))
-}
-
-/// The linear light of `0xRRGGBB`.
-pub(super) fn light(code: u32) -> [f32; 3] {
-    Color::hex(code).to_light()
 }

@@ -1,14 +1,13 @@
 //! One episode in a village.
 
-use far_data::{EpisodeFacts, Phase};
-use far_memory::Pose;
+use far_data::EpisodeFacts;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::Result;
 use crate::scene::Scene;
 use crate::studio::Studio;
-use crate::world::Episode;
+use crate::world::{Course, Episode};
 
 use super::FPS;
 use super::change::Changeable;
@@ -25,10 +24,9 @@ pub(super) struct Event {
 
 /// A route through a village, and the changes on the way.
 pub(super) struct VillageEpisode {
-    facts: EpisodeFacts,
+    course: Course,
     scene: Scene,
     changeables: Vec<Changeable>,
-    route: Route,
     /// Ascending by frame.
     events: Vec<Event>,
     /// Frame whose state the scene has now.
@@ -38,7 +36,9 @@ pub(super) struct VillageEpisode {
 impl VillageEpisode {
     pub fn new(town: Town, facts: EpisodeFacts, route: Route, events: Vec<Event>) -> Self {
         let Town { scene, changeables, .. } = town;
-        Self { facts, scene, changeables, route, events, shown: 0 }
+        let Route { poses, boundary, .. } = route;
+        let course = Course { facts, poses, boundary, fps: FPS, map_height: f32::INFINITY };
+        Self { course, scene, changeables, events, shown: 0 }
     }
 
     /// Sets the scene to the state of a frame.
@@ -59,32 +59,18 @@ impl VillageEpisode {
 }
 
 impl Episode for VillageEpisode {
-    fn facts(&self) -> EpisodeFacts {
-        self.facts.clone()
-    }
-
-    fn frames(&self) -> usize {
-        self.route.poses.len()
+    fn course(&self) -> &Course {
+        &self.course
     }
 
     fn frame(&mut self, index: usize, studio: &mut Studio) -> Result<far_data::Frame> {
         self.show(index);
-        let phase = if index < self.route.boundary { Phase::Explore } else { Phase::Return };
-        let time = index as f64 / f64::from(FPS);
-        Ok(studio.shoot(&self.scene, &self.route.poses[index], time, phase))
+        Ok(self.course.shoot(index, &self.scene, studio))
     }
 
     fn scene(&mut self, index: usize) -> &Scene {
         self.show(index);
         &self.scene
-    }
-
-    fn pose(&self, index: usize) -> Pose {
-        self.route.poses[index]
-    }
-
-    fn boundary(&self) -> usize {
-        self.route.boundary
     }
 }
 

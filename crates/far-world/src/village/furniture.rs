@@ -41,24 +41,20 @@ pub(super) fn well(site: &mut Site, [x, y]: [f32; 2]) {
 /// A market stall with a counter, goods and a striped canopy; `yaw` rotates its front (own −Y).
 pub(super) fn stall(site: &mut Site, [x, y]: [f32; 2], yaw: f32) {
     let wood = site.palette.wood;
-    let (sin, cos) = yaw.sin_cos();
-    let at = |own_x: f32, own_y: f32, z: f32| {
-        [x + cos * own_x - sin * own_y, y + sin * own_x + cos * own_y, z]
-    };
     let first = site.props.len();
     let colors: Vec<_> =
         (0..4).map(|i| [site.palette.canopies[i], site.palette.goods[i]]).collect();
-    let counter = Prop::standing(at(0.0, -0.4, 0.0), [2.6, 0.9, 0.9], wood).with_shadow();
+    let counter = Prop::standing([0.0, -0.4, 0.0], [2.6, 0.9, 0.9], wood).with_shadow();
     let parts = [
         counter,
-        Prop::block(at(0.0, -0.4, 1.0), [2.4, 0.75, 0.22], colors[0][1]),
-        Prop::standing(at(-1.3, -0.9, 0.0), [0.12, 0.12, 2.3], wood),
-        Prop::standing(at(1.3, -0.9, 0.0), [0.12, 0.12, 2.3], wood),
-        Prop::standing(at(-1.3, 0.9, 0.0), [0.12, 0.12, 2.6], wood),
-        Prop::standing(at(1.3, 0.9, 0.0), [0.12, 0.12, 2.6], wood),
-        Prop::block(at(0.0, 0.0, 2.5), [3.0, 2.3, 0.3], colors[0][0]).with_shadow(),
+        Prop::block([0.0, -0.4, 1.0], [2.4, 0.75, 0.22], colors[0][1]),
+        Prop::standing([-1.3, -0.9, 0.0], [0.12, 0.12, 2.3], wood),
+        Prop::standing([1.3, -0.9, 0.0], [0.12, 0.12, 2.3], wood),
+        Prop::standing([-1.3, 0.9, 0.0], [0.12, 0.12, 2.6], wood),
+        Prop::standing([1.3, 0.9, 0.0], [0.12, 0.12, 2.6], wood),
+        Prop::block([0.0, 0.0, 2.5], [3.0, 2.3, 0.3], colors[0][0]).with_shadow(),
     ];
-    site.props.extend(parts.map(|part| part.with_yaw(yaw)));
+    site.props.extend(parts.map(|part| part.moved([x, y, 0.0], yaw)));
     site.changeables.push(Changeable {
         look: Look::Stall {
             props: (first..site.props.len()).collect(),

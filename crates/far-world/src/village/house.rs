@@ -92,25 +92,21 @@ fn corner_posts(site: &mut Site, house: Rectangle, height: i32) {
     }
 }
 
-/// The voxel layer of a side's wall, the axis it runs along, and the outward direction (in voxels).
-fn wall_of(house: Rectangle, side: Side) -> (usize, i32, i32) {
-    match side {
-        Side::East => (1, house.high[0] * PER_METER - 1, 1),
-        Side::West => (1, house.low[0] * PER_METER, -1),
-        Side::North => (0, house.high[1] * PER_METER - 1, 1),
-        Side::South => (0, house.low[1] * PER_METER, -1),
-    }
+/// The axis along a side's wall, and the wall's voxel layer across it.
+fn wall_of(house: Rectangle, side: Side) -> (usize, i32) {
+    let axis = side.axis();
+    let low = house.low[axis] * PER_METER;
+    (1 - axis, if side.is_high() { house.high[axis] * PER_METER - 1 } else { low })
 }
 
 /// A world point just in front of a side's wall, `along` meters along it and `height` above the
 /// ground.
 fn before_wall(house: Rectangle, side: Side, along: f32, height: f32, gap: f32) -> [f32; 3] {
-    match side {
-        Side::East => [house.high[0] as f32 + gap, along, height],
-        Side::West => [house.low[0] as f32 - gap, along, height],
-        Side::North => [along, house.high[1] as f32 + gap, height],
-        Side::South => [along, house.low[1] as f32 - gap, height],
-    }
+    let axis = side.axis();
+    let (low, high) = (house.low[axis] as f32 - gap, house.high[axis] as f32 + gap);
+    let mut point = [along, along, height];
+    point[axis] = if side.is_high() { high } else { low };
+    point
 }
 
 /// Yaw of a prop on a side's wall: its own −Y points outward.
@@ -122,8 +118,6 @@ fn outward_yaw(side: Side) -> f32 {
         Side::South => 0.0,
     }
 }
-
-const SIDES: [Side; 4] = [Side::East, Side::North, Side::West, Side::South];
 
 /// Middle of a side, in meters along its wall.
 fn middle_of(house: Rectangle, side: Side) -> i32 {
@@ -139,8 +133,8 @@ fn windows(site: &mut Site, lot: &Lot, storeys: i32, window: MaterialId) {
     let flowers = site.palette.flowers[site.random.random_range(0..2)];
     let with_shutters = site.random.random_bool(0.65);
     let with_flowers = site.random.random_bool(0.4);
-    for side in SIDES {
-        let (axis, layer, _) = wall_of(house, side);
+    for side in Side::ALL {
+        let (axis, layer) = wall_of(house, side);
         let front = side == lot.front;
         for storey in 0..storeys {
             // Windows begin a whole number of meters above the ground, where their tile does.
@@ -220,53 +214,44 @@ fn raise_roof(
     roof: MaterialId,
     shape: RoofShape,
 ) {
-    let [x0, y0] = house.low.map(|v| v * PER_METER);
-    let [x1, y1] = house.high.map(|v| v * PER_METER);
+    let [low, high] = [house.low, house.high].map(|corner| corner.map(|v| v * PER_METER));
     let base = GROUND + height;
+    // The ridge runs along the longer side.
+    let ridge = usize::from(high[0] - low[0] < high[1] - low[1]);
+    let across = 1 - ridge;
+    // The house from layer `z` on, `layers` high, without `ends` voxels at both ends of the ridge
+    // and `sides` at both eaves.
+    let part = |ends: i32, sides: i32, z: i32, layers: i32| {
+        let mut corners = [[low[0], low[1], z], [high[0], high[1], z + layers]];
+        for (corner, inward) in corners.iter_mut().zip([1, -1]) {
+            corner[ridge] += inward * ends;
+            corner[across] += inward * sides;
+        }
+        corners
+    };
+    let mut fill = |[low, high]: [[i32; 3]; 2], material| site.grid.fill(low, high, material);
     if shape == RoofShape::Flat {
-        site.grid.fill([x0, y0, base], [x1, y1, base + 2], wall);
-        site.grid.fill([x0 + 1, y0 + 1, base], [x1 - 1, y1 - 1, base + 1], roof);
-        site.grid.fill([x0 + 1, y0 + 1, base + 1], [x1 - 1, y1 - 1, base + 2], MaterialId::EMPTY);
+        fill(part(0, 0, base, 2), wall);
+        fill(part(1, 1, base, 1), roof);
+        fill(part(1, 1, base + 1, 1), MaterialId::EMPTY);
         return;
     }
-    // The ridge runs along the longer side.
-    let along_x = x1 - x0 >= y1 - y0;
-    let half = if along_x { (y1 - y0) / 2 } else { (x1 - x0) / 2 } + 1;
+    let half = (high[across] - low[across]) / 2 + 1;
     // A steep roof that would leave the grid becomes a normal one.
     let steep = shape == RoofShape::Steep && height + 2 * half <= HEIGHT;
     let rise = if steep { 2 } else { 1 };
     for k in 0..half * rise {
-        let inset = k / rise - 1;
-        let z = base + k;
+        let (inset, z) = (k / rise - 1, base + k);
+        if shape == RoofShape::Hip {
+            fill(part(inset, inset, z, 1), roof);
+            continue;
+        }
+        fill(part(-1, inset, z, 1), roof);
         // The part of this layer inside the slopes is visible at the gables.
-        let (low, high) = if shape == RoofShape::Hip {
-            ([x0 + inset, y0 + inset], [x1 - inset, y1 - inset])
-        } else if along_x {
-            ([x0 - 1, y0 + inset], [x1 + 1, y1 - inset])
-        } else {
-            ([x0 + inset, y0 - 1], [x1 - inset, y1 + 1])
-        };
-        site.grid.fill([low[0], low[1], z], [high[0], high[1], z + 1], roof);
-        if shape != RoofShape::Hip {
-            let (low, high) = if along_x {
-                ([x0, y0 + inset + 2], [x1, y1 - inset - 2])
-            } else {
-                ([x0 + inset + 2, y0], [x1 - inset - 2, y1])
-            };
-            if low[0] < high[0] && low[1] < high[1] {
-                let (outer_low, outer_high) = if along_x {
-                    ([x0 - 1, low[1]], [x1 + 1, high[1]])
-                } else {
-                    ([low[0], y0 - 1], [high[0], y1 + 1])
-                };
-                let empty = MaterialId::EMPTY;
-                site.grid.fill(
-                    [outer_low[0], outer_low[1], z],
-                    [outer_high[0], outer_high[1], z + 1],
-                    empty,
-                );
-                site.grid.fill([low[0], low[1], z], [high[0], high[1], z + 1], wall);
-            }
+        let inside = inset + 2;
+        if low[across] + inside < high[across] - inside {
+            fill(part(-1, inside, z, 1), MaterialId::EMPTY);
+            fill(part(0, inside, z, 1), wall);
         }
     }
 }
@@ -279,14 +264,11 @@ fn chimney(site: &mut Site, house: Rectangle, height: i32) {
 
 /// A low wing behind the house if there is room, which changes its outline from the side.
 fn annex(site: &mut Site, lot: &Lot, wall: MaterialId, roof: MaterialId) {
-    let [x0, y0] = lot.house.low;
-    let [x1, y1] = lot.house.high;
-    let area = match lot.front {
-        Side::East => Rectangle::new(x0 - 1, y0 + 1, x0, y0 + 4),
-        Side::West => Rectangle::new(x1, y0 + 1, x1 + 1, y0 + 4),
-        Side::North => Rectangle::new(x0 + 1, y0 - 1, x0 + 4, y0),
-        Side::South => Rectangle::new(x0 + 1, y1, x0 + 4, y1 + 1),
-    };
+    let axis = lot.front.axis();
+    let Rectangle { low, high } = lot.house;
+    let behind = if lot.front.is_high() { low[axis] - 1 } else { high[axis] };
+    let along = [low[1 - axis] + 1, low[1 - axis] + 4];
+    let area = Rectangle::along(1 - axis, along, [behind, behind + 1]);
     site.fill(area, 0, 4, wall);
     site.fill(area, 4, 5, roof);
 }

@@ -1,6 +1,5 @@
 //! The materials of one village.
 
-use crate::color::Color;
 use crate::material::{Material, MaterialId, MaterialSet, Surface};
 use crate::pattern::Pattern;
 
@@ -66,10 +65,7 @@ impl Palette {
         let hay = one(Pattern::Thatch, [0xd8b850, 0xb09038, 0xe8cc70]);
         let stretched =
             |pattern, colors| Material::new(Surface::new(pattern, colors).with_tile(0.0));
-        let window = |colors| {
-            let glass = Surface::new(Pattern::Window, colors).with_tile(1.0);
-            Material::new(glass)
-        };
+        let window = |colors| Material::new(Surface::new(Pattern::Window, colors).with_tile(1.0));
         let doors = [
             [0x3c6494, 0xf0e8d8, 0xe8c040],
             [0x94382c, 0xe8dcc8, 0xf0d060],
@@ -118,9 +114,4 @@ impl Palette {
             sign: set.add(stretched(Pattern::Disk, [0x6c4a2c, 0xe8dcc0, 0xb03c30])),
         }
     }
-}
-
-/// A display color a little lighter or darker, so that two scenes of one biome differ.
-pub(super) fn tinted(code: u32, factor: f32) -> Color {
-    Color::hex(code).shade(factor)
 }

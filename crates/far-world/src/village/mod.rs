@@ -20,7 +20,7 @@ mod town;
 use far_data::{DatasetDescription, Deal, EpisodeFacts, SplitRule};
 use rand::RngExt;
 
-use crate::error::{Result, WorldError};
+use crate::error::Result;
 use crate::random::random;
 use crate::world::{Episode, Recording, World, WorldConstants};
 
@@ -86,11 +86,7 @@ impl World for Village {
             };
             return Ok(Box::new(VillageEpisode::new(town, facts, route, events)));
         }
-        Err(WorldError::NoEpisode {
-            world: "village",
-            index,
-            seed: recording.seed,
-            reason: format!("no route of tier {tier} m was found in {}", town.name),
-        })
+        let reason = format!("no route of tier {tier} m was found in {}", town.name);
+        Err(self.no_episode(recording, index, reason))
     }
 }

@@ -2,6 +2,7 @@
 
 use rand::RngExt;
 
+use crate::grid::cells;
 use crate::material::MaterialId;
 use crate::noise::unit;
 
@@ -40,13 +41,8 @@ pub(super) fn tree(site: &mut Site, x: i32, y: i32, shape: TreeShape) {
                 // Branches in tiers: wide at the bottom of each, narrow at its top.
                 let wide = 4.6 * (1.0 - layer as f32 / (height + 3) as f32);
                 let radius = wide * if layer % 3 == 2 { 1.0 } else { 0.72 };
-                crown(
-                    site,
-                    [x, y, GROUND + layer],
-                    [radius.max(0.6), radius.max(0.6), 0.6],
-                    leaves,
-                    seed,
-                );
+                let radii = [radius.max(0.6), radius.max(0.6), 0.6];
+                crown(site, [x, y, GROUND + layer], radii, leaves, seed);
             }
         }
         TreeShape::Palm => {
@@ -74,18 +70,12 @@ pub(super) fn tree(site: &mut Site, x: i32, y: i32, shape: TreeShape) {
 /// An ellipsoid of leaves with a ragged surface; radii in voxels.
 fn crown(site: &mut Site, center: [i32; 3], radii: [f32; 3], leaves: MaterialId, seed: u32) {
     let reach = radii.map(|radius| radius.ceil() as i32);
-    for dz in -reach[2]..=reach[2] {
-        for dy in -reach[1]..=reach[1] {
-            for dx in -reach[0]..=reach[0] {
-                let offset = [dx, dy, dz];
-                let square: f32 =
-                    (0..3).map(|axis| (offset[axis] as f32 / radii[axis]).powi(2)).sum();
-                let place = std::array::from_fn(|axis| center[axis] + offset[axis]);
-                let ragged = 1.0 - 0.35 * unit(place[0], place[1], place[2], seed);
-                if square <= ragged && !site.grid.is_solid(place) && place[2] >= GROUND {
-                    site.grid.set(place, leaves);
-                }
-            }
+    for offset in cells(reach.map(|r| -r), reach.map(|r| r + 1)) {
+        let square: f32 = (0..3).map(|axis| (offset[axis] as f32 / radii[axis]).powi(2)).sum();
+        let place = std::array::from_fn(|axis| center[axis] + offset[axis]);
+        let ragged = 1.0 - 0.35 * unit(place[0], place[1], place[2], seed);
+        if square <= ragged && !site.grid.is_solid(place) && place[2] >= GROUND {
+            site.grid.set(place, leaves);
         }
     }
 }

@@ -3,6 +3,8 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use crate::grid::index_in;
+
 /// Width and depth of a village in meters.
 pub(super) const EXTENT: i32 = 88;
 /// Width of the outer border in which nobody walks, in meters.
@@ -28,6 +30,20 @@ pub(super) enum Side {
     South,
 }
 
+impl Side {
+    pub const ALL: [Self; 4] = [Self::East, Self::North, Self::West, Self::South];
+
+    /// The axis across its wall.
+    pub fn axis(self) -> usize {
+        usize::from(matches!(self, Self::North | Self::South))
+    }
+
+    /// Whether it lies at the upper end of that axis.
+    pub fn is_high(self) -> bool {
+        matches!(self, Self::East | Self::North)
+    }
+}
+
 /// A rectangle in whole meters, upper bounds excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rectangle {
@@ -38,6 +54,14 @@ pub(super) struct Rectangle {
 impl Rectangle {
     pub fn new(x0: i32, y0: i32, x1: i32, y1: i32) -> Self {
         Self { low: [x0, y0], high: [x1, y1] }
+    }
+
+    /// From the first to the second of `along` on an axis, and of `across` on the other.
+    pub fn along(axis: usize, along: [i32; 2], across: [i32; 2]) -> Self {
+        let corner = |end: usize| {
+            if axis == 0 { [along[end], across[end]] } else { [across[end], along[end]] }
+        };
+        Self { low: corner(0), high: corner(1) }
     }
 
     /// The rectangle grown by `by` on all sides.
@@ -104,16 +128,12 @@ impl Plan {
     }
 
     pub fn cover(&self, x: i32, y: i32) -> Cover {
-        if (0..EXTENT).contains(&x) && (0..EXTENT).contains(&y) {
-            self.cover[(y * EXTENT + x) as usize]
-        } else {
-            Cover::Wild
-        }
+        index_in([EXTENT; 2], [x, y]).map_or(Cover::Wild, |index| self.cover[index])
     }
 
     fn set(&mut self, x: i32, y: i32, cover: Cover) {
-        if (0..EXTENT).contains(&x) && (0..EXTENT).contains(&y) {
-            self.cover[(y * EXTENT + x) as usize] = cover;
+        if let Some(index) = index_in([EXTENT; 2], [x, y]) {
+            self.cover[index] = cover;
         }
     }
 
@@ -149,13 +169,9 @@ impl Plan {
                     if !keep {
                         continue;
                     }
-                    let (from, to) = (pair[0] - HALF_LANE, pair[1] + HALF_LANE);
-                    let (low, high) = (line - HALF_LANE, line + HALF_LANE);
-                    let area = if axis == 0 {
-                        Rectangle::new(low, from, high, to)
-                    } else {
-                        Rectangle::new(from, low, to, high)
-                    };
+                    let along = [pair[0] - HALF_LANE, pair[1] + HALF_LANE];
+                    let across = [line - HALF_LANE, line + HALF_LANE];
+                    let area = Rectangle::along(1 - axis, along, across);
                     self.paint(area, Cover::Lane);
                 }
             }
@@ -174,13 +190,13 @@ impl Plan {
                         let setback = random.random_range(1..=3);
                         let near = line + side * (HALF_LANE + setback);
                         let far = near + side * depth;
-                        let (low, high) = (near.min(far), near.max(far));
-                        let (house, front) = if axis == 0 {
-                            let front = if side < 0 { Side::East } else { Side::West };
-                            (Rectangle::new(low, at, high, at + width), front)
-                        } else {
-                            let front = if side < 0 { Side::North } else { Side::South };
-                            (Rectangle::new(at, low, at + width, high), front)
+                        let across = [near.min(far), near.max(far)];
+                        let house = Rectangle::along(1 - axis, [at, at + width], across);
+                        let front = match (axis, side < 0) {
+                            (0, true) => Side::East,
+                            (0, false) => Side::West,
+                            (_, true) => Side::North,
+                            (_, false) => Side::South,
                         };
                         let faces_lane = self.front_is_lane(line, axis, at + width / 2);
                         if faces_lane && self.is_green(house.grown(1)) {

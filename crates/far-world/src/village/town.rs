@@ -14,11 +14,11 @@ use crate::sky::SkyLook;
 use crate::vector::scale;
 use crate::walk_map::{Cell, WalkMap};
 
-use super::biome::{BIOMES, Biome, light};
+use super::biome::{BIOMES, Biome};
 use super::change::Changeable;
 use super::furniture::{clutter, fence, lamp_post, stall, well};
 use super::house::{self, GROUND, PER_METER, Site};
-use super::material::{Palette, tinted};
+use super::material::Palette;
 use super::nature::{bush, hedge, tree};
 use super::plan::{Cover, EXTENT, MARGIN, Plan, Rectangle, Side};
 
@@ -42,8 +42,7 @@ impl Town {
         let plan = Plan::new(&mut random);
         let mut materials = MaterialSet::new(random.random());
         let palette = Palette::new(biome, &mut materials);
-        let count = [(EXTENT * PER_METER) as usize, (EXTENT * PER_METER) as usize];
-        let count = [count[0], count[1], (GROUND + HEIGHT) as usize];
+        let count = [EXTENT * PER_METER, EXTENT * PER_METER, GROUND + HEIGHT].map(|n| n as usize);
         let mut grid = VoxelGrid::new(count, 1.0 / PER_METER as f32, [0.0, 0.0, -1.0]);
         cover_ground(&mut grid, &plan, &palette);
         let (mut props, mut changeables) = (Vec::new(), Vec::new());
@@ -62,7 +61,7 @@ impl Town {
         line_lanes(&mut site, &plan);
         gardens(&mut site, &plan);
         plant(&mut site, &plan, biome);
-        let map = WalkMap::over(&grid, &props, 1.0, [0.1, 2.6], 0.35);
+        let mut map = WalkMap::over(&grid, &props, 1.0, [0.1, 2.6], 0.35);
         let stage_plan = stage_plan(biome, grid, materials, palette.ground, &mut random);
         let stage = Arc::new(Stage::bake(stage_plan, &props));
         let mut scene = Scene::new(stage, props);
@@ -70,7 +69,6 @@ impl Town {
             changeable.apply(changeable.start, &mut scene);
         }
         let name = format!("{}_village_{:02}", biome.name, number as usize / BIOMES.len() + 1);
-        let mut map = map;
         keep_inside(&mut map);
         Self { name, scene, changeables, map, plan }
     }
@@ -105,10 +103,10 @@ fn stage_plan(
         random.random_range(0.0..std::f32::consts::TAU),
         random.random_range(0.55..1.05),
     );
-    daylight.sun = scale(light(biome.sun), random.random_range(0.75..0.95));
+    daylight.sun = scale(Color::hex(biome.sun).to_light(), random.random_range(0.75..0.95));
     let tint = random.random_range(0.9..1.1);
     let sky = SkyLook {
-        zenith: tinted(biome.zenith, tint),
+        zenith: Color::hex(biome.zenith).shade(tint),
         horizon: Color::hex(biome.horizon),
         cloud: Color::hex(biome.cloud),
         cover: random.random_range(0.15..0.75),
@@ -164,14 +162,10 @@ fn line_lanes(site: &mut Site, plan: &Plan) {
             let mut at = MARGIN + site.random.random_range(3..10);
             while at < EXTENT - MARGIN {
                 let side = if site.random.random_bool(0.5) { 2.3 } else { -2.3 };
-                let point = if axis == 0 {
-                    [line as f32 + side, at as f32 + 0.5]
-                } else {
-                    [at as f32 + 0.5, line as f32 + side]
-                };
+                let mut point = [at as f32 + 0.5; 2];
+                let mut middle = point;
+                (point[axis], middle[axis]) = (line as f32 + side, line as f32);
                 let on_lane = |p: [f32; 2]| plan.cover(p[0] as i32, p[1] as i32) == Cover::Lane;
-                let middle =
-                    if axis == 0 { [line as f32, point[1]] } else { [point[0], line as f32] };
                 let green =
                     plan.cover(point[0].floor() as i32, point[1].floor() as i32) == Cover::Green;
                 if on_lane(middle) && green {
@@ -223,28 +217,11 @@ fn gardens(site: &mut Site, plan: &Plan) {
 
 /// A strip one meter wide and four meters long that continues the front wall of a house sideways.
 fn side_strip(house: Rectangle, front: Side, side: usize) -> Rectangle {
-    let [x0, y0] = house.low;
-    let [x1, y1] = house.high;
-    let along_x = |y: i32| {
-        if side == 0 {
-            Rectangle::new(x0 - 4, y, x0, y + 1)
-        } else {
-            Rectangle::new(x1, y, x1 + 4, y + 1)
-        }
-    };
-    let along_y = |x: i32| {
-        if side == 0 {
-            Rectangle::new(x, y0 - 4, x + 1, y0)
-        } else {
-            Rectangle::new(x, y1, x + 1, y1 + 4)
-        }
-    };
-    match front {
-        Side::South => along_x(y0),
-        Side::North => along_x(y1 - 1),
-        Side::West => along_y(x0),
-        Side::East => along_y(x1 - 1),
-    }
+    let axis = front.axis();
+    let Rectangle { low, high } = house;
+    let line = if front.is_high() { high[axis] - 1 } else { low[axis] };
+    let from = if side == 0 { low[1 - axis] - 4 } else { high[1 - axis] };
+    Rectangle::along(1 - axis, [from, from + 4], [line, line + 1])
 }
 
 /// Trees on green cells, and a ring of them in the outer border.

@@ -29,15 +29,11 @@ impl Tape {
             move |cuda, upstream, gradients| {
                 let (element, d) = (upstream.element(), upstream.pointer());
                 let source = x.pointer(cuda, element)?;
+                let kernel = COSINE.kernel("normalize_backward");
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments =
                         arguments![d, source, target, rows, width, epsilon, team.size, accumulate];
-                    cuda.launch(
-                        COSINE.kernel("normalize_backward"),
-                        element,
-                        team.launch,
-                        arguments,
-                    )
+                    cuda.launch(kernel, element, team.launch, arguments)
                 })
             }
         }))

@@ -42,17 +42,13 @@ impl Tape {
                 let (element, d) = (upstream.element(), upstream.pointer());
                 let source = x.pointer(cuda, element)?;
                 let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
+                let kernel = MASKED.kernel("statistic_backward");
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments = arguments![
                         d, source, chosen, target, count, extent, inner, which, team.size,
                         accumulate
                     ];
-                    cuda.launch(
-                        MASKED.kernel("statistic_backward"),
-                        element,
-                        team.launch,
-                        arguments,
-                    )
+                    cuda.launch(kernel, element, team.launch, arguments)
                 })
             }
         }))
@@ -80,16 +76,12 @@ impl Tape {
                 let (element, d) = (upstream.element(), upstream.pointer());
                 let source = x.pointer(cuda, element)?;
                 let chosen = mask_pointer(cuda, mask.as_ref(), element)?;
+                let kernel = MASKED.kernel("standardize_backward");
                 gradients.with_cuda(&x, element, |target, accumulate| {
                     let arguments = arguments![
                         d, source, chosen, target, count, extent, inner, team.size, accumulate
                     ];
-                    cuda.launch(
-                        MASKED.kernel("standardize_backward"),
-                        element,
-                        team.launch,
-                        arguments,
-                    )
+                    cuda.launch(kernel, element, team.launch, arguments)
                 })
             }
         }))

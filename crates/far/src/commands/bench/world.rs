@@ -64,8 +64,8 @@ fn measure(world: &dyn World, arguments: &Arguments) -> anyhow::Result<f64> {
     for id in 0..8 {
         let mut episode = world.episode(&recording, id).map_err(explain)?;
         for step in 0..8 {
-            let index = (episode.frames() - 1) * step / 7;
-            moments.push((episode.scene(index).clone(), episode.pose(index)));
+            let index = (episode.course().poses.len() - 1) * step / 7;
+            moments.push((episode.scene(index).clone(), episode.course().poses[index]));
         }
     }
     let (camera, size) = (world.camera(), arguments.size as usize);

@@ -40,7 +40,7 @@ impl Walks {
 
     fn has(&self, split: Split) -> anyhow::Result<bool> {
         for id in 0..self.episodes {
-            if self.world.episode(&self.recording, id)?.facts().split == split {
+            if self.world.episode(&self.recording, id)?.course().facts.split == split {
                 return Ok(true);
             }
         }

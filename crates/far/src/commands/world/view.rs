@@ -59,8 +59,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let columns = arguments.pictures;
     for id in arguments.episode..arguments.episode + arguments.episodes {
         let mut episode = world.episode(&recording, id).map_err(super::explain)?;
-        let facts = episode.facts();
-        let last = episode.frames() - 1;
+        let facts = episode.course().facts.clone();
+        let last = episode.course().poses.len() - 1;
         for column in 0..columns as usize {
             let index = last * column / (columns as usize - 1).max(1);
             let frame = episode.frame(index, &mut studio).map_err(super::explain)?;
