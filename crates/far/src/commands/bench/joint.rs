@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     line["over_alone"] = json!(line["median_s"].as_f64().unwrap_or(f64::NAN) / alone);
     line["load_average"] = json!(load_average());
     if let Some(lines) = &peers {
-        compare(&mut line, lines)?;
+        json_peer::compare(&mut line, lines, &["config", "dtype", "arm"])?;
     }
     if arguments.engine.profile {
         profile(arguments, &engine, &mut training, line, middle)
@@ -130,16 +130,6 @@ fn configuration(arguments: &Arguments, data: &JointData) -> anyhow::Result<Trai
     sets.extend(arguments.sets.iter().cloned());
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     TrainConfig::resolve(&arguments.config, &sets).map_err(explain)
-}
-
-/// Adds the peer's fastest line, and how many times as fast this loop is.
-fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
-    let wanted = ["config", "dtype", "arm"].map(|key| (key, line[key].clone()));
-    let peer = json_peer::least(lines, &wanted, "median_s")?;
-    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
-    line["ratio"] = json!(times[0] / times[1]);
-    line["peer"] = peer;
-    Ok(())
 }
 
 /// Times every kernel of one more round.

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use far_data::{
     ContactSheet, Dataset, DatasetCheck, EpisodeMap, ImageEncoding, Inspection, PoseReport,
@@ -10,6 +9,7 @@ use far_data::{
 
 use super::explain;
 use super::import::poses_line;
+use crate::file;
 use crate::progress;
 
 /// What to look at.
@@ -94,11 +94,10 @@ fn draw(dataset: &Dataset, id: u32, pictures: usize, out: &Path) -> anyhow::Resu
     let facts = dataset.summary(id).map_err(explain)?.facts;
     let corpus = &dataset.description().corpus;
     let title = format!("{corpus} episode {id}, {} {}", facts.scene, facts.route);
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    file::create_folder(out)?;
     let write = |name: &str, bytes: &[u8]| {
         let path = out.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        anyhow::Ok(path)
+        file::write(&path, bytes).map(|()| path)
     };
     let mut files = Vec::new();
     match dataset.description().images {
