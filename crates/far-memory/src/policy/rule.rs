@@ -16,7 +16,7 @@ use super::novelty::NoveltyGate;
 use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::sight::FrustumSight;
-use super::view::ViewConfig;
+use super::view::{ViewConfig, check_count};
 use crate::cosine::cosines;
 use crate::scratch::refill;
 use crate::selection::{ChunkTopK, Ranked, TopK};
@@ -45,7 +45,7 @@ pub(crate) struct Scene<'a> {
 pub(crate) trait Rule: Send + Sync {
     /// Rejects settings out of range.
     fn check(&self) -> Result<(), Error> {
-        Ok(())
+        self.chunk_size().map_or(Ok(()), |size| check_count("chunk_size", size))
     }
 
     /// What the rule reads besides times; without a word of it, its view if it has one.

@@ -202,7 +202,7 @@ impl RunFolder {
             }
         }
         if refused.is_empty() {
-            self.metrics.cut_all()?;
+            self.metrics.cut(0)?;
             return Ok((None, refused));
         }
         let folder = self.path.join(CHECKPOINTS);

@@ -141,10 +141,7 @@ fn profile(
     round: &StepTable,
 ) -> anyhow::Result<()> {
     let steps = line["interval"].as_u64().unwrap_or(1) as usize;
-    let table = engine.profiled(steps, || {
-        training.step().map_err(explain)?;
-        Ok(())
-    })?;
+    let table = engine.profiled(steps, || training.step().map_err(explain))?;
     line["profile"] = table.json();
     conclude(arguments, &line, round);
     if !arguments.engine.json {

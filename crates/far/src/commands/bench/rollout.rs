@@ -60,9 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sizes = arguments.shape.sizes();
     let cases = arguments.attention.len() * arguments.clips.len();
     let bar = progress::bar(cases as u64, "cases");
-    bar.set_message("measuring the device");
-    bar.tick();
-    let yardstick = Yardstick::measure(&engine)?;
+    let yardstick = Yardstick::measure(&engine, &bar)?;
     let sampler = DdimConfig { steps, ..DdimConfig::default() };
     let mut joint: BTreeMap<usize, f64> = BTreeMap::new();
     for &attention in &arguments.attention {
@@ -73,10 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let of = Predictions { examples: clips, contexts: 1, draws: steps, slots: context };
             let batch = contexts(&*model, of)?;
             let noise = normal(clips * model.shape().elements(), "noise", 0);
-            let frame = || {
-                model.sample(&batch, &noise, &sampler)?;
-                Ok(())
-            };
+            let frame = || Ok(model.sample(&batch, &noise, &sampler)?);
             let mut line = engine.line(&arguments.shape.name());
             line["attention"] = json!(attention.name());
             line["clips"] = json!(clips);

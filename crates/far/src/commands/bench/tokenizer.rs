@@ -67,9 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ));
     };
     let bar = progress::bar(2 * arguments.batch.len() as u64, "cases");
-    bar.set_message("measuring the device");
-    bar.tick();
-    let yardstick = Yardstick::measure(&engine)?;
+    let yardstick = Yardstick::measure(&engine, &bar)?;
     let [rows, columns] = [height, width].map(|side| side / TaesdStructure::REDUCTION);
     for &batch in &arguments.batch {
         let pictures = normal([batch, height, width, 3].into(), "pictures", 0)?;
@@ -79,14 +77,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             bar.tick();
             x.prepare(&engine.device)?;
             let once = || {
-                engine.device.run(|| {
+                let outcome = engine.device.run(|| {
                     let mut tape = Tape::inference(&engine.device);
                     match direction {
                         "encode" => tokenizer.encode_tensor(&mut tape, x),
                         _ => tokenizer.decode_tensor(&mut tape, x),
                     }
-                })?;
-                Ok(())
+                });
+                Ok(outcome?)
             };
             let mut line = engine.line(&format!("{width}x{height}"));
             line["direction"] = json!(direction);
