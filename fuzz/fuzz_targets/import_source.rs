@@ -191,10 +191,10 @@ fuzz_target!(|data: &[u8]| {
         pose_column: posed.then(|| "observation.camera_pose".into()),
         ..ImportOptions::default()
     };
-    if let Ok(recordings) = format.read(&opened, &options) {
+    if let Ok(recordings) = (format.read)(&opened, &options) {
         for mut recording in recordings {
             let poses: Vec<_> = recording.frames.iter().filter_map(|frame| frame.pose).collect();
-            let _ = format.convention().convert(&poses);
+            let _ = format.convention.convert(&poses);
             recording.resample(5.0);
         }
     }

@@ -321,11 +321,8 @@ pub(crate) fn begin(
 pub(crate) fn finish(mut writer: FileWriter<BufWriter<File>>, path: &Path) -> Result<()> {
     writer.finish().map_err(|error| write_error(path, error))?;
     let buffered = writer.into_inner().map_err(|error| write_error(path, error))?;
-    let file = buffered.into_inner().map_err(|error| DataError::Io {
-        operation: "write",
-        path: path.to_path_buf(),
-        source: error.into_error(),
-    })?;
+    let file =
+        buffered.into_inner().map_err(|error| DataError::io("write", path)(error.into_error()))?;
     file.sync_all().map_err(DataError::io("sync", path))
 }
 
@@ -335,5 +332,5 @@ pub(crate) fn write_error(path: &Path, error: arrow_schema::ArrowError) -> DataE
         arrow_schema::ArrowError::IoError(_, source) => source,
         other => std::io::Error::other(other.to_string()),
     };
-    DataError::Io { operation: "write", path: path.to_path_buf(), source }
+    DataError::io("write", path)(source)
 }

@@ -213,24 +213,20 @@ fn decode(data: &[u8], dtype: Dtype, values: &mut Vec<f32>) -> std::result::Resu
 }
 
 fn serialize(tensors: &[CachedTensor], made_by: &str) -> std::result::Result<Vec<u8>, String> {
-    let encoded: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|tensor| match tensor.precision {
-            Precision::Half => {
-                tensor.values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect()
-            }
-            Precision::Single => tensor.values.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        })
-        .collect();
+    let encode = |tensor: &CachedTensor| match tensor.precision {
+        Precision::Half => {
+            let numbers = tensor.values.iter().map(|&value| f16::from_f32(value));
+            (Dtype::F16, numbers.flat_map(f16::to_le_bytes).collect())
+        }
+        Precision::Single => {
+            (Dtype::F32, tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        }
+    };
+    let encoded: Vec<(Dtype, Vec<u8>)> = tensors.iter().map(encode).collect();
     let mut views = Vec::new();
-    for (tensor, bytes) in tensors.iter().zip(&encoded) {
-        let dtype = match tensor.precision {
-            Precision::Half => Dtype::F16,
-            Precision::Single => Dtype::F32,
-        };
-        let view =
-            TensorView::new(dtype, tensor.shape.clone(), bytes).map_err(|e| e.to_string())?;
-        views.push((tensor.name.as_str(), view));
+    for (tensor, (dtype, bytes)) in tensors.iter().zip(&encoded) {
+        let view = TensorView::new(*dtype, tensor.shape.clone(), bytes);
+        views.push((tensor.name.as_str(), view.map_err(|error| error.to_string())?));
     }
     let note = HashMap::from([(MADE_BY.to_string(), made_by.to_string())]);
     safetensors::serialize(views, Some(note)).map_err(|error| error.to_string())

@@ -252,8 +252,8 @@ fn by_time(episode: &Episode, query: &ExampleQuery, frames: &[u32]) -> Sorted {
 
 /// The frames of each episode's last crossing before its return; episodes without one are left out.
 fn crossings(dataset: &Dataset, queries: &SamplingConfig) -> Result<HashMap<u32, Vec<u32>>> {
-    let rule = queries.split_rule.unwrap_or(dataset.description().splits[0]);
-    let found = dataset.select(rule, queries.split)?.into_par_iter().map(|id| {
+    let episodes = dataset.select(queries.split_rule, queries.split)?;
+    let found = episodes.into_par_iter().map(|id| {
         let episode = dataset.episode(id)?;
         let frames = last_crossing(&episode, episode.boundary());
         Ok((id, frames.into_iter().map(|frame| frame as u32).collect::<Vec<_>>()))

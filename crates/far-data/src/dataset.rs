@@ -63,8 +63,10 @@ impl Dataset {
         (0..self.index.len()).map(|row| self.index.id(row))
     }
 
-    /// Ids of the episodes in one part under one rule, ascending.
-    pub fn select(&self, rule: SplitRule, split: Split) -> Result<Vec<u32>> {
+    /// Ids of the episodes in one part under one rule, ascending; under the first of the dataset's
+    /// rules if none is given.
+    pub fn select(&self, rule: impl Into<Option<SplitRule>>, split: Split) -> Result<Vec<u32>> {
+        let rule = rule.into().unwrap_or(self.description.splits[0]);
         let Some(column) = self.description.split_column(rule) else {
             let rules: Vec<_> = self.description.splits.iter().map(|rule| rule.name()).collect();
             let reason =

@@ -35,6 +35,13 @@ pub enum ImageEncoding {
     None,
 }
 
+impl ImageEncoding {
+    /// Whether the frames are in the episode files.
+    pub fn in_episodes(self) -> bool {
+        matches!(self, Self::Png | Self::Jpeg | Self::Raw)
+    }
+}
+
 far_memory::named! {
     /// A group of optional columns that every episode of a dataset has.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -324,9 +331,7 @@ impl DatasetDescription {
 
     /// The bytes of `dataset.json`: readable JSON with a final newline.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("plain data always serializes");
-        text.push('\n');
-        text
+        serde_json::to_string_pretty(self).expect("plain data always serializes") + "\n"
     }
 }
 

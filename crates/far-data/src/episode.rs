@@ -206,6 +206,17 @@ impl Episode {
             .map_err(|reason| self.wrong_picture(frame, reason))
     }
 
+    /// The picture of a frame as a PNG or JPEG file.
+    ///
+    /// # Errors
+    /// Those of [`Episode::picture`], where the dataset holds bare pixels.
+    pub(crate) fn picture_file(&self, frame: usize) -> Result<Vec<u8>> {
+        match self.description.images {
+            ImageEncoding::Raw => self.picture(frame).map(|picture| picture.to_png()),
+            _ => Ok(self.image_bytes(frame).unwrap_or_default().to_vec()),
+        }
+    }
+
     /// Blames the description where first and last frame contradict it alike, and else the row.
     fn wrong_picture(&self, frame: usize, reason: String) -> DataError {
         let contradiction = |frame: usize| {

@@ -71,10 +71,7 @@ impl<'a> EpisodeWriter<'a> {
         let path = dataset.episode_path(id);
         let note = serde_json::to_string(&facts).expect("plain data always serializes");
         let arrow = arrow_file::begin(&durable::partial(&path), fields.clone(), Some(note))?;
-        let sound = match description.audio_rate {
-            Some(rate) => Some(Sound::begin(dataset.audio_path(id), rate)?),
-            None => None,
-        };
+        let sound = description.audio_rate.map(|rate| Sound::begin(dataset.audio_path(id), rate));
         Ok(Self {
             dataset,
             id,
@@ -89,7 +86,7 @@ impl<'a> EpisodeWriter<'a> {
             recent: VecDeque::new(),
             path,
             arrow: Some(arrow),
-            sound,
+            sound: sound.transpose()?,
         })
     }
 
@@ -145,10 +142,7 @@ impl<'a> EpisodeWriter<'a> {
         let arrow = self.arrow.take().expect("open until finished");
         arrow_file::finish(arrow, &durable::partial(&self.path))?;
         // The Arrow file is published last: when it is there, the episode is complete.
-        let audio_hash = match self.sound.take() {
-            Some(sound) => Some(sound.finish()?),
-            None => None,
-        };
+        let audio_hash = self.sound.take().map(Sound::finish).transpose()?;
         let summary = EpisodeSummary {
             id: self.id,
             facts: self.facts.clone(),
@@ -216,10 +210,7 @@ impl<'a> EpisodeWriter<'a> {
             let reason = format!("{} samples where {due} were due", samples.len());
             return Err(DataError::Row { episode: Some(self.id), row, column: "audio", reason });
         }
-        match &mut self.sound {
-            Some(sound) => sound.push(samples),
-            None => Ok(()),
-        }
+        self.sound.as_mut().map_or(Ok(()), |sound| sound.push(samples))
     }
 }
 

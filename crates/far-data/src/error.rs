@@ -178,78 +178,81 @@ pub enum DataError {
 impl DataError {
     /// What to do about it, as one sentence for a person.
     pub fn hint(&self) -> String {
-        match self {
+        let hint = match self {
             Self::Io { source, .. } => match source.kind() {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-                    "free some space, then run the same command again: nothing is lost".into()
+                    "free some space, then run the same command again: nothing is lost"
                 }
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                    "choose a path that you may write; --cache says where latents and keys go".into()
+                    "choose a path that you may write; --cache says where latents and keys go"
                 }
-                _ => "check that the path exists, is readable and has free space".into(),
+                _ => "check that the path exists, is readable and has free space",
             },
             Self::Missing { what: "dataset.json", .. } => {
-                "give the folder that holds dataset.json; `far world record` makes one".into()
+                "give the folder that holds dataset.json; `far world record` makes one"
             }
             Self::Missing { what: "a file of the source" | "the source", .. } => {
-                "check the path; docs/importing.md says which files each format has".into()
+                "check the path; docs/importing.md says which files each format has"
             }
             Self::Missing { .. } => {
-                "copy the whole dataset folder again, or record it again into the same folder".into()
+                "copy the whole dataset folder again, or record it again into the same folder"
             }
             Self::Unfinished { .. } => {
-                "run the same recording command again: it resumes where it stopped".into()
+                "run the same recording command again: it resumes where it stopped"
             }
-            Self::Locked { .. } => "wait until it has finished, or choose another --out folder".into(),
+            Self::Locked { .. } => "wait until it has finished, or choose another --out folder",
             Self::Conflict { .. } => {
-                "choose another --out folder, or repeat the settings of the recording there".into()
+                "choose another --out folder, or repeat the settings of the recording there"
             }
-            Self::HoldsRun { .. } => "give --out a folder of its own".into(),
+            Self::HoldsRun { .. } => "give --out a folder of its own",
             Self::Version { found, supported, .. } if found > supported => {
-                "the dataset comes from a newer far: update far".into()
+                "the dataset comes from a newer far: update far"
             }
-            Self::Version { .. } => "record or import the dataset again with this far".into(),
-            Self::Description { .. } => "correct dataset.json; docs/dataset.md lists its entries".into(),
+            Self::Version { .. } => "record or import the dataset again with this far",
+            Self::Description { .. } => "correct dataset.json; docs/dataset.md lists its entries",
             Self::Corrupt { .. } => {
-                "copy the file again, or delete it and record again into the same folder".into()
+                "copy the file again, or delete it and record again into the same folder"
             }
             Self::Unsupported { .. } => {
                 "write the file without compression and without dictionary, union, view or map columns; \
                  polars: df.write_ipc(path, compat_level=pl.CompatLevel.oldest())"
-                    .into()
             }
-            Self::Column { .. } => "write the column with that type and values; docs/dataset.md says what columns hold".into(),
+            Self::Column { .. } => {
+                "write the column with that type and values; docs/dataset.md says what columns hold"
+            }
             Self::Row { episode: Some(_), .. } => {
-                "correct the row where the episode is written, then write the episode again".into()
+                "correct the row where the episode is written, then write the episode again"
             }
             Self::Row { episode: None, .. } => {
-                "correct the row in episodes.arrow; docs/dataset.md says what it holds".into()
+                "correct the row in episodes.arrow; docs/dataset.md says what it holds"
             }
             Self::Episode { .. } => {
-                "the file and its row in episodes.arrow are from different recordings: write both again".into()
+                "the file and its row in episodes.arrow are from different recordings: write both again"
             }
             Self::Rotation { .. } => {
                 "write `rotation` as docs/dataset.md says: (w, x, y, z), from camera axes (x right, y down, z forward) \
                  to world axes (Z up); --trust-poses takes it as it is"
-                    .into()
             }
             Self::Source { .. } => {
-                "correct the source, or leave the file out; docs/importing.md says what each format holds".into()
+                "correct the source, or leave the file out; docs/importing.md says what each format holds"
             }
             Self::NoVideoProgram { .. } => {
-                "install ffmpeg (`apt install ffmpeg`, `brew install ffmpeg`), or name it by FAR_FFMPEG=/path/to/ffmpeg".into()
+                "install ffmpeg (`apt install ffmpeg`, `brew install ffmpeg`), or name it by FAR_FFMPEG=/path/to/ffmpeg"
             }
             Self::Poses { better, .. } if better.is_empty() => {
-                "check --axes, --handed, --up and --world-to-camera; --no-poses imports the pictures alone".into()
+                "check --axes, --handed, --up and --world-to-camera; --no-poses imports the pictures alone"
             }
             Self::Poses { better, .. } => {
-                format!("add {better}; or import the poses as they are with --trust-poses")
+                return format!("add {better}; or import the poses as they are with --trust-poses");
             }
             Self::NoReturn { .. } => {
-                "--return last:30% calls the last part the return all the same; a longer --window may hold one".into()
+                "--return last:30% calls the last part the return all the same; a longer --window may hold one"
             }
-            Self::Setting { .. } => "change the setting, or choose a dataset that has what it needs".into(),
-        }
+            Self::Setting { .. } => {
+                "change the setting, or choose a dataset that has what it needs"
+            }
+        };
+        hint.into()
     }
 
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::parquet_writer::{Values, write};
-use crate::{DataError, Dataset, Episode, ImageEncoding, NumericColumn, Result, durable};
+use crate::{DataError, Dataset, Episode, NumericColumn, Result, durable};
 
 /// The camera's feature.
 const CAMERA: &str = "observation.images.camera";
@@ -31,15 +31,7 @@ pub fn export_lerobot(
     out: &Path,
     mut done: impl FnMut(),
 ) -> Result<(usize, usize)> {
-    let description = dataset.description();
-    if matches!(description.images, ImageEncoding::Video | ImageEncoding::None) {
-        let reason = "its frames are not in the episode files".into();
-        return Err(DataError::Episode { episode: 0, reason });
-    }
-    if out.exists() {
-        let reason = format!("{} is there already", out.display());
-        return Err(DataError::Setting { setting: "--out", reason });
-    }
+    check_export(dataset, 0, out)?;
     let mut listed = Listed::default();
     for id in dataset.ids() {
         let episode = dataset.episode(id)?;
@@ -56,11 +48,24 @@ pub fn export_lerobot(
         done();
     }
     listed.write(out)?;
-    let mut text = serde_json::to_string_pretty(&info(dataset, &listed)).expect("plain data");
-    text.push('\n');
+    let info = info(dataset, &listed);
+    let text = serde_json::to_string_pretty(&info).expect("plain data always serializes") + "\n";
     durable::write(&out.join("meta/info.json"), text.as_bytes())?;
     durable::write(&out.join("meta/stats.json"), b"{}\n")?;
     Ok((listed.lengths.len(), listed.frames))
+}
+
+/// Refuses to export what is not there, or over something else.
+pub(crate) fn check_export(dataset: &Dataset, episode: u32, out: &Path) -> Result<()> {
+    if !dataset.description().images.in_episodes() {
+        let reason = "its frames are not in the episode files".into();
+        return Err(DataError::Episode { episode, reason });
+    }
+    if out.exists() {
+        let reason = format!("{} is there already", out.display());
+        return Err(DataError::Setting { setting: "--out", reason });
+    }
+    Ok(())
 }
 
 fn folder_of(path: &Path) -> Result<()> {
@@ -84,10 +89,7 @@ fn table(episode: &Episode, number: usize, first: usize) -> Result<Vec<(&'static
         }
     };
     let returning = |frame: usize| i64::from(frame >= episode.boundary());
-    let picture = |frame: usize| match episode.description().images {
-        ImageEncoding::Raw => episode.picture(frame).map(|picture| picture.to_png()),
-        _ => Ok(episode.image_bytes(frame).unwrap_or_default().to_vec()),
-    };
+    let picture = |frame: usize| episode.picture_file(frame);
     let mut columns = vec![
         (CAMERA, Values::Pictures(frames.clone().map(picture).collect::<Result<_>>()?)),
         ("action", Values::Lists(actions.width, actions.values)),

@@ -1,7 +1,8 @@
 //! An episode as nerfstudio reads it: pictures and `transforms.json`, the way back of `transforms`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::export_lerobot::check_export;
 use crate::{DataError, Dataset, ImageEncoding, Result, durable};
 
 /// Writes one episode into `out`: `images/NNNNNN.png` and `transforms.json` with camera-to-world
@@ -11,18 +12,8 @@ use crate::{DataError, Dataset, ImageEncoding, Result, durable};
 /// If `out` is there already, or the episode's frames are not in its file.
 pub fn export_transforms(dataset: &Dataset, id: u32, out: &Path) -> Result<usize> {
     let description = dataset.description();
-    let ending = match description.images {
-        ImageEncoding::Jpeg => "jpg",
-        ImageEncoding::Png | ImageEncoding::Raw => "png",
-        ImageEncoding::Video | ImageEncoding::None => {
-            let reason = "its frames are not in the episode files".into();
-            return Err(DataError::Episode { episode: id, reason });
-        }
-    };
-    if out.exists() {
-        let reason = format!("{} is there already", out.display());
-        return Err(DataError::Setting { setting: "--out", reason });
-    }
+    check_export(dataset, id, out)?;
+    let ending = if description.images == ImageEncoding::Jpeg { "jpg" } else { "png" };
     if !description.poses {
         let reason = "the dataset has no poses, which transforms.json is made of".into();
         return Err(DataError::Episode { episode: id, reason });
@@ -33,11 +24,7 @@ pub fn export_transforms(dataset: &Dataset, id: u32, out: &Path) -> Result<usize
     let mut frames = Vec::with_capacity(episode.len());
     for frame in 0..episode.len() {
         let name = format!("images/{frame:06}.{ending}");
-        let bytes = match description.images {
-            ImageEncoding::Raw => episode.picture(frame)?.to_png(),
-            _ => episode.image_bytes(frame).unwrap_or_default().to_vec(),
-        };
-        durable::write(&out.join(&name), &bytes)?;
+        durable::write(&out.join(&name), &episode.picture_file(frame)?)?;
         let pose = &episode.poses()[frame];
         // Columns are the camera's right, up and back.
         let columns =
@@ -59,9 +46,7 @@ pub fn export_transforms(dataset: &Dataset, id: u32, out: &Path) -> Result<usize
         "cx": 0.5 * width, "cy": 0.5 * height, "w": width, "h": height,
         "frames": frames,
     });
-    let path: PathBuf = out.join("transforms.json");
-    let mut text = serde_json::to_string_pretty(&file).expect("plain data always serializes");
-    text.push('\n');
-    durable::write(&path, text.as_bytes())?;
+    let text = serde_json::to_string_pretty(&file).expect("plain data always serializes") + "\n";
+    durable::write(&out.join("transforms.json"), text.as_bytes())?;
     Ok(episode.len())
 }

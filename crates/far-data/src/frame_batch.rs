@@ -104,7 +104,7 @@ fn vectors<const N: usize>(values: impl Iterator<Item = [f32; N]>) -> ArrayRef {
     slices(values, N)
 }
 
-fn slices<T: AsRef<[f32]>>(values: impl Iterator<Item = T>, width: usize) -> ArrayRef {
+pub(crate) fn slices<T: AsRef<[f32]>>(values: impl Iterator<Item = T>, width: usize) -> ArrayRef {
     let mut builder = FixedSizeListBuilder::new(Float32Builder::new(), width as i32);
     for value in values {
         builder.values().append_slice(value.as_ref());

@@ -74,6 +74,8 @@ fn record_batch(summaries: &[EpisodeSummary]) -> RecordBatch {
 /// The mapped index: rows are read when asked for.
 pub(crate) struct Index {
     columns: FrameColumns,
+    /// Ascending.
+    ids: Vec<u32>,
 }
 
 impl Index {
@@ -84,7 +86,8 @@ impl Index {
         if columns.len() == 0 {
             return Err(DataError::corrupt(path, "it lists no episodes"));
         }
-        let index = Self { columns };
+        let id = |row| columns.unsigned("id", row).expect("required");
+        let index = Self { ids: (0..columns.len()).map(id).collect(), columns };
         index.check(second_split)?;
         Ok(index)
     }
@@ -96,21 +99,12 @@ impl Index {
 
     /// Id of the episode in row `row`, which must exist.
     pub fn id(&self, row: usize) -> u32 {
-        self.columns.unsigned("id", row).expect("required")
+        self.ids[row]
     }
 
-    /// The row of an episode, by binary search over the ascending ids.
+    /// The row of an episode.
     pub fn row(&self, id: u32) -> Option<usize> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.id(middle).cmp(&id) {
-                std::cmp::Ordering::Equal => return Some(middle),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
+        self.ids.binary_search(&id).ok()
     }
 
     /// The part of an episode under the first or the second rule.
@@ -159,18 +153,11 @@ impl Index {
     fn check(&self, second_split: bool) -> Result<()> {
         let wrong =
             |row, column, reason| Err(DataError::Row { episode: None, row, column, reason });
-        let mut previous = None;
-        for row in 0..self.len() {
-            let id = self.id(row);
-            if previous.is_some_and(|before| before >= id) {
-                let before = previous.unwrap_or_default();
-                return wrong(
-                    row,
-                    "id",
-                    format!("{id} comes after {before}: ids ascend, each once"),
-                );
+        for (row, id) in self.ids.iter().enumerate() {
+            if let Some(before) = self.ids[..row].last().filter(|before| *before >= id) {
+                let reason = format!("{id} comes after {before}: ids ascend, each once");
+                return wrong(row, "id", reason);
             }
-            previous = Some(id);
             let (frames, boundary) = self.lengths(row);
             if frames == 0 {
                 return wrong(row, "frames", format!("episode {id} has no frames"));

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
 use arrow_schema::{Field, FieldRef, Fields, Schema};
 
 use crate::arrow_file::{self, NOTE_KEY};
 use crate::dataset_writer::episode_path;
+use crate::frame_batch::slices;
 use crate::summary::episode_stem;
 use crate::write_lock::WriteLock;
 use crate::{
@@ -162,14 +163,8 @@ fn rewrite(path: &Path, name: &str, keys: &KeyRows) -> Result<()> {
         let batch = batch.map_err(failed)?;
         let rows = row..row + batch.num_rows();
         row = rows.end;
-        let values = keys.values[rows.start * keys.width..rows.end * keys.width].to_vec();
-        let item = Arc::new(Field::new("item", arrow_schema::DataType::Float32, true));
-        let column: ArrayRef = Arc::new(FixedSizeListArray::new(
-            item,
-            keys.width as i32,
-            Arc::new(Float32Array::from(values)),
-            None,
-        ));
+        let values = &keys.values[rows.start * keys.width..rows.end * keys.width];
+        let column = slices(values.chunks_exact(keys.width), keys.width);
         let columns = kept.iter().map(|&at| batch.column(at).clone()).chain([column]).collect();
         let batch = RecordBatch::try_new(schema.clone(), columns).map_err(failed)?;
         writer.write(&batch).map_err(failed)?;

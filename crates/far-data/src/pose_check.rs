@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::import::{Convention, RigidPose};
 use crate::pose_candidate::{Candidate, candidates};
 use crate::pose_warp::{WarpResult, WarpTest, angle};
-use crate::{Episode, ImageEncoding, Picture, Result};
+use crate::{Episode, Picture, Result};
 
 /// A step this many times as long as the median one is a jump.
 const JUMP: f64 = 12.0;
@@ -67,7 +67,7 @@ impl PoseCheck<'_> {
     /// If a picture cannot be read, or the poses come out mirrored.
     pub fn run(
         &self,
-        mut picture: Option<&mut dyn FnMut(usize) -> Result<Picture>>,
+        picture: Option<&mut dyn FnMut(usize) -> Result<Picture>>,
     ) -> Result<PoseReport> {
         let tried = candidates(self.poses, &self.convention);
         let Some(stored) = tried.first().filter(|first| first.options.is_empty()) else {
@@ -75,11 +75,8 @@ impl PoseCheck<'_> {
             let (recording, better) = ("the poses".into(), String::new());
             return Err(crate::DataError::Poses { recording, reason, better });
         };
-        let test = match &mut picture {
-            Some(picture) => Some(WarpTest::new(&stored.poses, self.camera, *picture)?),
-            None => None,
-        };
-        let test = test.filter(WarpTest::speaks);
+        let test = picture.map(|picture| WarpTest::new(&stored.poses, self.camera, picture));
+        let test = test.transpose()?.filter(WarpTest::speaks);
         let judged: Vec<(f64, f64)> = tried
             .iter()
             .map(|candidate| {
@@ -98,6 +95,7 @@ impl PoseCheck<'_> {
             .fold(0, |best, at| if judged[at].1 > judged[best].1 + 0.05 { at } else { best });
         let fits = judged[best].1 > judged[0].1 + BETTER && judged[best].0 > judged[0].0 - 0.1;
         let (speed, extent) = (self.speed(&stored.poses), crate::import::extent(&stored.poses));
+        let readings = tried.iter().zip(&judged).map(|(one, worth)| (one.name.clone(), worth.0));
         let mut report = PoseReport {
             frames: self.poses.len(),
             forward_share: forward_share(&stored.poses),
@@ -106,14 +104,7 @@ impl PoseCheck<'_> {
             speed,
             extent,
             warp: test.as_ref().map(|test| test.result(&stored.poses)),
-            readings: match test {
-                Some(_) => tried
-                    .iter()
-                    .zip(&judged)
-                    .map(|(one, worth)| (one.name.clone(), worth.0))
-                    .collect(),
-                None => Vec::new(),
-            },
+            readings: readings.filter(|_| test.is_some()).collect(),
             better: None,
             options: String::new(),
             contradicted: fits && judged[best].0 > judged[0].0 + BETTER,
@@ -161,13 +152,8 @@ impl PoseReport {
             times: episode.times(),
             camera: description.camera(),
         };
-        let mut picture = |frame: usize| episode.picture(frame);
-        match description.images {
-            ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
-                check.run(Some(&mut picture)).map(Some)
-            }
-            ImageEncoding::Video | ImageEncoding::None => check.run(None).map(Some),
-        }
+        let picture: &mut dyn FnMut(usize) -> Result<Picture> = &mut |frame| episode.picture(frame);
+        check.run(description.images.in_episodes().then_some(picture)).map(Some)
     }
 
     fn name(&mut self, candidate: &Candidate) {

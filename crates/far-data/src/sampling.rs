@@ -52,11 +52,10 @@ impl<'a> TrainingSampler<'a> {
     /// A sampler over `dataset`. Opens episodes only when the settings ask for anchored pairs.
     pub fn new(dataset: &'a Dataset, config: SamplingConfig) -> Result<Self> {
         config.validate()?;
-        let rule = config.split_rule.unwrap_or(dataset.description().splits[0]);
         let mut episodes = Vec::new();
         let mut totals = Vec::new();
         let mut total = 0;
-        for id in dataset.select(rule, config.split)? {
+        for id in dataset.select(config.split_rule, config.split)? {
             let (frames, boundary) = dataset.lengths(id)?;
             // A current frame needs a goal after it and at least one memory before the return.
             let possible = u64::from((frames - boundary).saturating_sub(1));

@@ -62,12 +62,10 @@ fn same_facts(episode: &Episode, summary: &EpisodeSummary) -> Result<()> {
 fn frames(episode: &Episode) -> Result<()> {
     let description = episode.description();
     let mut check = FrameCheck::new(description, episode.id());
-    let pictures =
-        matches!(description.images, ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw);
     let lag = description.agent_lag as usize;
     for index in 0..episode.len() {
         check.next(&episode.frame(index)?)?;
-        if pictures {
+        if description.images.in_episodes() {
             episode.picture(index)?;
         }
         let before = index.checked_sub(lag).map_or(AgentState::default(), |at| episode.agent(at));

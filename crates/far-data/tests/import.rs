@@ -346,6 +346,6 @@ fn a_source_without_poses_is_a_dataset_without_poses() {
 #[test]
 fn choices_replace_only_what_they_name() {
     let choice = ConventionChoice { unit: Some(0.01), ..Default::default() };
-    let own = find_format("colmap").expect("known").convention();
+    let own = find_format("colmap").expect("known").convention;
     assert_eq!(choice.over(own), Convention { unit: 0.01, ..own });
 }

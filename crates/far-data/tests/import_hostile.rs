@@ -188,7 +188,7 @@ fn damaged_tables_are_read_or_refused_and_never_panic() {
         };
         let opened = import::Source::open(source.path()).expect("there");
         let reader = find_format(format).expect("known");
-        assert!(reader.read(&opened, &options).is_ok(), "{name} is whole");
+        assert!((reader.read)(&opened, &options).is_ok(), "{name} is whole");
         let mut mutations = 0u64;
         let each = seconds.map(|seconds| Duration::from_secs(seconds) / tables.len() as u32);
         for table in *tables {
@@ -213,11 +213,11 @@ fn damaged_tables_are_read_or_refused_and_never_panic() {
                 }
                 std::fs::write(&path, &bytes).expect("written");
                 // Poses that are read are converted, or refused, too.
-                if let Ok(recordings) = reader.read(&opened, &options) {
+                if let Ok(recordings) = (reader.read)(&opened, &options) {
                     for recording in recordings {
                         let poses: Vec<_> =
                             recording.frames.iter().filter_map(|frame| frame.pose).collect();
-                        let _ = reader.convention().convert(&poses);
+                        let _ = reader.convention.convert(&poses);
                     }
                 }
             }

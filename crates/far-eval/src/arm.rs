@@ -5,37 +5,26 @@ use far_model::WorldModel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What stands beside the rules in every table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Control {
-    /// No memory in the context: what the world model knows by itself.
-    None,
-    /// The first memory pasted as the prediction, without a world model. It is recalled by the
-    /// policy of the leading arm or, without one, of the first arm that has a policy; in a rollout,
-    /// by a query whose present is what was pasted before.
-    Copy,
-    /// Recall by utility, measured with the future on noise of its own: what the best recall would
-    /// give ([`GreedyOracle`](crate::GreedyOracle)). It takes each memory by what it adds to those
-    /// before, among evenly spaced ones and what any arm would recall.
-    Oracle,
-    /// The truth encoded and decoded: the ceiling of everything that passes the tokenizer.
-    Tokenizer,
+far_memory::named! {
+    /// What stands beside the rules in every table, in its order; named as in results.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Control {
+        /// No memory in the context: what the world model knows by itself.
+        None = "none",
+        /// The first memory pasted as the prediction, without a world model. It is recalled by the
+        /// policy of the leading arm or, without one, of the first arm that has a policy; in a
+        /// rollout, by a query whose present is what was pasted before.
+        Copy = "copy",
+        /// Recall by utility, measured with the future on noise of its own: what the best recall
+        /// would give ([`GreedyOracle`](crate::GreedyOracle)). It takes each memory by what it adds
+        /// to those before, among evenly spaced ones and what any arm would recall.
+        Oracle = "oracle",
+        /// The truth encoded and decoded: the ceiling of everything that passes the tokenizer.
+        Tokenizer = "tokenizer",
+    }
 }
 
 impl Control {
-    /// All controls in the order of a table.
-    pub const ALL: [Self; 4] = [Self::None, Self::Copy, Self::Oracle, Self::Tokenizer];
-
-    /// Its name in results.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Copy => "copy",
-            Self::Oracle => "oracle",
-            Self::Tokenizer => "tokenizer",
-        }
-    }
-
     /// What it does, in one line.
     pub fn summary(self) -> &'static str {
         match self {
@@ -76,7 +65,7 @@ impl ArmDescription {
     /// Of an arm in a file that describes none: such files came from this project's own commands,
     /// which called learned arms `far-…`, and `far-multi` the one that a comparison is about.
     pub(crate) fn of_name(name: &str) -> Self {
-        let control = Control::ALL.into_iter().find(|control| control.id() == name);
+        let control = Control::from_name(name);
         let role = match control {
             Some(_) => Role::Control,
             None if name == "far" || name.starts_with("far-") => Role::Learned,
@@ -112,7 +101,7 @@ impl Arm {
 
     /// A control, under its own name.
     pub fn control(control: Control) -> Self {
-        let (id, choice) = (control.id().to_owned(), Choice::Control(control));
+        let (id, choice) = (control.name().to_owned(), Choice::Control(control));
         Self { id, choice, model: None, leads: false }
     }
 
@@ -208,7 +197,7 @@ mod tests {
         assert_eq!(described.note, "the latest");
         for control in Control::ALL {
             let described = Arm::control(control).description();
-            assert_eq!(described, ArmDescription::of_name(control.id()));
+            assert_eq!(described, ArmDescription::of_name(control.name()));
         }
         let old = |name| ArmDescription::of_name(name).role;
         assert_eq!([old("far-audio"), old("faraway")], [Role::Learned, Role::Rule]);

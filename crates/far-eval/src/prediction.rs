@@ -104,7 +104,7 @@ impl<'a> Predictor<'a> {
         let most = self.plan.utility.candidates;
         let recalls = asks.iter().enumerate().map(|(place, ask)| {
             let sets = answers.iter().map(|recalls| &recalls[place]);
-            let sets = sets.map(|recall| recall.ids().map(|id| id.index()).collect());
+            let sets = sets.map(|recall| recall.indices().collect());
             let rivals = distinct(&sets.collect::<Vec<_>>());
             let besides = rivals.iter().flatten().copied();
             meter.oracle(ask, &ask.clip.candidates_and(most, besides), &rivals)
@@ -182,7 +182,7 @@ impl<'a> Predictor<'a> {
                 let mut contexts = ContextBuilder::new(self.model, self.plan.slots);
                 for ((ask, recall), state) in pairs().zip(states) {
                     let present = Present { query: &ask.query, latent: ask.latent, state };
-                    contexts.add(present, recall.ids().map(|id| id.index()))?;
+                    contexts.add(present, recall.indices())?;
                 }
                 let contexts = contexts.build();
                 let latents = self.model.sample(&contexts, noise, &self.plan.sampler)?;

@@ -38,14 +38,15 @@ impl RecallJudgment {
         ask: &Ask<'_>,
         recalls: &[&Recall],
     ) -> Result<Self> {
-        let recalled: Vec<Vec<usize>> = recalls.iter().map(|recall| frames(recall)).collect();
+        let recalled: Vec<Vec<usize>> =
+            recalls.iter().map(|recall| recall.indices().collect()).collect();
         let besides = recalled.iter().flatten().copied();
         let candidates = ask.clip.candidates_and(plan.utility.candidates, besides);
         let oracle = meter.oracle(ask, &candidates, &distinct(&recalled))?;
         let mut sets = random_sets(ask.clip, plan, ask.query.goal());
         let chance = sets.len();
         sets.extend(recalled);
-        sets.push(frames(&oracle));
+        sets.push(oracle.indices().collect());
         let different = distinct(&sets);
         let measured = meter.sets(ask, &different, Draw::Judge)?;
         let utility = |set: &Vec<usize>| {
@@ -57,10 +58,6 @@ impl RecallJudgment {
         let oracle_gain = gains.pop().expect("the oracle's is the last");
         Ok(Self { oracle, oracle_gain, gains })
     }
-}
-
-fn frames(recall: &Recall) -> Vec<usize> {
-    recall.ids().map(|id| id.index()).collect()
 }
 
 /// Each set once: arms often recall the same.
@@ -137,7 +134,7 @@ mod tests {
             assert!((gain - (expected - random)).abs() < 1e-4, "{gain} {expected} {random}");
         }
         // The place itself is best, and nothing adds to it.
-        let oracle: Vec<usize> = judged.oracle.ids().map(|id| id.index()).collect();
+        let oracle: Vec<usize> = judged.oracle.indices().collect();
         assert_eq!(oracle, [29]);
         assert_eq!(judged.oracle_gain, judged.gains[1]);
     }

@@ -70,7 +70,7 @@ impl Replay {
         if arm.is(Control::Tokenizer) {
             return Ok(());
         }
-        let recalled = rollout.recalls.iter().flat_map(Recall::ids).map(|id| id.index());
+        let recalled = rollout.recalls.iter().flat_map(Recall::indices);
         let new: BTreeSet<usize> =
             recalled.filter(|frame| !self.memories.contains_key(frame)).collect();
         let new: Vec<usize> = new.into_iter().collect();

@@ -112,16 +112,9 @@ impl Shown {
     /// # Errors
     /// If a folder or a file cannot be written.
     pub fn write(&self, run: &Path) -> Result<()> {
-        for replay in &self.replays {
-            replay.write(run)?;
-        }
-        for file in &self.probes {
-            file.write(run)?;
-        }
-        for scores in &self.scores {
-            scores.write(run)?;
-        }
-        Ok(())
+        self.replays.iter().try_for_each(|replay| replay.write(run).map(drop))?;
+        self.probes.iter().try_for_each(|file| file.write(run).map(drop))?;
+        self.scores.iter().try_for_each(|scores| scores.write(run))
     }
 }
 

@@ -171,12 +171,12 @@ mod tests {
                         let encoders = dataset.encoders();
                         let predictor = Predictor::new(arm, &rules, &copier, encoders, &plan);
                         let recalled = predictor.unwrap().recall(std::slice::from_ref(&ask));
-                        recalled.unwrap()[0].ids().map(|id| id.index()).collect()
+                        recalled.unwrap()[0].indices().collect()
                     })
                     .collect();
                 let meter = UtilityMeter::new(&copier, &plan);
                 let oracle = meter.oracle(&ask, &clip.candidates(8), &sets).unwrap();
-                let oracle: Vec<usize> = oracle.ids().map(|id| id.index()).collect();
+                let oracle: Vec<usize> = oracle.indices().collect();
                 let worth = meter.sets(&ask, &sets, Draw::Oracle).unwrap();
                 let own = meter.sets(&ask, &[oracle, vec![]], Draw::Oracle).unwrap();
                 assert!(worth.iter().all(|worth| own[0] >= *worth), "{own:?} {worth:?}");

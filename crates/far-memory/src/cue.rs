@@ -1,9 +1,11 @@
 //! Cues: the named signals by which memories are recalled.
 
 use crate::Error;
+use serde::{Deserialize, Serialize};
 
 /// How key values are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyPrecision {
     /// 32-bit floats: exact.
     #[default]

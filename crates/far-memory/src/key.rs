@@ -50,12 +50,12 @@ pub struct KeyColumn {
 impl KeyColumn {
     /// An empty column for `rows` keys.
     pub(crate) fn zeroed(precision: KeyPrecision, dimension: usize, rows: usize) -> Self {
-        Self {
-            values: KeyValues::zeroed(precision, rows * dimension),
-            dimension,
-            present: (0..rows.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            first_missing: AtomicU32::new(u32::MAX),
-        }
+        Self::unmarked(KeyValues::zeroed(precision, rows * dimension), dimension, rows)
+    }
+
+    fn unmarked(values: KeyValues, dimension: usize, rows: usize) -> Self {
+        let present = (0..rows.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self { values, dimension, present, first_missing: AtomicU32::new(u32::MAX) }
     }
 
     /// A column from loaded or mapped numbers, `dimension` per row. Rows must have unit length (or
@@ -74,12 +74,7 @@ impl KeyColumn {
                 ),
             });
         }
-        let column = Self {
-            values,
-            dimension,
-            present: (0..present.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            first_missing: AtomicU32::new(u32::MAX),
-        };
+        let column = Self::unmarked(values, dimension, present.len());
         present.iter().enumerate().for_each(|(row, &there)| column.mark(row, there));
         Ok(column)
     }

@@ -182,8 +182,7 @@ impl Memory {
             let column = block.key_column(cue).expect("blocks are made with this schema");
             let key = observation.keys.iter().find(|(given, _)| *given == name);
             if let Some((_, key)) = key {
-                self.row.clear();
-                self.row.extend_from_slice(key);
+                (*key).clone_into(&mut self.row);
                 normalize(&mut self.row);
                 // SAFETY: as above.
                 unsafe { column.write(row, &self.row) };

@@ -38,6 +38,23 @@ pub enum Payload<'a> {
     Reference(&'a str),
 }
 
+impl<'a> Payload<'a> {
+    /// The bytes, if it holds some.
+    pub fn bytes(self) -> Option<&'a [u8]> {
+        if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+
+    /// The reference, if it is one.
+    pub fn reference(self) -> Option<&'a str> {
+        if let Self::Reference(reference) = self { Some(reference) } else { None }
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn len(self) -> usize {
+        self.bytes().or(self.reference().map(str::as_bytes)).map_or(0, <[u8]>::len)
+    }
+}
+
 /// One observation to append. It borrows its parts; appending copies them.
 ///
 /// ```

@@ -98,8 +98,7 @@ impl RecallQuery {
     /// [`with_horizon`](Self::with_horizon).
     pub fn set_horizon(&mut self, poses: &[Pose]) {
         if !poses.is_empty() {
-            self.horizon.clear();
-            self.horizon.extend_from_slice(poses);
+            poses.clone_into(&mut self.horizon);
         }
     }
 
@@ -107,8 +106,7 @@ impl RecallQuery {
     pub fn set_key(&mut self, cue: &str, embedding: &[f32]) {
         match self.keys.iter_mut().find(|(name, _)| name == cue) {
             Some((_, values)) => {
-                values.clear();
-                values.extend_from_slice(embedding);
+                embedding.clone_into(values);
             }
             None => self.keys.push((cue.to_owned(), embedding.to_vec())),
         }

@@ -1,6 +1,7 @@
 //! The result of a recall, with the scores behind each choice.
 
 use crate::MemoryId;
+use crate::scratch::refill;
 use std::sync::Arc;
 
 /// One recalled memory.
@@ -70,8 +71,7 @@ impl Recall {
         if !self.cues.as_ref().is_some_and(|own| Arc::ptr_eq(own, cues)) {
             self.cues = Some(cues.clone());
         }
-        self.weights.clear();
-        self.weights.resize(cues.len(), 0.0);
+        refill(&mut self.weights, cues.len(), 0.0);
         self.entries.clear();
         self.raw.clear();
         self.standardized.clear();
@@ -205,6 +205,11 @@ impl Recall {
     /// The ids by rank.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = MemoryId> + '_ {
         self.entries.iter().map(|entry| entry.id)
+    }
+
+    /// Their places in the memory, in the same order.
+    pub fn indices(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.ids().map(MemoryId::index)
     }
 }
 

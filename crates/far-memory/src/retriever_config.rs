@@ -163,7 +163,7 @@ impl RetrieverConfig {
     /// `set.worth.I.weight|bias`.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
-        let mut layer = |prefix: String, outputs: usize, inputs: usize| {
+        let layer = |tensors: &mut Vec<_>, prefix: String, outputs: usize, inputs: usize| {
             tensors.push((format!("{prefix}.weight"), vec![outputs, inputs]));
             tensors.push((format!("{prefix}.bias"), vec![outputs]));
         };
@@ -173,13 +173,14 @@ impl RetrieverConfig {
                     for place in 0..layers {
                         let inputs = if place == 0 { FEATURES } else { width };
                         let outputs = if place + 1 == layers { 1 } else { width };
-                        layer(format!("cue.{name}.layer.{place}"), outputs, inputs);
+                        layer(&mut tensors, format!("cue.{name}.layer.{place}"), outputs, inputs);
                     }
                 }
                 ScorerConfig::Cosine { adapter: AdapterKind::Identity, .. } => {}
                 ScorerConfig::Cosine { dimension, adapter_width, .. } => {
-                    layer(format!("cue.{name}.adapter.0"), adapter_width, dimension);
-                    layer(format!("cue.{name}.adapter.1"), dimension, adapter_width);
+                    let prefix = |place: usize| format!("cue.{name}.adapter.{place}");
+                    layer(&mut tensors, prefix(0), adapter_width, dimension);
+                    layer(&mut tensors, prefix(1), dimension, adapter_width);
                 }
             }
         }
@@ -192,11 +193,8 @@ impl RetrieverConfig {
             tensors.push(("set.strength".to_owned(), vec![1]));
             if set.abstains {
                 let inputs = worth_inputs(self.key_cues().count());
-                let sizes = [(0, WORTH_WIDTH, inputs), (1, 1, WORTH_WIDTH)];
-                for (place, outputs, inputs) in sizes {
-                    tensors.push((format!("set.worth.{place}.weight"), vec![outputs, inputs]));
-                    tensors.push((format!("set.worth.{place}.bias"), vec![outputs]));
-                }
+                layer(&mut tensors, "set.worth.0".to_owned(), WORTH_WIDTH, inputs);
+                layer(&mut tensors, "set.worth.1".to_owned(), 1, WORTH_WIDTH);
             }
         }
         tensors

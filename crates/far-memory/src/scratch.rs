@@ -38,3 +38,9 @@ impl Scratch {
         self.buffers[place].1.downcast_mut().expect("stored under its own type")
     }
 }
+
+/// Makes the list so many times this value, in the memory it has.
+pub(crate) fn refill<T: Clone>(list: &mut Vec<T>, length: usize, value: T) {
+    list.clear();
+    list.resize(length, value);
+}

@@ -6,7 +6,7 @@ use crate::{
     ContextSource, Error, EvaluationRecord, Joint, JointConfig, LearnedRetriever, PreparedData,
     Result, RetrieverRecord, StepRecord,
 };
-use far_eval::{Control, Evaluation, Perceptual, Probes};
+use far_eval::Control;
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitWorldModel, ParameterCount, RetrieverTrainingConfig};
@@ -196,16 +196,9 @@ impl TrainingLoop for ArmTraining<'_> {
         let id = self.prepared.config().arm.id.clone();
         let judge = self.joint.model().average()?;
         let arms = [self.arm(&id)?];
-        let evaluation = Evaluation {
-            dataset: self.prepared.data(),
-            episodes: self.prepared.judged_episodes(),
-            judge: judge.as_ref(),
-            arms: &arms,
-            plan: &self.prepared.config().evaluation_plan_in_training(),
-            perceptual: Perceptual::default(),
-            probes: Probes::default(),
-            device: &self.prepared.device().to_string(),
-        };
+        let plan = self.prepared.config().evaluation_plan_in_training();
+        let device = self.prepared.device().to_string();
+        let evaluation = self.prepared.evaluation(judge.as_ref(), &arms, &plan, &device);
         let (results, _) = evaluation.run(&mut |_| {})?;
         let found = results.arms.get(&id).into_iter().flatten();
         let values = found.map(|(metric, interval)| (metric.clone(), Some(interval.mean)));

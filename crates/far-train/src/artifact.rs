@@ -18,6 +18,13 @@ pub(crate) fn is_artifact(name: &str) -> bool {
     [TOKENIZER, LONGLIVE, DETECTOR].contains(&name) || encoder
 }
 
+/// The names of what was made, in a run's folder.
+pub(crate) fn artifacts_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder).map_err(Error::file("list", folder))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names.filter(|name| is_artifact(name)).collect())
+}
+
 pub(crate) const TOKENIZER: &str = "tokenizer.safetensors";
 const LONGLIVE: &str = "longlive.safetensors";
 const DETECTOR: &str = "detector.safetensors";
@@ -111,6 +118,21 @@ impl ArtifactBuilder<'_> {
         }
     }
 
+    /// What the folder has under a name, or what is then made and saved there.
+    fn kept_or_made<T>(
+        &self,
+        name: &str,
+        load: impl Fn(&Path) -> Result<T>,
+        make: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<T> {
+        if let Some(kept) = self.kept(name, &load)? {
+            return Ok(kept);
+        }
+        let path = self.folder.join(name);
+        make(&path)?;
+        load(&path)
+    }
+
     pub fn tokenizer(&self) -> Result<Arc<dyn Tokenizer>> {
         let settings = &self.config.tokenizer;
         let path = self.folder.join(TOKENIZER);
@@ -156,40 +178,31 @@ impl ArtifactBuilder<'_> {
         // A file that a configuration names is that of one cue: the first.
         let first = self.config.arm.arm()?.key_cues().first().is_none_or(|first| first == cue);
         let given = |path: &Option<PathBuf>| path.clone().filter(|_| first);
-        let name = format!("{ENCODER}{cue}{TENSORS}");
-        let own = self.folder.join(&name);
-        let load = |path: &Path| -> Result<KeyEncoder> {
+        let load = |path: &Path| -> Result<Arc<dyn CueEncoder>> {
             let encoder = KeyEncoder::load(path, self.beside)?;
             encoder.check_input(&data.input_recipe(cue))?;
-            Ok(encoder)
+            Ok(Arc::new(encoder))
         };
-        let found = match given(&encoder.path) {
-            Some(path) => Some(load(&path)?),
-            None => self.kept(&name, load)?,
-        };
-        if let Some(encoder) = found {
-            return Ok(Arc::new(encoder));
+        if let Some(path) = given(&encoder.path) {
+            return load(&path);
         }
-        let seed = self.config.training.seed;
-        let mut contrastive = Contrastive::new(
-            data,
-            cue,
-            encoder.sampling(&self.config.data, seed),
-            encoder.network(),
-            encoder.training(seed),
-            self.device,
-        )?;
-        if let Some(from) = given(&encoder.pretraining.from) {
-            contrastive.begin_with(&KeyEncoder::load(&from, self.beside)?)?;
-        }
-        let steps = encoder.pretraining.steps;
-        let mut report = counter("updates of the encoder", steps, progress);
-        while contrastive.done() < steps {
-            contrastive.step()?;
-            report();
-        }
-        contrastive.encoder()?.save(&own)?;
-        Ok(Arc::new(KeyEncoder::load(&own, self.beside)?))
+        self.kept_or_made(&format!("{ENCODER}{cue}{TENSORS}"), load, |path| {
+            let seed = self.config.training.seed;
+            let sampling = encoder.sampling(&self.config.data, seed);
+            let (network, training) = (encoder.network(), encoder.training(seed));
+            let mut contrastive =
+                Contrastive::new(data, cue, sampling, network, training, self.device)?;
+            if let Some(from) = given(&encoder.pretraining.from) {
+                contrastive.begin_with(&KeyEncoder::load(&from, self.beside)?)?;
+            }
+            let steps = encoder.pretraining.steps;
+            let mut report = counter("updates of the encoder", steps, progress);
+            while contrastive.done() < steps {
+                contrastive.step()?;
+                report();
+            }
+            Ok(contrastive.encoder()?.save(path)?)
+        })
     }
 
     /// The detector for what states describe, where frames have states.
@@ -202,22 +215,19 @@ impl ArtifactBuilder<'_> {
         if !self.config.conditioning.layout(description).state.is_present() {
             return Ok(None);
         }
-        let path = self.folder.join(DETECTOR);
-        let found = self.kept(DETECTOR, |path| {
+        let load = |path: &Path| {
             let detector = LatentDetector::load(path, &Device::cpu())?;
             detector.check_input(&data.tokenizer().recipe())?;
             Ok(detector)
-        })?;
-        if found.is_some() {
-            return Ok(found);
-        }
-        let settings = self.config.detector;
-        let report = counter("updates of the detector", settings.steps, progress);
-        let seed = self.config.training.seed;
-        let detector =
-            LatentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
-        detector.save(&path)?;
-        Ok(Some(LatentDetector::load(&path, &Device::cpu())?))
+        };
+        let detector = self.kept_or_made(DETECTOR, load, |path| {
+            let (settings, seed) = (self.config.detector, self.config.training.seed);
+            let report = counter("updates of the detector", settings.steps, progress);
+            let fitted =
+                LatentDetector::fit(data, self.learned, settings, seed, self.device, report)?;
+            Ok(fitted.save(path)?)
+        });
+        detector.map(Some)
     }
 
     fn longlive(
@@ -225,18 +235,18 @@ impl ArtifactBuilder<'_> {
         data: &EncodedDataset,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Arc<dyn CueEncoder>> {
-        let path = self.folder.join(LONGLIVE);
-        let load = |path: &Path| -> Result<_> { Ok(LongLiveEncoder::load(path, self.beside)?) };
-        if let Some(encoder) = self.kept(LONGLIVE, load)? {
-            return Ok(Arc::new(encoder));
-        }
-        let settings = &self.config.longlive;
-        let mut report = counter("updates of the autoencoder", settings.steps, progress);
-        let seed = self.config.training.seed;
-        let encoder =
-            LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| report())?;
-        encoder.save(&path)?;
-        Ok(Arc::new(LongLiveEncoder::load(&path, self.beside)?))
+        let load = |path: &Path| -> Result<Arc<dyn CueEncoder>> {
+            Ok(Arc::new(LongLiveEncoder::load(path, self.beside)?))
+        };
+        self.kept_or_made(LONGLIVE, load, |path| {
+            let (settings, seed) = (&self.config.longlive, self.config.training.seed);
+            let mut report = counter("updates of the autoencoder", settings.steps, progress);
+            let fitted =
+                LongLiveEncoder::fit(data, self.learned, settings, seed, self.device, |_| {
+                    report();
+                })?;
+            Ok(fitted.save(path)?)
+        })
     }
 }
 

@@ -86,8 +86,7 @@ impl<'a> Contrastive<'a> {
             return Err(Error::setting("arm.cue", reason));
         }
         let dataset = encoded.dataset();
-        let rule = sampler.split_rule.unwrap_or(dataset.description().splits[0]);
-        let episodes = dataset.select(rule, sampler.split)?;
+        let episodes = dataset.select(sampler.split_rule, sampler.split)?;
         let scale = ConditionScale::of_dataset(dataset, &episodes)?;
         let (latent, input) = (encoded.input_shape(cue), encoded.input_recipe(cue));
         let signals = encoded.conditioning().layout(dataset.description()).action.width;

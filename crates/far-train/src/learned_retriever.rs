@@ -206,10 +206,9 @@ impl LearnedRetriever {
         let later = questions.iter().any(|question| question.later);
         let asked = if later { 2 * slots - 1 } else { slots };
         let recalls = Example::recall_all(&filling, &examples, asked)?;
-        let stopped = match later && abstains {
-            true => Some(Example::recall_all(self.policy(), &examples, slots)?),
-            false => None,
-        };
+        let stopped = (later && abstains)
+            .then(|| Example::recall_all(self.policy(), &examples, slots))
+            .transpose()?;
         let recalled = stopped.as_ref().unwrap_or(&recalls);
         let mut pools = Vec::with_capacity(questions.len());
         for ((recall, recalled), question) in recalls.iter().zip(recalled).zip(questions) {

@@ -55,12 +55,12 @@ pub use metrics::{EvaluationRecord, PoolRecord, Record, RetrieverRecord, StepRec
 pub use picture_sampler::PictureSampler;
 pub use preparation::share_preparation;
 pub use prepared_data::PreparedData;
-pub use requirement::{check_dataset, check_dataset_with};
+pub use requirement::check_dataset;
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
 pub use run_check::{RunCheck, check_prepared};
 pub use run_evaluation::{Listener, RunEvaluation};
-pub use run_folder::{Environment, Existing, FolderLock, Retention, RunFolder, SavedRun, Session};
+pub use run_folder::{Environment, Existing, FolderLock, RunFolder, SavedRun, Session};
 pub use step_times::StepTimes;
 pub use time_need::training_seconds;
 pub use tokenizer_training::{TokenizerStep, TokenizerTraining};

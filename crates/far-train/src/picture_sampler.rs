@@ -43,7 +43,7 @@ impl PictureSampler {
         let mut crop = [LONGEST; 2];
         for dataset in datasets {
             let description = dataset.description();
-            let episodes = dataset.select(description.splits[0], Split::Train)?;
+            let episodes = dataset.select(None, Split::Train)?;
             let sides = description.resolution.map(|side| side as usize);
             if sides.iter().any(|side| *side < MULTIPLE) {
                 return wrong(&dataset, format!("has frames of {sides:?} pixels"));

@@ -1,7 +1,7 @@
 //! What a run is prepared with: noted in its checkpoints, and taken over by other runs.
 
-use crate::artifact::is_artifact;
-use crate::{Error, Result};
+use crate::artifact::artifacts_in;
+use crate::{Error, Result, check_prepared};
 use far_data::hash_bytes;
 use far_model::EncodedDataset;
 use far_tensor::{Checkpoint, CheckpointWriter};
@@ -64,12 +64,9 @@ impl Preparation {
 /// # Errors
 /// If there is nothing to copy, or the disk refuses.
 pub fn share_preparation(from: &Path, to: &Path) -> Result<()> {
-    let mut found = false;
-    let entries = std::fs::read_dir(from).map_err(Error::file("list", from))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    for name in names.filter(|name| is_artifact(name)) {
+    check_prepared(from)?;
+    for name in artifacts_in(from)? {
         let (source, path) = (from.join(&name), to.join(&name));
-        found = true;
         if Checkpoint::open(&path).is_err() {
             // Whole or absent: a copy that was cut short must not be taken for an encoder.
             let partial = to.join(format!("{name}.partial"));
@@ -77,7 +74,7 @@ pub fn share_preparation(from: &Path, to: &Path) -> Result<()> {
             std::fs::rename(&partial, &path).map_err(Error::file("publish", &path))?;
         }
     }
-    if found { Ok(()) } else { Err(Error::NotPrepared { folder: from.to_path_buf() }) }
+    Ok(())
 }
 
 #[cfg(test)]

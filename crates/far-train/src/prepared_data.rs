@@ -9,12 +9,13 @@ use crate::artifact::{ArtifactBuilder, Lost, NeededEncoders, Stage, counter};
 use crate::config::{Arm, TrainConfig};
 use crate::cue_registry::CueRegistry;
 use crate::preparation::Preparation;
-use crate::requirement::check_dataset_with;
+use crate::requirement::check_dataset;
 use crate::run_folder::newest_checkpoint;
 use far_data::{Dataset, Split};
+use far_eval::{Evaluation, EvaluationPlan, Perceptual, Probes};
 use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_model::{
-    ConditionScale, DitSetting, EncodedDataset, GoalWarp, LONGLIVE_CUE, LatentDetector,
+    ConditionScale, DitSetting, EncodedDataset, GoalWarp, LONGLIVE_CUE, LatentDetector, WorldModel,
 };
 use far_tensor::{Device, Precision};
 use rayon::prelude::*;
@@ -48,7 +49,7 @@ impl PreparedData {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_for(config, &[], folder, device, progress)
+        Self::open_with(config, &[], &CueRegistry::of(config), folder, device, progress)
     }
 
     /// The same for a run that was trained, with these cues: only episodes that are
@@ -63,25 +64,11 @@ impl PreparedData {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_episodes(config, &[], cues, folder, device, Needed::Judged, progress)
+        Self::open_episodes(config, &[], cues, folder, device, Lost::Refuse, progress)
     }
 
-    /// The same with the encoders of other arms as well, so that they can be compared with the
-    /// configuration's.
-    ///
-    /// # Errors
-    /// As [`PreparedData::open`].
-    pub fn open_for(
-        config: &TrainConfig,
-        others: &[Arm],
-        folder: &Path,
-        device: &Device,
-        progress: &mut dyn FnMut(Stage),
-    ) -> Result<Self> {
-        Self::open_with(config, others, &CueRegistry::of(config), folder, device, progress)
-    }
-
-    /// The same with cues that are not built in.
+    /// The same with these cues, and with the encoders of other arms as well, so that they can be
+    /// compared with the configuration's.
     ///
     /// # Errors
     /// As [`PreparedData::open`].
@@ -93,7 +80,7 @@ impl PreparedData {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_episodes(config, others, cues, folder, device, Needed::All, progress)
+        Self::open_episodes(config, others, cues, folder, device, Lost::Make, progress)
     }
 
     fn open_episodes(
@@ -102,12 +89,12 @@ impl PreparedData {
         cues: &CueRegistry,
         folder: &Path,
         device: &Device,
-        needed: Needed,
+        lost: Lost,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
         let dataset = Arc::new(Dataset::open(&config.data.folder)?);
-        check_dataset_with(config, cues, &dataset)?;
-        let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
+        check_dataset(config, cues, &dataset)?;
+        let rule = config.data.split_rule;
         let learned = dataset.select(rule, Split::Train)?;
         let judged = dataset.select(rule, config.evaluation.split)?;
         // What a run was trained with stays its own, however the dataset grows or whichever is judged.
@@ -127,7 +114,7 @@ impl PreparedData {
         let maker = ArtifactBuilder {
             config,
             folder,
-            lost: needed.lost(),
+            lost,
             device,
             beside,
             dataset: &dataset,
@@ -139,9 +126,10 @@ impl PreparedData {
         let data = EncodedDataset::new(dataset.clone(), tokenizer, Vec::new(), cache, most_bytes)
             .with_conditioning(config.conditioning)
             .with_features(features);
-        let all: Vec<u32> = match needed {
-            Needed::All => learned.iter().chain(&judged).copied().collect(),
-            Needed::Judged => judged.clone(),
+        // A run that is judged reads no episode that it learned from.
+        let all: Vec<u32> = match lost {
+            Lost::Make => learned.iter().chain(&judged).copied().collect(),
+            Lost::Refuse => judged.clone(),
         };
         encode(&data, &all, "episodes encoded", progress)?;
         let detector = maker.detector(&data, progress)?;
@@ -209,6 +197,26 @@ impl PreparedData {
         self.detector.as_ref()
     }
 
+    /// An evaluation of these arms on the held-out episodes, without perceptual metrics.
+    pub fn evaluation<'a>(
+        &'a self,
+        judge: &'a dyn WorldModel,
+        arms: &'a [far_eval::Arm],
+        plan: &'a EvaluationPlan,
+        device: &'a str,
+    ) -> Evaluation<'a> {
+        Evaluation {
+            dataset: &self.data,
+            episodes: &self.judged,
+            judge,
+            arms,
+            plan,
+            perceptual: Perceptual::default(),
+            probes: Probes::default(),
+            device,
+        }
+    }
+
     /// The world model of the configuration, for latents and signals of this dataset.
     pub fn model_setting(&self) -> DitSetting {
         let description = self.data.dataset().description();
@@ -243,24 +251,6 @@ impl PreparedData {
             settings.cue = own.map(|encoder| encoder.cue().to_owned());
         }
         self.config.arm.with_settings(rule)
-    }
-}
-
-/// Which episodes are read at once.
-#[derive(Clone, Copy)]
-enum Needed {
-    /// Those that are learned from as well.
-    All,
-    /// Those that are judged.
-    Judged,
-}
-
-impl Needed {
-    fn lost(self) -> Lost {
-        match self {
-            Self::All => Lost::Make,
-            Self::Judged => Lost::Refuse,
-        }
     }
 }
 

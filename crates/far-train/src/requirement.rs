@@ -10,24 +10,12 @@ const LATENTS: &str = "latents";
 const METADATA: &str = "metadata";
 
 /// Checks that the dataset has what the configuration needs: pictures or latents, the cues of the
-/// arm, poses for those that look at them, masks.
+/// arm, poses for those that look at them, masks. A cue of one's own need not stand in
+/// `dataset.json`: its feature says what is missing.
 ///
 /// # Errors
 /// [`Error::Lacking`] with the first thing that is missing.
-pub fn check_dataset(config: &TrainConfig, dataset: &Dataset) -> Result<()> {
-    check_dataset_with(config, &CueRegistry::of(config), dataset)
-}
-
-/// The same with these cues. A cue of one's own need not stand in `dataset.json`: its feature says
-/// what is missing.
-///
-/// # Errors
-/// As [`check_dataset`].
-pub fn check_dataset_with(
-    config: &TrainConfig,
-    cues: &CueRegistry,
-    dataset: &Dataset,
-) -> Result<()> {
+pub fn check_dataset(config: &TrainConfig, cues: &CueRegistry, dataset: &Dataset) -> Result<()> {
     let description = dataset.description();
     let lacking = |missing: &str, needed_by: &str| {
         Err(Error::Lacking {

@@ -1,9 +1,9 @@
 //! Everything that can be known of a run before anything is written, deleted or trained.
 
-use crate::artifact::is_artifact;
+use crate::artifact::artifacts_in;
 use crate::config::{Arm, TrainConfig};
 use crate::memory_need::MemoryNeed;
-use crate::requirement::check_dataset_with;
+use crate::requirement::check_dataset;
 use crate::{CueRegistry, Error, Result};
 use far_data::{Dataset, EvaluationClip, SamplingConfig, Split, TrainingSampler};
 use far_model::{ConditionScale, DitConfig, DitSetting, LatentShape, ParameterCount};
@@ -33,30 +33,16 @@ impl RunCheck {
     /// # Errors
     /// The first reason why the run would not start.
     pub fn new(config: &TrainConfig, others: &[Arm], device: &Device) -> Result<Self> {
-        let dataset = Dataset::open(&config.data.folder)?;
-        Self::of_dataset(config, others, &dataset, device)
-    }
-
-    /// The same for an open dataset.
-    ///
-    /// # Errors
-    /// As [`RunCheck::new`].
-    pub fn of_dataset(
-        config: &TrainConfig,
-        others: &[Arm],
-        dataset: &Dataset,
-        device: &Device,
-    ) -> Result<Self> {
+        let dataset = &Dataset::open(&config.data.folder)?;
         let cues = CueRegistry::of(config);
-        check_dataset_with(config, &cues, dataset)?;
+        check_dataset(config, &cues, dataset)?;
         for cue in others.iter().flat_map(Arm::key_cues) {
             cues.feature(cue, dataset)?;
         }
         for path in [&config.encoder.path, &config.encoder.pretraining.from].into_iter().flatten() {
             std::fs::metadata(path).map_err(Error::file("read", path))?;
         }
-        let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
-        let episodes = dataset.select(rule, Split::Train)?.len();
+        let episodes = dataset.select(config.data.split_rule, Split::Train)?.len();
         // Anchors are looked for when training begins: finding them takes reading every episode.
         let sampling =
             SamplingConfig { anchor: None, ..config.data.sampling(config.training.seed) };
@@ -79,20 +65,17 @@ impl RunCheck {
 /// # Errors
 /// [`Error::NotPrepared`], or the disk's.
 pub fn check_prepared(folder: &Path) -> Result<()> {
-    let entries = std::fs::read_dir(folder).map_err(Error::file("list", folder))?;
-    let mut names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    match names.any(|name| is_artifact(&name)) {
-        true => Ok(()),
-        false => Err(Error::NotPrepared { folder: folder.to_path_buf() }),
+    match artifacts_in(folder)?.is_empty() {
+        true => Err(Error::NotPrepared { folder: folder.to_path_buf() }),
+        false => Ok(()),
     }
 }
 
 /// Held-out episodes that explore and return.
 fn clips(config: &TrainConfig, dataset: &Dataset) -> Result<usize> {
-    let rule = config.data.split_rule.unwrap_or(dataset.description().splits[0]);
     let walk = config.evaluation_plan().walk;
     let mut clips = 0;
-    for id in dataset.select(rule, config.evaluation.split)? {
+    for id in dataset.select(config.data.split_rule, config.evaluation.split)? {
         clips += usize::from(EvaluationClip::new(dataset, id, &walk)?.is_some());
     }
     Ok(clips)

@@ -5,7 +5,7 @@ use far_data::{
     Phase, Picture, Split,
 };
 use far_memory::Pose;
-use far_train::{TrainConfig, check_dataset};
+use far_train::{CueRegistry, TrainConfig, check_dataset};
 
 /// What is wrong with a dataset of one short episode, described as `change` says, for this run.
 fn refusal(change: impl Fn(&mut DatasetDescription), sets: &[&str]) -> Option<String> {
@@ -28,7 +28,7 @@ fn refusal(change: impl Fn(&mut DatasetDescription), sets: &[&str]) -> Option<St
     writer.finish().expect("a recording");
     let dataset = Dataset::open(folder.path()).expect("it opens");
     let config = TrainConfig::resolve("quick", sets).expect("a configuration");
-    let error = check_dataset(&config, &dataset).err()?;
+    let error = check_dataset(&config, &CueRegistry::of(&config), &dataset).err()?;
     assert!(error.hint().contains("far data inspect"));
     Some(error.to_string())
 }

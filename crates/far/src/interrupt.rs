@@ -17,14 +17,17 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Interrupted work; its message says how to resume.
 #[derive(Debug)]
-pub struct Interrupted(pub String);
+pub struct Interrupted(String);
 
 impl Interrupted {
+    /// An interruption with this message.
+    pub fn error(message: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Self(message.into()))
+    }
+
     /// A training that was put down after a step.
     pub fn after(step: u64) -> anyhow::Error {
-        anyhow::Error::new(Self(format!(
-            "stopped after step {step}; run the same command again to resume"
-        )))
+        Self::error(format!("stopped after step {step}; run the same command again to resume"))
     }
 }
 

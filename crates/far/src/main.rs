@@ -8,6 +8,7 @@ mod output;
 mod braille;
 mod command_line;
 mod commands;
+mod file;
 mod hint;
 mod interrupt;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Progress of long work on stderr, with rate and time left.
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use std::fmt;
 
 /// A bar over `length` items called `unit`. Hidden if stderr is not a terminal.
@@ -31,13 +31,7 @@ pub fn rate(per_second: f64) -> String {
     let text = format!("{per_second:.digits$}");
     let (whole, rest) =
         text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
-    let mut grouped = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
+    let grouped = whole.parse().map_or(whole.to_owned(), |whole| HumanCount(whole).to_string());
     let point = if rest.is_empty() { "" } else { "." };
     format!("{grouped}{point}{rest}/s")
 }

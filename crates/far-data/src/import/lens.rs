@@ -42,14 +42,8 @@ impl Lens {
         let [width, height] = size.map(f64::from);
         let focal = match *self {
             Self::Focal { focal, .. } => focal,
-            Self::Horizontal(degrees) => {
-                let focal = 0.5 / (0.5 * degrees.to_radians()).tan();
-                [focal, focal * width / height]
-            }
-            Self::Vertical(degrees) => {
-                let focal = 0.5 / (0.5 * degrees.to_radians()).tan();
-                [focal * height / width, focal]
-            }
+            Self::Horizontal(degrees) => [focal(degrees), focal(degrees) * width / height],
+            Self::Vertical(degrees) => [focal(degrees) * height / width, focal(degrees)],
         };
         std::array::from_fn(|side| {
             let share = f64::from(kept[side]) / f64::from(size[side]);
@@ -80,12 +74,16 @@ impl FromStr for Lens {
         match text.split_once('x') {
             None => Ok(Self::Horizontal(angle(text)?)),
             Some((horizontal, vertical)) => {
-                let focal = |degrees: f64| 0.5 / (0.5 * degrees.to_radians()).tan();
                 let focal = [focal(angle(horizontal)?), focal(angle(vertical)?)];
                 Ok(Self::Focal { focal, center: [0.5; 2] })
             }
         }
     }
+}
+
+/// The focal length that sees this angle, as a share of the picture's side.
+fn focal(degrees: f64) -> f64 {
+    0.5 / (0.5 * degrees.to_radians()).tan()
 }
 
 #[cfg(test)]

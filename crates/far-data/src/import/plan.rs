@@ -6,7 +6,7 @@ use std::path::Path;
 use far_memory::{Camera, Pose};
 
 use super::picture_reader::PictureReader;
-use super::revisit::{Likeness, PictureLikeness, ViewLikeness};
+use super::revisit::{Comparison, Likeness, view_rule};
 use super::survey::{check_times, common_rate, fields_of_view, picture_rule};
 use super::{
     Convention, Format, ImportOptions, PictureRule, Recording, ReturnRule, Revisit, Source, Window,
@@ -60,9 +60,9 @@ impl ImportPlan {
     ///
     /// # Errors
     /// If the source or an option is refused, or the pictures contradict the poses.
-    pub fn new(format: &dyn Format, path: &Path, options: &ImportOptions) -> Result<Self> {
+    pub fn new(format: &Format, path: &Path, options: &ImportOptions) -> Result<Self> {
         let source = Source::open(path)?;
-        let mut recordings = format.read(&source, options)?;
+        let mut recordings = (format.read)(&source, options)?;
         let mut notes = Vec::new();
         for recording in &mut recordings {
             check_times(recording)?;
@@ -81,7 +81,7 @@ impl ImportPlan {
         let posed = has_poses(&recordings)?;
         let fps = common_rate(&recordings, options.fps)?;
         let rule = picture_rule(&recordings, options)?;
-        let convention = options.convention.over(format.convention());
+        let convention = options.convention.over(format.convention);
         let view = fields_of_view(&recordings, options, &rule, posed, &mut notes)?;
         let mut description = describe(format, &source, options, &convention, (fps, rule, view));
         if !posed {
@@ -154,24 +154,24 @@ impl Looked<'_> {
     fn revisit(&mut self, recording: usize, frames: &Range<usize>) -> Result<Revisit> {
         if let Some(poses) = self.poses.get(recording) {
             let poses = &poses[frames.clone()];
-            let rule = ViewLikeness::rule(poses, self.camera);
-            return Ok(Revisit::find(&ViewLikeness::new(poses, &rule)));
+            let rule = view_rule(poses, self.camera);
+            return Ok(Revisit::find(&Comparison::of_views(poses, &rule)));
         }
         let frames = &self.recordings[recording].frames[frames.clone()];
         let picture = |frame: usize| self.reader.picture(&frames[frame].picture);
-        Ok(Revisit::find(&PictureLikeness::new(frames.len(), picture)?))
+        Ok(Revisit::find(&Comparison::of_pictures(frames.len(), picture)?))
     }
 }
 
 /// What `dataset.json` says: everything that decides the bytes, so that another import conflicts.
 fn describe(
-    format: &dyn Format,
+    format: &Format,
     source: &Source,
     options: &ImportOptions,
     convention: &Convention,
     (fps, rule, view): (f64, PictureRule, [f32; 2]),
 ) -> DatasetDescription {
-    let (kind, name) = (format.name(), source.name());
+    let (kind, name) = (format.name, source.name());
     let mut description = DatasetDescription::new(&name, fps as f32, rule.stored, view);
     description.images = rule.encoding;
     description.generator = Generator {

@@ -63,15 +63,64 @@ impl FromStr for ReturnRule {
 }
 
 /// How alike frames are.
-pub(super) trait Comparison: Sync {
+pub(super) struct Comparison<'a> {
     /// Frames of the recording, every [`stride`]th of which is compared.
-    fn frames(&self) -> usize;
+    frames: usize,
     /// How alike two of them are, 1 when they are the same.
-    fn likeness(&self, now: usize, then: usize) -> f64;
+    likeness: Box<dyn Fn(usize, usize) -> f64 + Sync + 'a>,
     /// From where on they show the same, and below what they do not.
-    fn bounds(&self) -> [f64; 2];
+    bounds: [f64; 2],
     /// What is compared, for messages.
-    fn measure(&self) -> &'static str;
+    measure: &'static str,
+}
+
+impl<'a> Comparison<'a> {
+    /// Frames with these poses, alike by how much of their views they share. The smaller share of
+    /// the two counts: a view from afar holds a near one, but shows little of it.
+    pub(super) fn of_views(poses: &[Pose], rule: &'a OverlapRule) -> Self {
+        let compared: Vec<Pose> = poses.iter().step_by(stride(poses.len())).copied().collect();
+        let views: Vec<(Pose, View<'_>)> =
+            compared.into_par_iter().map(|pose| (pose, rule.view(&pose))).collect();
+        let share = move |own: usize, other: usize| views[own].1.share(&views[other].0);
+        let likeness = Box::new(move |now, then| match share(now, then) {
+            low if low < SHARED_VIEW[1] => low,
+            other => other.min(share(then, now)),
+        });
+        Self { frames: poses.len(), likeness, bounds: SHARED_VIEW, measure: "views share" }
+    }
+
+    /// So many frames with these pictures, alike by the correlation of their small gray pictures.
+    ///
+    /// # Errors
+    /// If a picture cannot be read.
+    pub(super) fn of_pictures(
+        frames: usize,
+        mut picture: impl FnMut(usize) -> Result<Picture>,
+    ) -> Result<Self> {
+        // [frames, pixels], each row without its mean and of unit length.
+        let mut rows: Vec<f32> = Vec::new();
+        for frame in (0..frames).step_by(stride(frames)) {
+            let small = picture(frame)?.resized(SMALL);
+            let shades = small.pixels.chunks_exact(3);
+            let shades: Vec<f32> =
+                shades.map(|color| color.iter().map(|&part| f32::from(part)).sum()).collect();
+            let mean = shades.iter().sum::<f32>() / shades.len() as f32;
+            let length = shades.iter().map(|shade| (shade - mean).powi(2)).sum::<f32>().sqrt();
+            rows.extend(shades.iter().map(|shade| (shade - mean) / length.max(1.0)));
+        }
+        let pixels = (SMALL[0] * SMALL[1]) as usize;
+        let likeness = Box::new(move |now: usize, then: usize| {
+            let [now, then] = [now, then].map(|frame| &rows[frame * pixels..][..pixels]);
+            now.iter().zip(then).map(|(a, b)| f64::from(a * b)).sum()
+        });
+        Ok(Self { frames, likeness, bounds: ALIKE_PICTURES, measure: "pictures are alike by" })
+    }
+}
+
+/// The rule by which views of frames with these poses are compared.
+pub(super) fn view_rule(poses: &[Pose], camera: Camera) -> OverlapRule {
+    let reach = (REACH * extent(poses)).clamp(REACHES[0], REACHES[1]);
+    OverlapRule::new(camera, reach as f32)
 }
 
 /// How alike the most alike frames are of those between which the camera looked away.
@@ -112,15 +161,15 @@ pub struct Revisit {
 
 impl Revisit {
     /// Looks for the boundary after which most frames see what frames before it saw.
-    pub(super) fn find(frames: &dyn Comparison) -> Self {
-        let (all, stride) = (frames.frames(), stride(frames.frames()));
+    pub(super) fn find(frames: &Comparison<'_>) -> Self {
+        let (all, stride) = (frames.frames, stride(frames.frames));
         let count = all.div_ceil(stride);
         let seen: Vec<(Option<usize>, f64)> =
             (0..count).into_par_iter().map(|now| earliest_again(frames, now)).collect();
         let earliest: Vec<Option<usize>> = seen.iter().map(|(place, _)| *place).collect();
         let value = seen.iter().map(|(_, best)| *best).fold(f64::NEG_INFINITY, f64::max);
         let likeness =
-            Likeness { value: value.max(0.0), due: frames.bounds()[0], measure: frames.measure() };
+            Likeness { value: value.max(0.0), due: frames.bounds[0], measure: frames.measure };
         let (boundary, share) = best_boundary(&earliest);
         let boundary = (boundary * stride).min(all);
         Self { boundary, share, best: value.is_finite().then_some(likeness) }
@@ -128,11 +177,11 @@ impl Revisit {
 }
 
 /// The earliest frame that frame `now` sees again, and how alike the most alike one is.
-fn earliest_again(frames: &dyn Comparison, now: usize) -> (Option<usize>, f64) {
-    let [again, away] = frames.bounds();
+fn earliest_again(frames: &Comparison<'_>, now: usize) -> (Option<usize>, f64) {
+    let [again, away] = frames.bounds;
     let (mut was_away, mut earliest, mut best) = (false, None, f64::NEG_INFINITY);
     for then in (0..now).rev() {
-        let likeness = frames.likeness(now, then);
+        let likeness = (frames.likeness)(now, then);
         was_away |= likeness < away;
         if was_away {
             best = best.max(likeness);
@@ -147,103 +196,6 @@ fn earliest_again(frames: &dyn Comparison, now: usize) -> (Option<usize>, f64) {
 /// Every how many frames are compared.
 fn stride(frames: usize) -> usize {
     frames.div_ceil(COMPARED).max(1)
-}
-
-/// Frames that are alike by how much of their views they share.
-pub(super) struct ViewLikeness<'a> {
-    frames: usize,
-    views: Vec<(Pose, View<'a>)>,
-}
-
-impl<'a> ViewLikeness<'a> {
-    /// Frames with these poses, compared by this rule.
-    pub(super) fn new(poses: &[Pose], rule: &'a OverlapRule) -> Self {
-        let compared: Vec<Pose> = poses.iter().step_by(stride(poses.len())).copied().collect();
-        let views = compared.into_par_iter().map(|pose| (pose, rule.view(&pose))).collect();
-        Self { frames: poses.len(), views }
-    }
-
-    /// The rule for frames with these poses.
-    pub(super) fn rule(poses: &[Pose], camera: Camera) -> OverlapRule {
-        let reach = (REACH * extent(poses)).clamp(REACHES[0], REACHES[1]);
-        OverlapRule::new(camera, reach as f32)
-    }
-}
-
-impl Comparison for ViewLikeness<'_> {
-    fn frames(&self) -> usize {
-        self.frames
-    }
-
-    /// The smaller share of the two: a view from afar holds a near one, but shows little of it.
-    fn likeness(&self, now: usize, then: usize) -> f64 {
-        let share = |own: usize, other: usize| self.views[own].1.share(&self.views[other].0);
-        match share(now, then) {
-            low if low < SHARED_VIEW[1] => low,
-            other => other.min(share(then, now)),
-        }
-    }
-
-    fn bounds(&self) -> [f64; 2] {
-        SHARED_VIEW
-    }
-
-    fn measure(&self) -> &'static str {
-        "views share"
-    }
-}
-
-/// Frames that are alike by the correlation of their small gray pictures.
-pub(super) struct PictureLikeness {
-    /// [frames, pixels], each row without its mean and of unit length.
-    rows: Vec<f32>,
-    frames: usize,
-}
-
-impl PictureLikeness {
-    /// So many frames with these pictures.
-    ///
-    /// # Errors
-    /// If a picture cannot be read.
-    pub(super) fn new(
-        frames: usize,
-        mut picture: impl FnMut(usize) -> Result<Picture>,
-    ) -> Result<Self> {
-        let mut rows = Vec::new();
-        for frame in (0..frames).step_by(stride(frames)) {
-            let small = picture(frame)?.resized(SMALL);
-            let shades = small.pixels.chunks_exact(3);
-            let shades: Vec<f32> =
-                shades.map(|color| color.iter().map(|&part| f32::from(part)).sum()).collect();
-            let mean = shades.iter().sum::<f32>() / shades.len() as f32;
-            let length = shades.iter().map(|shade| (shade - mean).powi(2)).sum::<f32>().sqrt();
-            rows.extend(shades.iter().map(|shade| (shade - mean) / length.max(1.0)));
-        }
-        Ok(Self { rows, frames })
-    }
-
-    fn row(&self, frame: usize) -> &[f32] {
-        let pixels = (SMALL[0] * SMALL[1]) as usize;
-        &self.rows[frame * pixels..(frame + 1) * pixels]
-    }
-}
-
-impl Comparison for PictureLikeness {
-    fn frames(&self) -> usize {
-        self.frames
-    }
-
-    fn likeness(&self, now: usize, then: usize) -> f64 {
-        self.row(now).iter().zip(self.row(then)).map(|(a, b)| f64::from(a * b)).sum()
-    }
-
-    fn bounds(&self) -> [f64; 2] {
-        ALIKE_PICTURES
-    }
-
-    fn measure(&self) -> &'static str {
-        "pictures are alike by"
-    }
 }
 
 /// The diagonal of the box around all positions, in meters.
@@ -293,8 +245,8 @@ mod tests {
 
     fn find(places: &[(f32, f32)]) -> Revisit {
         let poses = walk(places);
-        let rule = ViewLikeness::rule(&poses, Camera::from_degrees(86.0, 70.0));
-        Revisit::find(&ViewLikeness::new(&poses, &rule))
+        let rule = view_rule(&poses, Camera::from_degrees(86.0, 70.0));
+        Revisit::find(&Comparison::of_views(&poses, &rule))
     }
 
     #[test]
@@ -358,9 +310,9 @@ mod tests {
             Ok(Picture { width: 64, height: 48, pixels })
         };
         // Eight different pictures, then the same eight again.
-        let found = Revisit::find(&PictureLikeness::new(16, picture).expect("pictures"));
+        let found = Revisit::find(&Comparison::of_pictures(16, picture).expect("pictures"));
         assert_eq!((found.boundary, found.share), (8, 1.0));
-        let found = Revisit::find(&PictureLikeness::new(8, picture).expect("pictures"));
+        let found = Revisit::find(&Comparison::of_pictures(8, picture).expect("pictures"));
         assert_eq!(found.boundary, 8);
         assert!(found.best.expect("all differ").value < 0.5);
     }

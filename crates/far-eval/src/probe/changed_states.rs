@@ -275,7 +275,7 @@ impl ClipStates {
     /// For which states everything that changed was recalled as it is.
     fn recalled(&self, recalls: &[Recall]) -> Vec<bool> {
         let known = |state: &ChangedState| {
-            let recalled: Vec<usize> = recalls[state.step].ids().map(|id| id.index()).collect();
+            let recalled: Vec<usize> = recalls[state.step].indices().collect();
             let seen = |frames: &Vec<usize>| frames.iter().any(|frame| recalled.contains(frame));
             state.witnesses.iter().all(seen)
         };

@@ -55,7 +55,7 @@ impl Probe for FacesShown {
             return Ok(());
         }
         for (query, recall) in seen.queries.iter().zip(seen.recalls) {
-            let frames = recall.ids().map(|id| id.index()).collect();
+            let frames = recall.indices().collect();
             let (arm, place, goal) = (seen.arm.id().to_owned(), seen.place, query.goal());
             let frames = (!seen.arm.is(Control::Tokenizer)).then_some(frames);
             self.recalled.push(Recalled { arm, place, goal, frames });

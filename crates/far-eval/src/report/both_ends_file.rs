@@ -50,32 +50,28 @@ impl Kept for BothEndsView {
 
     fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
-        let present = pack.add(&self.present);
-        let ends = self.ends.each_ref().map(|end| StoredEnd {
-            goal: end.goal,
-            agent: end.agent,
-            truth: pack.add(&end.truth),
-        });
-        let memories = self.memories.iter();
-        let memories = memories.map(|(frame, picture)| (*frame, pack.add(picture))).collect();
-        let arms = self.arms.iter().map(|(arm, answers)| {
-            let answers = answers.each_ref().map(|answer| StoredAnswer {
-                picture: pack.add(&answer.picture),
-                fires: answer.fires,
-                recalled: answer.recalled.clone(),
-            });
-            (arm.clone(), answers)
-        });
-        let arms = arms.collect();
         let stored = StoredView {
             version: VERSION,
             episode: self.episode,
             current: self.current,
+            present: pack.add(&self.present),
+            ends: self.ends.each_ref().map(|end| StoredEnd {
+                goal: end.goal,
+                agent: end.agent,
+                truth: pack.add(&end.truth),
+            }),
+            memories: pack.add_frames(&self.memories),
+            arms: (self.arms.iter())
+                .map(|(arm, answers)| {
+                    let answers = answers.each_ref().map(|answer| StoredAnswer {
+                        picture: pack.add(&answer.picture),
+                        fires: answer.fires,
+                        recalled: answer.recalled.clone(),
+                    });
+                    (arm.clone(), answers)
+                })
+                .collect(),
             pictures: StoredPicture::all(&pack),
-            present,
-            ends,
-            memories,
-            arms,
         };
         serde_json::to_string(&stored).expect("a trajectory has only text keys")
     }
@@ -88,19 +84,21 @@ impl Kept for BothEndsView {
             return Err(format!("probe of version {found}, this program reads version {VERSION}"));
         }
         let pictures = Pictures::decode(&stored.pictures)?;
-        let [first, second] = stored.ends.map(|end| end.read(&pictures));
+        let [first, second] = stored.ends.map(|StoredEnd { goal, agent, truth }| {
+            pictures.take(truth).map(|truth| EndView { goal, agent, truth })
+        });
         let arms = stored.arms.into_iter().map(|(arm, answers)| {
-            let [first, second] = answers.map(|answer| answer.read(&pictures));
+            let [first, second] = answers.map(|StoredAnswer { picture, fires, recalled }| {
+                pictures.take(picture).map(|picture| EndAnswer { picture, fires, recalled })
+            });
             Ok((arm, [first?, second?]))
         });
-        let memories = stored.memories.iter();
-        let memories = memories.map(|(frame, index)| Ok((*frame, pictures.take(*index)?)));
         let view = Self {
             episode: stored.episode,
             current: stored.current,
             present: pictures.take(stored.present)?,
             ends: [first?, second?],
-            memories: memories.collect::<Result<_, String>>()?,
+            memories: pictures.by_frame(&stored.memories)?,
             arms: arms.collect::<Result<_, String>>()?,
         };
         let mut recalled = view.arms.iter().flat_map(|(arm, answers)| {
@@ -111,20 +109,6 @@ impl Kept for BothEndsView {
             Some((arm, frame)) => Err(format!("`{arm}` recalls frame {frame}, no memory")),
             None => Ok(view),
         }
-    }
-}
-
-impl StoredEnd {
-    fn read(self, pictures: &Pictures) -> Result<EndView, String> {
-        let truth = pictures.take(self.truth)?;
-        Ok(EndView { goal: self.goal, agent: self.agent, truth })
-    }
-}
-
-impl StoredAnswer {
-    fn read(self, pictures: &Pictures) -> Result<EndAnswer, String> {
-        let picture = pictures.take(self.picture)?;
-        Ok(EndAnswer { picture, fires: self.fires, recalled: self.recalled })
     }
 }
 

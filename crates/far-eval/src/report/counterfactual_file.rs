@@ -44,24 +44,20 @@ impl Kept for CounterfactualView {
 
     fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
-        let mut add = |picture| pack.add(picture);
         let stored = StoredView {
             version: VERSION,
             episodes: self.episodes,
             current: self.current,
             goal: self.goal,
             crop: self.crop,
-            present: add(&self.present),
-            truths: self.truths.each_ref().map(&mut add),
-            memories: self
-                .memories
-                .each_ref()
-                .map(|side| side.iter().map(|(frame, picture)| (*frame, add(picture))).collect()),
+            present: pack.add(&self.present),
+            truths: self.truths.each_ref().map(|truth| pack.add(truth)),
+            memories: self.memories.each_ref().map(|side| pack.add_frames(side)),
             arms: self
                 .arms
                 .iter()
                 .map(|(name, answer)| {
-                    let predictions = answer.predictions.each_ref().map(&mut add);
+                    let predictions = answer.predictions.each_ref().map(|one| pack.add(one));
                     let (recalled, right) = (answer.recalled.clone(), answer.right);
                     (name.clone(), StoredAnswer { predictions, recalled, right })
                 })
@@ -82,10 +78,7 @@ impl Kept for CounterfactualView {
         let two = |[a, b]: [usize; 2]| -> Result<_, String> {
             Ok([pictures.take(a)?, pictures.take(b)?])
         };
-        let side = |memories: &BTreeMap<usize, usize>| {
-            let taken = memories.iter().map(|(frame, index)| Ok((*frame, pictures.take(*index)?)));
-            taken.collect::<Result<BTreeMap<_, _>, String>>()
-        };
+        let [first, second] = stored.memories.map(|side| pictures.by_frame(&side));
         let mut arms = BTreeMap::new();
         for (name, StoredAnswer { predictions, recalled, right }) in stored.arms {
             let predictions = two(predictions)?;
@@ -98,7 +91,7 @@ impl Kept for CounterfactualView {
             crop: stored.crop,
             present: pictures.take(stored.present)?,
             truths: two(stored.truths)?,
-            memories: [side(&stored.memories[0])?, side(&stored.memories[1])?],
+            memories: [first?, second?],
             arms,
         };
         check(&view)?;

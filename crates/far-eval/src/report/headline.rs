@@ -21,24 +21,22 @@ pub struct Headline {
 
 /// The values of one arm.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct Row<C = Cell> {
     /// The arm.
     pub arm: String,
     /// What kind of recall it is.
     pub role: Role,
     /// One value per metric; `None` where it was not measured.
-    pub cells: Vec<Option<Cell>>,
+    pub cells: Vec<Option<C>>,
 }
 
-/// The learned arm minus another arm.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PairedRow {
-    /// The other arm.
-    pub arm: String,
-    /// What kind of recall that is.
-    pub role: Role,
-    /// One difference per metric.
-    pub cells: Vec<Option<PairedCell>>,
+/// The learned arm minus the arm named, one difference per metric.
+pub type PairedRow = Row<PairedCell>;
+
+impl<C> Row<C> {
+    fn of(arm: &ShownArm, metrics: &[Metric], cell: impl Fn(&Metric) -> Option<C>) -> Self {
+        Self { arm: arm.name.clone(), role: arm.role, cells: metrics.iter().map(cell).collect() }
+    }
 }
 
 impl Headline {
@@ -46,21 +44,18 @@ impl Headline {
     pub fn of(results: &Results) -> Self {
         let metrics = results.metrics(results.arms.values().flat_map(|arm| arm.keys()));
         let arms = sorted(results, &metrics);
-        let mut rows: Vec<Row> = arms
-            .iter()
-            .map(|arm| Row {
-                arm: arm.name.clone(),
-                role: arm.role,
-                cells: metrics.iter().map(|metric| value(results, &arm.name, metric)).collect(),
-            })
-            .collect();
+        let row = |arm| Row::of(arm, &metrics, |metric| value(results, &arm.name, metric));
+        let mut rows: Vec<Row> = arms.iter().map(row).collect();
         for (column, metric) in metrics.iter().enumerate() {
             mark_best(&mut rows, column, metric);
         }
         let learned = learned(results);
         let paired = learned.as_deref().map_or(Vec::new(), |learned| {
             let others = arms.iter().filter(|arm| arm.name != learned);
-            others.map(|arm| paired_row(results, learned, arm, &metrics)).collect()
+            let row = |arm: &ShownArm| {
+                Row::of(arm, &metrics, |metric| paired_cell(results, learned, &arm.name, metric))
+            };
+            others.map(row).collect()
         });
         Self { learned, metrics, rows, paired }
     }
@@ -160,17 +155,20 @@ fn mark_best(rows: &mut [Row], column: usize, metric: &Metric) {
     }
 }
 
-fn paired_row(results: &Results, learned: &str, other: &ShownArm, metrics: &[Metric]) -> PairedRow {
-    let cells = metrics.iter().map(|metric| {
-        // A weight that differs between arms is no merit of either.
-        let value = difference(results, learned, &other.name, &metric.id)
-            .filter(|_| metric.better != Better::Neither)?;
-        let own = by_seed(results, learned, &metric.id).iter();
-        let seeds = own.zip(by_seed(results, &other.name, &metric.id));
-        let seeds: Vec<Option<f64>> = seeds.map(|(own, other)| Some((*own)? - (*other)?)).collect();
-        Some(PairedCell::of(value, &seeds, metric))
-    });
-    PairedRow { arm: other.name.clone(), role: other.role, cells: cells.collect() }
+/// The learned arm minus another arm in one metric.
+fn paired_cell(
+    results: &Results,
+    learned: &str,
+    other: &str,
+    metric: &Metric,
+) -> Option<PairedCell> {
+    // A weight that differs between arms is no merit of either.
+    let value = difference(results, learned, other, &metric.id)
+        .filter(|_| metric.better != Better::Neither)?;
+    let own = by_seed(results, learned, &metric.id).iter();
+    let seeds = own.zip(by_seed(results, other, &metric.id));
+    let seeds: Vec<Option<f64>> = seeds.map(|(own, other)| Some((*own)? - (*other)?)).collect();
+    Some(PairedCell::of(value, &seeds, metric))
 }
 
 /// First minus second, whichever way round it was stored.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use color_quant::NeuQuant;
 use far_data::Picture;
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How faithfully pictures are kept, from the best to the smallest: a palette for each picture
 /// (`None` keeps every color), then fewer pixels.
@@ -39,6 +39,11 @@ impl<'a> PicturePack<'a> {
             self.pictures.push(picture);
         }
         number
+    }
+
+    /// The numbers of the pictures of some frames.
+    pub fn add_frames(&mut self, pictures: &'a BTreeMap<usize, Picture>) -> BTreeMap<usize, usize> {
+        pictures.iter().map(|(frame, picture)| (*frame, self.add(picture))).collect()
     }
 
     /// The pictures by number.

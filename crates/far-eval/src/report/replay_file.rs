@@ -51,22 +51,21 @@ impl Kept for Replay {
 
     fn to_json(&self) -> String {
         let mut pack = PicturePack::default();
-        let mut add = |picture| pack.add(picture);
         let stored = StoredReplay {
             version: VERSION,
             episode: self.episode,
             boundary: self.boundary,
             path: self.path.clone(),
             frames: self.frames.clone(),
-            truth: self.truth.iter().map(&mut add).collect(),
-            decoded: self.decoded.iter().map(&mut add).collect(),
-            memories: self.memories.iter().map(|(frame, picture)| (*frame, add(picture))).collect(),
-            sounds: self.sounds.iter().map(|(frame, picture)| (*frame, add(picture))).collect(),
+            truth: self.truth.iter().map(|picture| pack.add(picture)).collect(),
+            decoded: self.decoded.iter().map(|picture| pack.add(picture)).collect(),
+            memories: pack.add_frames(&self.memories),
+            sounds: pack.add_frames(&self.sounds),
             arms: self
                 .arms
                 .iter()
                 .map(|(name, steps)| {
-                    let steps = steps.iter().map(|step| store_step(step, add(&step.picture)));
+                    let steps = steps.iter().map(|step| store_step(step, pack.add(&step.picture)));
                     (name.clone(), steps.collect())
                 })
                 .collect(),
@@ -103,19 +102,13 @@ impl Kept for Replay {
             });
             arms.insert(name, steps.collect::<Result<_, String>>()?);
         }
-        let by_frame = |indices: &BTreeMap<usize, usize>| {
-            indices
-                .iter()
-                .map(|(frame, index)| Ok((*frame, picture(*index)?)))
-                .collect::<Result<BTreeMap<usize, Picture>, String>>()
-        };
         let replay = Self {
             episode: stored.episode,
             boundary: stored.boundary,
             truth: many(&stored.truth)?,
             decoded: many(&stored.decoded)?,
-            memories: by_frame(&stored.memories)?,
-            sounds: by_frame(&stored.sounds)?,
+            memories: pictures.by_frame(&stored.memories)?,
+            sounds: pictures.by_frame(&stored.sounds)?,
             path: stored.path,
             frames: stored.frames,
             arms,

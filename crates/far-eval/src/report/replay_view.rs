@@ -46,10 +46,8 @@ impl<'a> ReplayView<'a> {
         let mut arms = BTreeMap::new();
         let truth = replay.truth.iter().map(|picture| pack.add(picture)).collect();
         let decoded = replay.decoded.iter().map(|picture| pack.add(picture)).collect();
-        let memories =
-            replay.memories.iter().map(|(frame, picture)| (*frame, pack.add(picture))).collect();
-        let sounds =
-            replay.sounds.iter().map(|(frame, picture)| (*frame, pack.add(picture))).collect();
+        let (memories, sounds) =
+            (pack.add_frames(&replay.memories), pack.add_frames(&replay.sounds));
         for (name, steps) in &replay.arms {
             let steps = steps.iter().map(|step| StepView::new(step, pack.add(&step.picture)));
             arms.insert(name.as_str(), steps.collect());

@@ -42,26 +42,17 @@ impl ReportRun {
         let seeds = run_file::list(folder, |name| name.starts_with("seed-"))?;
         let shown = seeds.first().filter(|_| !results.seeds.is_empty());
         let shown = shown.map_or(folder, std::path::PathBuf::as_path);
-        let replays = Replay::read_all(shown)?;
-        let counterfactuals = CounterfactualView::read_all(shown)?;
-        let both_ends = BothEndsView::read_all(shown)?;
-        let metrics = run_file::read(&folder.join("metrics.jsonl"))?;
-        let training = TrainingLog::parse(metrics.as_deref().unwrap_or_default());
-        let config = run_file::read(&folder.join("config.toml"))?;
-        let parts = TrainedPart::read_all(shown)?;
-        let command = run_file::read(&folder.join("command.txt"))?;
-        let command = command.map(|line| line.trim().to_owned());
-        let name = name(folder);
+        let text = |name: &str| run_file::read(&folder.join(name));
         Ok(Self {
-            name,
+            name: name(folder),
+            replays: Replay::read_all(shown)?,
+            counterfactuals: CounterfactualView::read_all(shown)?,
+            both_ends: BothEndsView::read_all(shown)?,
+            training: TrainingLog::parse(&text("metrics.jsonl")?.unwrap_or_default()),
+            config: text("config.toml")?,
+            parts: TrainedPart::read_all(shown)?,
+            command: text("command.txt")?.map(|line| line.trim().to_owned()),
             results,
-            replays,
-            counterfactuals,
-            both_ends,
-            training,
-            config,
-            parts,
-            command,
         })
     }
 }

@@ -51,7 +51,7 @@ impl ShownArm {
         let mut arms: Vec<Self> = Vec::new();
         for (name, ArmDescription { role, note, .. }) in described {
             let mut controls = Control::ALL.iter();
-            let control = controls.position(|control| control.id() == *name);
+            let control = controls.position(|control| control.name() == *name);
             let fixed = FIXED.iter().position(|fixed| fixed == name);
             let color = control.map(|index| COLORS + index).or(fixed);
             let own = color.map(|color| (color, 0));

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// Bytes of pixels that one file may have: a hostile file cannot ask for more memory.
 const MAX_PIXELS: u64 = 1 << 30;
@@ -61,6 +62,17 @@ impl Pictures {
         let picture = picture.ok_or_else(|| format!("picture {index} of {count} is named"))?;
         self.reserve([picture.width, picture.height])?;
         Ok(picture.clone())
+    }
+
+    /// Copies of the pictures of some frames.
+    ///
+    /// # Errors
+    /// As [`Pictures::take`].
+    pub(super) fn by_frame(
+        &self,
+        indices: &BTreeMap<usize, usize>,
+    ) -> Result<BTreeMap<usize, Picture>, String> {
+        indices.iter().map(|(frame, index)| Ok((*frame, self.take(*index)?))).collect()
     }
 
     fn reserve(&self, [width, height]: [u32; 2]) -> Result<(), String> {

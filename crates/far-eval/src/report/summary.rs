@@ -99,7 +99,7 @@ fn bounds(headline: &Headline, column: usize, learned: &str) -> Option<String> {
     }
     let metric = &headline.metrics[column];
     let control = |arm: &Control| {
-        let cell = headline.cell(arm.id(), column).filter(|cell| cell.value.mean.is_finite())?;
+        let cell = headline.cell(arm.name(), column).filter(|cell| cell.value.mean.is_finite())?;
         Some(metric.with_unit(&cell.text))
     };
     let limits =

@@ -3,6 +3,8 @@
 //! Shortest augmenting paths with potentials (the Hungarian method as Jonker and Volgenant run it),
 //! in O(rows² · columns) with whole-number weights, so that the result is exact.
 
+use crate::scratch::refill;
+
 /// Storage kept between calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assignment {
@@ -28,21 +30,14 @@ impl Assignment {
         chosen: &mut Vec<usize>,
     ) {
         assert!(rows <= columns && weights.len() == rows * columns, "rows must fit into columns");
-        for (list, length) in
-            [(&mut self.row_potential, rows + 1), (&mut self.column_potential, columns + 1)]
-        {
-            list.clear();
-            list.resize(length, 0);
-        }
-        for list in [&mut self.holder, &mut self.previous] {
-            list.clear();
-            list.resize(columns + 1, 0);
-        }
+        refill(&mut self.row_potential, rows + 1, 0);
+        refill(&mut self.column_potential, columns + 1, 0);
+        refill(&mut self.holder, columns + 1, 0);
+        refill(&mut self.previous, columns + 1, 0);
         for row in 1..=rows {
             self.augment(weights, row, columns);
         }
-        chosen.clear();
-        chosen.resize(rows, 0);
+        refill(chosen, rows, 0);
         for column in 1..=columns {
             if self.holder[column] != 0 {
                 chosen[self.holder[column] - 1] = column - 1;
@@ -52,10 +47,8 @@ impl Assignment {
 
     /// Gives `row` a column by the cheapest alternating path.
     fn augment(&mut self, weights: &[i64], row: usize, columns: usize) {
-        self.distance.clear();
-        self.distance.resize(columns + 1, i64::MAX);
-        self.visited.clear();
-        self.visited.resize(columns + 1, false);
+        refill(&mut self.distance, columns + 1, i64::MAX);
+        refill(&mut self.visited, columns + 1, false);
         self.holder[0] = row;
         let mut column = 0;
         loop {

@@ -29,15 +29,14 @@ impl Rule for CarClosestConfig {
 
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let goal = scene.goal();
-        work.scores.clear();
-        work.scores.extend(scene.candidates.iter().map(|candidate| {
+        let scores = scene.candidates.iter().map(|candidate| {
             // ‖R − I‖² = 6 − 2 tr R = 8 (1 − w²) = 8 ‖vector part‖², w being the real part of the
             // relative quaternion. The vector part keeps small rotations exact.
             let [_, x, y, z] = candidate.pose.relative_to(goal).rotation;
             let length = candidate.pose.distance(goal) / self.length_scale;
             -(8.0 * (x * x + y * y + z * z) + length * length).sqrt()
-        }));
-        work.top(scene.slots);
+        });
+        work.rank(scores, scene.slots);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::rule::Candidate;
 use super::sight::AngularSight;
 use super::view::ViewConfig;
 use crate::Pose;
+use crate::scratch::refill;
 use crate::selection::Ranked;
 
 /// The points in view of the targets, and for every candidate the bit set of those it sees.
@@ -37,18 +38,13 @@ impl Coverage {
         let camera = view.camera();
         let origin = targets[0].position;
         let mark = |set: &PointSet, sights: &[AngularSight], rows: &mut Vec<u32>| {
-            rows.clear();
-            rows.resize(sights.len() * set.words(), 0);
+            refill(rows, sights.len() * set.words(), 0);
             set.mark(sights, rows);
         };
         self.sights.clear();
         self.sights.extend(targets.iter().map(|pose| AngularSight::new(pose, &camera, origin)));
         mark(ball, &self.sights, &mut self.target_rows);
-        self.remaining.clear();
-        self.remaining.resize(ball.words(), 0);
-        for row in self.target_rows.chunks_exact(ball.words().max(1)) {
-            point_set::unite(&mut self.remaining, row);
-        }
+        self.unite_targets(ball.words());
         self.points.keep(ball, &self.remaining);
         mark(&self.points, &self.sights, &mut self.target_rows);
 
@@ -56,7 +52,8 @@ impl Coverage {
         let poses = candidates.iter().map(|candidate| &candidate.pose);
         self.sights.extend(poses.map(|pose| AngularSight::new(pose, &camera, origin)));
         mark(&self.points, &self.sights, &mut self.rows);
-        self.reset();
+        self.unite_targets(self.points.words());
+        refill(&mut self.taken, self.sights.len(), false);
     }
 
     /// Number of points in view of the targets, |U|.
@@ -67,8 +64,7 @@ impl Coverage {
     /// For each candidate, the number of points of U not yet covered that it sees.
     pub(crate) fn counts(&mut self) -> &[u32] {
         let words = self.points.words();
-        self.counts.clear();
-        self.counts.resize(self.taken.len(), 0);
+        refill(&mut self.counts, self.taken.len(), 0);
         pulp::Arch::new().dispatch(Count {
             rows: &self.rows,
             remaining: &self.remaining,
@@ -93,16 +89,12 @@ impl Coverage {
         point_set::count(&self.target_rows[target * words..(target + 1) * words])
     }
 
-    /// Marks every point of U as uncovered and every candidate as free.
-    fn reset(&mut self) {
-        let words = self.points.words();
-        self.remaining.clear();
-        self.remaining.resize(words, 0);
+    /// Marks as uncovered what any target sees, of rows of so many words.
+    fn unite_targets(&mut self, words: usize) {
+        refill(&mut self.remaining, words, 0);
         for row in self.target_rows.chunks_exact(words.max(1)) {
             point_set::unite(&mut self.remaining, row);
         }
-        self.taken.clear();
-        self.taken.resize(self.sights.len(), false);
     }
 
     /// Residual greedy selection: each round takes the free candidate with the greatest |remaining

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rule::{Rule, Scene, Work};
-use super::view::{ViewConfig, check_count};
+use super::view::ViewConfig;
 use crate::Error;
 
 /// Score = |U ∩ V| / |U| over the sample points U that any target pose sees; the best K, at most
@@ -19,10 +19,6 @@ pub struct FovTopKConfig {
 }
 
 impl Rule for FovTopKConfig {
-    fn check(&self) -> Result<(), Error> {
-        self.chunk_size.map_or(Ok(()), |size| check_count("chunk_size", size))
-    }
-
     fn view(&self) -> Option<&ViewConfig> {
         Some(&self.view)
     }

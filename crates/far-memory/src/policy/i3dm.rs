@@ -4,6 +4,7 @@ use super::requirement::Requirements;
 use super::rule::{Rule, Scene, Work};
 use super::sight::{FrustumSight, Sight};
 use super::view::{FrustumConfig, check_count};
+use crate::scratch::refill;
 use crate::selection::Ranked;
 use crate::{Error, Pose};
 use pulp::{Simd, WithSimd};
@@ -75,8 +76,7 @@ impl Confidence {
         let padded = self.cells.next_multiple_of(LANES);
         self.centers.iter_mut().for_each(|axis| axis.resize(padded, f32::NAN));
         self.offsets.iter_mut().for_each(|axis| axis.resize(padded, 0.0));
-        self.best.clear();
-        self.best.resize(padded, 0);
+        refill(&mut self.best, padded, 0);
     }
 
     /// Σ max(B, C) − ΣB for the memory with this sight; with `take`, B becomes max(B, C).
@@ -178,12 +178,9 @@ impl Rule for I3dmConfig {
         work.sights
             .extend(poses.map(|pose| FrustumSight::new(pose, &camera, frustum.depths(), origin)));
         let count = work.sights.len();
-        work.flags.clear();
-        work.flags.resize(count, false);
-        map.bounds.clear();
-        map.bounds.resize(count, u32::MAX);
-        map.rounds.clear();
-        map.rounds.resize(count, usize::MAX);
+        refill(&mut work.flags, count, false);
+        refill(&mut map.bounds, count, u32::MAX);
+        refill(&mut map.rounds, count, usize::MAX);
 
         let scale = 1.0 / (255.0 * map.cells as f32);
         let mut last = None;

@@ -28,8 +28,7 @@ impl Rule for LongLiveRagConfig {
         let cue = scene.key_cue(self.cue.as_deref())?;
         work.compare_keys(scene, cue)?;
         let searched = scene.candidates.len().saturating_sub(self.recency_guard);
-        work.scores.clear();
-        work.scores.extend_from_slice(&work.cosines[..searched]);
+        work.cosines[..searched].clone_into(&mut work.scores);
         work.top(scene.slots);
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::rule::{Rule, Scene, Work};
 use super::sight::FrustumSight;
 use super::view::{FrustumConfig, check_count};
 use crate::Error;
+use crate::scratch::refill;
 use crate::selection::Ranked;
 
 crate::settings! {
@@ -64,15 +65,13 @@ impl Rule for MatrixGameConfig {
         work.sights.clear();
         let poses = scene.candidates[first..].iter().map(|candidate| &candidate.pose);
         work.sights.extend(poses.map(|pose| FrustumSight::new(pose, &camera, depths, origin)));
-        work.flags.clear();
-        work.flags.resize(scene.candidates.len(), false);
+        refill(&mut work.flags, scene.candidates.len(), false);
         for number in 0..queries {
             let target = &targets[self.query_frame(number, queries, targets.len())];
             work.points.clear();
             work.points.push_frustum(target, &camera, depths, frustum.cells, origin);
             work.points.pad();
-            work.rows.clear();
-            work.rows.resize(work.sights.len() * work.points.words(), 0);
+            refill(&mut work.rows, work.sights.len() * work.points.words(), 0);
             work.points.mark(&work.sights, &mut work.rows);
             let mut best: Option<Ranked> = None;
             for (index, row) in work.rows.chunks_exact(work.points.words()).enumerate() {

@@ -2,7 +2,6 @@
 
 use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
-use super::view::check_count;
 use crate::Error;
 use crate::selection::Ranked;
 
@@ -25,10 +24,6 @@ crate::settings! {
 }
 
 impl Rule for MixtureOfContextsConfig {
-    fn check(&self) -> Result<(), Error> {
-        check_count("chunk_size", self.chunk_size)
-    }
-
     fn requirements(&self) -> Requirements {
         Requirements::keys(KeyCues::setting(self.cue.as_ref()))
     }

@@ -28,13 +28,12 @@ impl Rule for NearestPoseConfig {
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let goal = scene.goal();
         let direction = goal.forward();
-        work.scores.clear();
-        work.scores.extend(scene.candidates.iter().map(|candidate| {
+        let scores = scene.candidates.iter().map(|candidate| {
             let distance = candidate.pose.distance(goal);
             let angle = angle_between(&candidate.pose, direction);
             -distance.hypot(self.meters_per_radian * angle)
-        }));
-        work.top(scene.slots);
+        });
+        work.rank(scores, scene.slots);
         Ok(())
     }
 }

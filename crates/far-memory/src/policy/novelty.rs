@@ -3,6 +3,7 @@
 use super::point_set::{self, PointSet};
 use super::sight::{FrustumSight, Sight};
 use super::view::FrustumConfig;
+use crate::scratch::refill;
 use crate::{Error, Pose};
 
 /// Decides for one view after the other whether to keep it.
@@ -57,11 +58,9 @@ impl NoveltyGate {
         self.points.push_frustum(pose, &camera, depths, self.frustum.cells, [0.0; 3]);
         self.points.pad();
         let words = self.points.words();
-        self.unseen.clear();
-        self.unseen.resize(words, 0);
+        refill(&mut self.unseen, words, 0);
         self.points.mark(&[Everything], &mut self.unseen);
-        self.seen.clear();
-        self.seen.resize(words, 0);
+        refill(&mut self.seen, words, 0);
         let total = self.points.len() as f32;
         // The latest views overlap most, so a view that is not new is found early.
         for sight in self.bank.iter().rev() {

@@ -1,7 +1,6 @@
 //! The oracle: recalls by utilities that the caller measured. The upper control.
 
 use super::rule::{Rule, Scene, Work};
-use super::view::check_count;
 use crate::Error;
 
 crate::settings! {
@@ -28,10 +27,6 @@ crate::settings! {
 }
 
 impl Rule for OracleConfig {
-    fn check(&self) -> Result<(), Error> {
-        self.chunk_size.map_or(Ok(()), |size| check_count("chunk_size", size))
-    }
-
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         work.scores.clear();
         work.scores.extend(scene.candidates.iter().map(|candidate| {

@@ -17,9 +17,7 @@ pub struct RandomConfig {}
 impl Rule for RandomConfig {
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(scene.query.seed);
-        work.scores.clear();
-        work.scores.extend(scene.candidates.iter().map(|_| generator.random::<f32>()));
-        work.top(scene.slots);
+        work.rank(scene.candidates.iter().map(|_| generator.random::<f32>()), scene.slots);
         Ok(())
     }
 }

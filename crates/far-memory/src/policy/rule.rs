@@ -16,8 +16,9 @@ use super::novelty::NoveltyGate;
 use super::point_set::PointSet;
 use super::requirement::Requirements;
 use super::sight::FrustumSight;
-use super::view::ViewConfig;
+use super::view::{ViewConfig, check_count};
 use crate::cosine::cosines;
+use crate::scratch::refill;
 use crate::selection::{ChunkTopK, Ranked, TopK};
 use crate::{Error, Keys, MemoryId, Pose, Recall, RecallQuery, Scratch, Snapshot, normalize};
 
@@ -44,7 +45,7 @@ pub(crate) struct Scene<'a> {
 pub(crate) trait Rule: Send + Sync {
     /// Rejects settings out of range.
     fn check(&self) -> Result<(), Error> {
-        Ok(())
+        self.chunk_size().map_or(Ok(()), |size| check_count("chunk_size", size))
     }
 
     /// What the rule reads besides times; without a word of it, its view if it has one.
@@ -102,6 +103,13 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// Scores all candidates and picks the best.
+    pub(crate) fn rank(&mut self, scores: impl Iterator<Item = f32>, slots: usize) {
+        self.scores.clear();
+        self.scores.extend(scores);
+        self.top(slots);
+    }
+
     /// Appends the candidates with the best `scores`, best first; −∞ is never taken.
     pub(crate) fn top(&mut self, slots: usize) {
         self.top.begin(slots);
@@ -135,8 +143,7 @@ impl Work {
             let reason = format!("this policy needs a query embedding of cue {name:?}");
             return Err(Error::Query { reason });
         };
-        self.query_key.clear();
-        self.query_key.extend_from_slice(embedding);
+        embedding.clone_into(&mut self.query_key);
         normalize(&mut self.query_key);
         scene.compare(cue, &self.query_key, &mut self.widened, &mut self.cosines);
         Ok(())
@@ -186,8 +193,7 @@ impl Scene<'_> {
         widened: &mut Vec<f32>,
         products: &mut Vec<f32>,
     ) {
-        products.clear();
-        products.resize(self.candidates.len(), f32::NEG_INFINITY);
+        refill(products, self.candidates.len(), f32::NEG_INFINITY);
         pulp::Arch::new().dispatch(Compare { scene: self, cue, vector, widened, products });
     }
 }

@@ -3,6 +3,7 @@
 use super::rule::{Rule, Scene, Work};
 use super::view::{FrustumConfig, ViewConfig, check_weight};
 use crate::Error;
+use crate::scratch::refill;
 use crate::selection::Ranked;
 
 crate::settings! {
@@ -45,8 +46,7 @@ impl Rule for SpMemConfig {
         let poses = scene.candidates.iter().map(|candidate| &candidate.pose);
         work.flags.extend(poses.map(|pose| work.novelty.admit(pose)));
         work.coverage.survey(scene.ball, &self.view, scene.targets(), scene.candidates);
-        work.scores.clear();
-        work.scores.resize(count, 0.0);
+        refill(&mut work.scores, count, 0.0);
         let flags = &work.flags;
         let keyframe = |position: usize| flags[position] && position < count - working;
         work.coverage.greedy(&work.scores, keyframe, scene.slots - working, &mut work.picks);

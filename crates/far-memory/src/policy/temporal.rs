@@ -15,10 +15,8 @@ pub struct TemporalConfig {}
 
 impl Rule for TemporalConfig {
     fn select(&self, scene: &Scene, work: &mut Work) -> Result<(), Error> {
-        work.scores.clear();
         let times = scene.candidates.iter().map(|candidate| candidate.time);
-        work.scores.extend(times.map(|time| (time - scene.query.time) as f32));
-        work.top(scene.slots);
+        work.rank(times.map(|time| (time - scene.query.time) as f32), scene.slots);
         Ok(())
     }
 }

@@ -31,15 +31,14 @@ impl Rule for VragConfig {
         let goal = scene.goal();
         let goal_yaw = goal.yaw();
         let [wx, wy, wz, wyaw] = self.weights;
-        work.scores.clear();
-        work.scores.extend(scene.candidates.iter().map(|candidate| {
+        let scores = scene.candidates.iter().map(|candidate| {
             let [x, y, z] =
                 std::array::from_fn(|axis| candidate.pose.position[axis] - goal.position[axis]);
             let turn = wrap_angle(candidate.pose.yaw() - goal_yaw);
             let terms = [wx * x, wy * y, wz * z, wyaw * turn];
             -terms.iter().map(|term| term * term).sum::<f32>().sqrt()
-        }));
-        work.top(scene.slots);
+        });
+        work.rank(scores, scene.slots);
         work.picks.sort_unstable_by_key(|pick| pick.position);
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::requirement::{KeyCues, Requirements};
 use super::rule::{Rule, Scene, Work};
 use super::view::{ViewConfig, check_weight};
 use crate::Error;
+use crate::scratch::refill;
 
 crate::settings! {
     /// Score = w_o·o − w_t·|t − tᵢ|/t, where o is the share of all sample points that both a target and
@@ -58,8 +59,7 @@ impl Rule for WorldMemPaperConfig {
             let position = pick.position;
             work.scores[position] = f32::NEG_INFINITY;
             if let Some(key) = scene.key(cue, &scene.candidates[position]) {
-                work.query_key.clear();
-                work.query_key.resize(key.len(), 0.0);
+                refill(&mut work.query_key, key.len(), 0.0);
                 key.copy_to(&mut work.query_key);
                 let Work { query_key, widened, cosines, .. } = &mut *work;
                 scene.compare(cue, query_key, widened, cosines);

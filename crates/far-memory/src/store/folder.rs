@@ -17,7 +17,7 @@ pub(crate) fn local(path: &Path) -> Result<LocalDisk, Error> {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Error::NoStore { path: path.display().to_string() }
         }
-        _ => Error::disk("open", path.display().to_string(), source),
+        _ => Error::disk("open", path.display().to_string())(source),
     })
 }
 
@@ -27,23 +27,20 @@ pub(crate) fn lock(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>, Error> {
         io::ErrorKind::WouldBlock => {
             Error::Locked { store: disk.describe(), holder: source.to_string() }
         }
-        _ => Error::disk("lock", path_of(disk, LOCK), source),
+        _ => Error::disk("lock", path_of(disk, LOCK))(source),
     })
 }
 
 /// Creates an empty store if there is none.
 pub(crate) fn create(disk: &dyn Disk, schema: &Schema) -> Result<Manifest, Error> {
-    let list = |source| Error::disk("list", disk.describe(), source);
-    for name in disk.list().map_err(list)? {
+    for name in disk.list().map_err(Error::disk("list", disk.describe()))? {
         // An interrupted creation leaves a log without records. Anything more was a store whose
         // manifest is lost, and creating a new one would discard its records.
         let is_data = name.ends_with(".arrow")
             || disk.read(&name).is_ok_and(|bytes| bytes.len() > LOG_HEADER);
         if is_ours(&name) && name != MANIFEST_DRAFT && is_data {
-            return Err(Error::corrupt(
-                path_of(disk, MANIFEST),
-                Damage { offset: 0, reason: format!("missing, but {name} exists") },
-            ));
+            let damage = Damage { offset: 0, reason: format!("missing, but {name} exists") };
+            return Err(Error::corrupt(path_of(disk, MANIFEST), damage));
         }
     }
     let mut manifest = Manifest::new(schema)?;
@@ -57,12 +54,12 @@ pub(crate) fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest) -> Result<V
     let mut kept: BTreeSet<String> =
         manifest.sealed.iter().map(|entry| sealed_name(entry.first)).collect();
     kept.insert(log_name(manifest.log));
-    let names = disk.list().map_err(|source| Error::disk("list", disk.describe(), source))?;
+    let names = disk.list().map_err(Error::disk("list", disk.describe()))?;
     let mut leftovers: Vec<String> =
         names.into_iter().filter(|name| is_ours(name) && !kept.contains(name)).collect();
     leftovers.sort();
     for name in &leftovers {
-        disk.remove(name).map_err(|source| Error::disk("remove", path_of(disk, name), source))?;
+        disk.remove(name).map_err(Error::disk("remove", path_of(disk, name)))?;
     }
     Ok(leftovers)
 }

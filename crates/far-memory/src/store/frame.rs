@@ -41,8 +41,11 @@ pub(crate) struct Damage {
 
 impl Error {
     /// `operation` failed on `file`.
-    pub(crate) fn disk(operation: &'static str, file: String, source: io::Error) -> Self {
-        Self::Disk { operation, file, source }
+    pub(crate) fn disk(
+        operation: &'static str,
+        file: impl Into<String>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Disk { operation, file: file.into(), source }
     }
 
     /// A file that is damaged.

@@ -1,7 +1,7 @@
 //! The active log, to which records are appended first.
 
 use super::disk::{Disk, DiskFile, path_of};
-use super::frame::{self, Frame, LOG_HEADER, Scan};
+use super::frame::{self, Damage, Frame, LOG_HEADER, Scan};
 use super::manifest::{Manifest, log_name};
 use super::record_batch::decode;
 use super::segment::Segment;
@@ -26,18 +26,15 @@ impl LogContents {
     pub fn read(disk: &dyn Disk, columns: &SchemaRef, manifest: &Manifest) -> Result<Self, Error> {
         let name = log_name(manifest.log);
         let path = path_of(disk, &name);
-        let bytes = disk.read(&name).map_err(|source| Error::disk("read", path.clone(), source))?;
+        let bytes = disk.read(&name).map_err(Error::disk("read", &path))?;
         let scan = frame::scan(&bytes, manifest.log, manifest.sealed_records())
             .map_err(|damage| Error::corrupt(path.clone(), damage))?;
         let buffer = Buffer::from(bytes.clone());
         let segments = (scan.frames.iter().filter(|frame| frame.records > 0))
             .map(|frame| {
-                segment(columns, &buffer, frame).map_err(|reason| {
-                    Error::corrupt(
-                        path.clone(),
-                        frame::Damage { offset: frame.batch.start, reason },
-                    )
-                })
+                let damage = |reason| Damage { offset: frame.batch.start, reason };
+                segment(columns, &buffer, frame)
+                    .map_err(|reason| Error::corrupt(path.clone(), damage(reason)))
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { bytes, scan, segments })
@@ -80,13 +77,9 @@ impl ActiveLog {
     /// Makes an empty log for the records `first..`; its bytes are durable, its name is not yet.
     pub fn create(disk: &dyn Disk, number: u64, first: u64) -> Result<Self, Error> {
         let path = path_of(disk, &log_name(number));
-        let step = |operation| {
-            let path = path.clone();
-            move |source| Error::disk(operation, path, source)
-        };
-        let mut file = disk.create(&log_name(number)).map_err(step("create"))?;
-        file.write_at(0, &frame::log_header(number, first)).map_err(step("write"))?;
-        file.sync().map_err(step("sync"))?;
+        let mut file = disk.create(&log_name(number)).map_err(Error::disk("create", &path))?;
+        file.write_at(0, &frame::log_header(number, first)).map_err(Error::disk("write", &path))?;
+        file.sync().map_err(Error::disk("sync", &path))?;
         Ok(Self { path, number, file, end: LOG_HEADER, durable: LOG_HEADER })
     }
 
@@ -97,17 +90,15 @@ impl ActiveLog {
     pub fn recover(disk: &dyn Disk, number: u64, contents: &LogContents) -> Result<Self, Error> {
         let name = log_name(number);
         let path = path_of(disk, &name);
-        let file = disk.open(&name).map_err(|source| Error::disk("open", path.clone(), source))?;
+        let file = disk.open(&name).map_err(Error::disk("open", &path))?;
         let Scan { end, durable, .. } = contents.scan;
         let mut log = Self { path, number, file, end, durable };
         if contents.torn_bytes() > 0 {
-            log.file.set_length(end as u64).map_err(|source| log.error("cut", source))?;
+            log.file.set_length(end as u64).map_err(Error::disk("cut", &log.path))?;
         }
         if durable < end {
             let unproven = &contents.bytes[durable..end];
-            log.file
-                .write_at(durable as u64, unproven)
-                .map_err(|source| log.error("write", source))?;
+            log.file.write_at(durable as u64, unproven).map_err(Error::disk("write", &log.path))?;
         }
         log.sync()?;
         Ok(log)
@@ -123,21 +114,15 @@ impl ActiveLog {
         let header =
             frame::frame_header(self.number, self.end, self.durable, first, records, batch);
         let bytes = [&header[..], batch].concat();
-        self.file
-            .write_at(self.end as u64, &bytes)
-            .map_err(|source| self.error("write", source))?;
+        self.file.write_at(self.end as u64, &bytes).map_err(Error::disk("write", &self.path))?;
         self.end += bytes.len();
         Ok(())
     }
 
     /// Makes all frames durable.
     pub fn sync(&mut self) -> Result<(), Error> {
-        self.file.sync().map_err(|source| self.error("sync", source))?;
+        self.file.sync().map_err(Error::disk("sync", &self.path))?;
         self.durable = self.end;
         Ok(())
-    }
-
-    fn error(&self, operation: &'static str, source: std::io::Error) -> Error {
-        Error::disk(operation, self.path.clone(), source)
     }
 }

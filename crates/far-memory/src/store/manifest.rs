@@ -57,14 +57,7 @@ pub(crate) struct SealedEntry {
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum CueEntry {
     Metadata { name: String },
-    Key { name: String, dimension: usize, precision: PrecisionEntry },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PrecisionEntry {
-    F32,
-    F16,
+    Key { name: String, dimension: usize, precision: KeyPrecision },
 }
 
 /// The name of the sealed file that starts with record `first`.
@@ -160,7 +153,7 @@ impl Manifest {
         let path = path_of(disk, MANIFEST);
         let bytes = match disk.read(MANIFEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.map_err(|source| Error::disk("read", path.clone(), source))?,
+            bytes => bytes.map_err(Error::disk("read", &path))?,
         };
         if let Some(found) = version_of(&bytes).filter(|&found| found != VERSION) {
             return Err(Error::StoreVersion { file: path, found, supported: VERSION });
@@ -174,8 +167,7 @@ impl Manifest {
     /// power cut no manifest exists without its files; after, so that the manifest itself exists.
     pub fn commit(&mut self, disk: &dyn Disk) -> Result<(), Error> {
         self.generation += 1;
-        let step =
-            |operation| move |source| Error::disk(operation, path_of(disk, MANIFEST_DRAFT), source);
+        let step = |operation| Error::disk(operation, path_of(disk, MANIFEST_DRAFT));
         let mut draft = disk.create(MANIFEST_DRAFT).map_err(step("create"))?;
         draft.write_at(0, &self.render()).map_err(step("write"))?;
         draft.sync().map_err(step("sync"))?;
@@ -243,29 +235,20 @@ impl From<&Cue> for CueEntry {
         let name = cue.name.clone();
         match cue.kind {
             CueKind::Metadata => Self::Metadata { name },
-            CueKind::Key { dimension, precision } => Self::Key {
-                name,
-                dimension,
-                precision: match precision {
-                    KeyPrecision::F32 => PrecisionEntry::F32,
-                    KeyPrecision::F16 => PrecisionEntry::F16,
-                },
-            },
+            CueKind::Key { dimension, precision } => Self::Key { name, dimension, precision },
         }
     }
 }
 
 impl From<&CueEntry> for Cue {
     fn from(entry: &CueEntry) -> Self {
-        match entry {
-            CueEntry::Metadata { name } => Self::metadata(name),
-            CueEntry::Key { name, dimension, precision: PrecisionEntry::F32 } => {
-                Self::key(name, *dimension)
+        let (name, kind) = match entry {
+            CueEntry::Metadata { name } => (name, CueKind::Metadata),
+            &CueEntry::Key { ref name, dimension, precision } => {
+                (name, CueKind::Key { dimension, precision })
             }
-            CueEntry::Key { name, dimension, precision: PrecisionEntry::F16 } => {
-                Self::half_key(name, *dimension)
-            }
-        }
+        };
+        Self { name: name.clone(), kind }
     }
 }
 

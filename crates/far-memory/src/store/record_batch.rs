@@ -10,7 +10,7 @@
 //! | `payload` | `large_binary` | the caller's bytes, null if none |
 //! | `reference` | `large_string` | where the caller's bytes are, null if none |
 
-use crate::{Error, KeyPrecision, Keys, Payload, Schema, Snapshot};
+use crate::{Error, KeyPrecision, Keys, Schema, Snapshot};
 use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
 use arrow_array::{
     ArrayRef, FixedSizeListArray, Float16Array, Float32Array, Float64Array, RecordBatch,
@@ -92,13 +92,8 @@ pub(crate) fn record_batch(
     }
     let (mut payloads, mut references) = (LargeBinaryBuilder::new(), LargeStringBuilder::new());
     for row in inside {
-        let (payload, reference) = match block.payload(row) {
-            Payload::None => (None, None),
-            Payload::Bytes(bytes) => (Some(bytes), None),
-            Payload::Reference(reference) => (None, Some(reference)),
-        };
-        payloads.append_option(payload);
-        references.append_option(reference);
+        payloads.append_option(block.payload(row).bytes());
+        references.append_option(block.payload(row).reference());
     }
     arrays.push(Arc::new(payloads.finish()));
     arrays.push(Arc::new(references.finish()));

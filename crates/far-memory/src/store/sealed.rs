@@ -34,9 +34,7 @@ pub(crate) fn write(
     batch: &RecordBatch,
 ) -> Result<SealedEntry, Error> {
     let name = sealed_name(first);
-    let step = |operation| {
-        move |source| Error::disk(operation, path_of(disk, &sealed_name(first)), source)
-    };
+    let step = |operation| Error::disk(operation, path_of(disk, &sealed_name(first)));
     let file = disk.create(&name).map_err(step("create"))?;
     let mut target = ChecksumWriter { file, checksum: RunningChecksum::default(), failure: None };
     let written = write_arrow(&batch.schema(), [Ok(batch.clone())], &mut target);
@@ -76,7 +74,7 @@ pub(crate) fn read(
 ) -> Result<Segment, Error> {
     let name = sealed_name(entry.first);
     let path = path_of(disk, &name);
-    let contents = disk.map(&name).map_err(|source| Error::disk("map", path.clone(), source))?;
+    let contents = disk.map(&name).map_err(Error::disk("map", &path))?;
     segment(columns, entry, Buffer::from(contents), check)
         .map_err(|damage| Error::corrupt(path, damage))
 }

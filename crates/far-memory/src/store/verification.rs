@@ -65,30 +65,23 @@ pub fn verify_disk(
     let manifest = load_manifest(disk)?;
     let columns = arrow_schema(&manifest.schema()?);
     let length = |name: &str| disk.map(name).map_or(0, |contents| contents.len() as u64);
-    let whole =
-        FileCheck { name: MANIFEST.into(), bytes: length(MANIFEST), records: 0, damage: None };
+    let check = |name: String, found: Result<u64, Error>| {
+        let (records, damage) = found.map_or_else(|error| (0, Some(error)), |count| (count, None));
+        FileCheck { bytes: length(&name), name, records, damage }
+    };
     let log = log_name(manifest.log);
     let total =
         manifest.sealed.iter().map(|entry| entry.checksum.bytes).sum::<u64>() + length(&log);
-    let (mut files, mut done) = (vec![whole], 0);
+    let (mut files, mut done) = (vec![check(MANIFEST.into(), Ok(0))], 0);
     for entry in &manifest.sealed {
-        let name = sealed_name(entry.first);
         let found = sealed::read(disk, &columns, entry, Check::Everything);
-        let (records, damage) = match found {
-            Ok(segment) => (segment.rows() as u64, None),
-            Err(error) => (0, Some(error)),
-        };
-        files.push(FileCheck { bytes: length(&name), name, records, damage });
+        files.push(check(sealed_name(entry.first), found.map(|segment| segment.rows() as u64)));
         done += entry.checksum.bytes;
         progress(done, total);
     }
     let found = LogContents::read(disk, &columns, &manifest);
     let torn_bytes = found.as_ref().map_or(0, LogContents::torn_bytes);
-    let (records, damage) = match found {
-        Ok(contents) => (contents.next() - manifest.sealed_records(), None),
-        Err(error) => (0, Some(error)),
-    };
-    files.push(FileCheck { bytes: length(&log), name: log, records, damage });
+    files.push(check(log, found.map(|contents| contents.next() - manifest.sealed_records())));
     progress(total, total);
     Ok(Verification { files, torn_bytes })
 }

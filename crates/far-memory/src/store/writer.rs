@@ -5,12 +5,11 @@ use super::folder::{create, local, lock, remove_leftovers};
 use super::frame::LOG_HEADER;
 use super::log::{ActiveLog, LogContents};
 use super::manifest::{MANIFEST, Manifest, describe, log_name};
+use super::reader::load_manifest;
 use super::record_batch::{arrow_schema, encode, record_batch};
 use super::sealed::{self, Check};
 use super::segment;
-use crate::{
-    BLOCK_RECORDS, Error, Memory, MemoryId, MemoryReader, Observation, Payload, Schema, Snapshot,
-};
+use crate::{BLOCK_RECORDS, Error, Memory, MemoryId, MemoryReader, Observation, Schema, Snapshot};
 use arrow_schema::SchemaRef;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,30 +17,21 @@ use std::sync::Arc;
 /// The longest payload of one record, in bytes. Store larger ones elsewhere, by reference.
 pub const MAX_PAYLOAD: usize = 256 << 20;
 
-/// How a store writes. The defaults suit most uses; smaller numbers bound the work of opening after
-/// a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoreOptions {
-    /// Records in the log before it is sealed, at most a block (65,536, the default).
-    pub seal_records: usize,
-    /// Bytes in the log before it is sealed; 256 MiB, so that large payloads do not pile up.
-    pub seal_bytes: usize,
-    /// Bytes of appended records buffered before they are written together; 4 MiB. [`Store::sync`]
-    /// writes them at once.
-    pub frame_bytes: usize,
-    /// Whether opening checks every byte of every sealed file instead of only its layout. Default:
-    /// false, because it reads the whole store.
-    pub check_everything: bool,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            seal_records: BLOCK_RECORDS,
-            seal_bytes: 256 << 20,
-            frame_bytes: 4 << 20,
-            check_everything: false,
-        }
+crate::settings! {
+    /// How a store writes. The defaults suit most uses; smaller numbers bound the work of opening
+    /// after a crash.
+    #[derive(Copy, Eq)]
+    pub struct StoreOptions {
+        /// Records in the log before it is sealed, at most a block (65,536, the default).
+        pub seal_records: usize = BLOCK_RECORDS,
+        /// Bytes in the log before it is sealed; 256 MiB, so that large payloads do not pile up.
+        pub seal_bytes: usize = 256 << 20,
+        /// Bytes of appended records buffered before they are written together; 4 MiB.
+        /// [`Store::sync`] writes them at once.
+        pub frame_bytes: usize = 4 << 20,
+        /// Whether opening checks every byte of every sealed file instead of only its layout.
+        /// Default: false, because it reads the whole store.
+        pub check_everything: bool = false,
     }
 }
 
@@ -87,8 +77,8 @@ impl Store {
     /// [`Error::StoreSchema`] if the store has other cues; otherwise as for [`Self::open`].
     pub fn open_or_create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self, Error> {
         let path = path.as_ref();
-        let disk = LocalDisk::create(path)
-            .map_err(|source| Error::disk("create", path.display().to_string(), source))?;
+        let disk =
+            LocalDisk::create(path).map_err(Error::disk("create", path.display().to_string()))?;
         Self::open_or_create_on(Arc::new(disk), schema, StoreOptions::default())
     }
 
@@ -127,8 +117,7 @@ impl Store {
     /// As [`Self::open`], on any disk and with these options.
     pub fn open_on(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, Error> {
         let lock = lock(&*disk)?;
-        let manifest = Manifest::load(&*disk)?;
-        let manifest = manifest.ok_or_else(|| Error::NoStore { path: disk.describe() })?;
+        let manifest = load_manifest(&*disk)?;
         Self::recover(disk, lock, manifest, options)
     }
 
@@ -139,8 +128,8 @@ impl Store {
     /// [`Error::StoreExists`] if there is a store already, [`Error::Disk`] if the system refuses.
     pub fn save(snapshot: &Snapshot, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let disk = LocalDisk::create(path)
-            .map_err(|source| Error::disk("create", path.display().to_string(), source))?;
+        let disk =
+            LocalDisk::create(path).map_err(Error::disk("create", path.display().to_string()))?;
         if Manifest::load(&disk)?.is_some() {
             return Err(Error::StoreExists { path: disk.describe() });
         }
@@ -172,9 +161,8 @@ impl Store {
         let log = ActiveLog::recover(&*disk, manifest.log, &contents)?;
         // A power cut could still undo the rename of the manifest that was just read, and the files
         // it replaced would be valid again: make it durable before removing any.
-        disk.sync_directory().map_err(|source| {
-            Error::disk("sync the folder of", path_of(&*disk, MANIFEST), source)
-        })?;
+        let manifest_path = path_of(&*disk, MANIFEST);
+        disk.sync_directory().map_err(Error::disk("sync the folder of", manifest_path))?;
         let removed = remove_leftovers(&*disk, &manifest)?;
         let recovery =
             Recovery { records: memory.len() as u64, torn_bytes: contents.torn_bytes(), removed };
@@ -241,11 +229,7 @@ impl Store {
     /// when it had stopped.
     pub fn append(&mut self, observation: &Observation<'_>) -> Result<MemoryId, Error> {
         self.check_running()?;
-        let payload = match observation.payload {
-            Payload::None => 0,
-            Payload::Bytes(bytes) => bytes.len(),
-            Payload::Reference(reference) => reference.len(),
-        };
+        let payload = observation.payload.len();
         if payload > MAX_PAYLOAD {
             return Err(Error::Observation {
                 time: observation.time,
@@ -328,9 +312,8 @@ impl Store {
         self.manifest.commit(&*self.disk)?;
         (self.written, self.durable, self.pending_bytes) = (rows.end, rows.end, 0);
         let name = log_name(old);
-        self.disk
-            .remove(&name)
-            .map_err(|source| Error::disk("remove", path_of(&*self.disk, &name), source))?;
+        let failed = Error::disk("remove", path_of(&*self.disk, &name));
+        self.disk.remove(&name).map_err(failed)?;
         self.lend()
     }
 

@@ -39,8 +39,7 @@ impl DataConfig {
     /// If the dataset cannot be read, or does not fit the tokenizer.
     pub fn open(&self, tokenizer: &TokenizerConfig, device: &Device) -> Result<EncodedDataset> {
         let dataset = Arc::new(Dataset::open(&self.folder)?);
-        let rule = self.split_rule.unwrap_or(dataset.description().splits[0]);
-        let episodes = dataset.select(rule, Split::Train)?;
+        let episodes = dataset.select(self.split_rule, Split::Train)?;
         let tokenizer = tokenizer.build(&dataset, &episodes, device)?;
         let (cache, most) = (far_data::cache_folder(&self.folder), self.memory_megabytes << 20);
         Ok(EncodedDataset::new(dataset, tokenizer, Vec::new(), cache, most))

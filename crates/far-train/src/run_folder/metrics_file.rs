@@ -67,12 +67,8 @@ impl MetricsFile {
         self.cut(kept)
     }
 
-    /// Removes all lines.
-    pub(super) fn cut_all(&mut self) -> Result<()> {
-        self.cut(0)
-    }
-
-    fn cut(&mut self, kept: usize) -> Result<()> {
+    /// Keeps only the first `kept` lines.
+    pub(super) fn cut(&mut self, kept: usize) -> Result<()> {
         self.lines.truncate(kept);
         let length = self.length();
         let cut = self.file.set_length(length).and_then(|()| self.file.sync());

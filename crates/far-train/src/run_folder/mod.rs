@@ -31,10 +31,9 @@ pub use folder_lock::FolderLock;
 pub use saved_run::SavedRun;
 pub(crate) use saved_run::newest_checkpoint;
 
-use crate::{Error, Result, TrainConfig};
+use crate::{Error, Result, TrainConfig, TrainingSettings};
 use far_memory::store::{Disk, LocalDisk};
 use metrics_file::MetricsFile;
-use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use unfinished::PARTIAL;
@@ -57,21 +56,13 @@ pub enum Existing {
     Discard,
 }
 
-/// How many checkpoints stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// The newest ones.
-    pub newest: usize,
-    /// Multiples of this step, besides; 0 for none.
-    pub milestone_every: u64,
-}
-
 /// The folder of a run, locked for this process.
 pub struct RunFolder {
     path: PathBuf,
     disk: Box<dyn Disk>,
     checkpoints: Box<dyn Disk>,
-    retention: Retention,
+    /// It says how many checkpoints stay.
+    training: TrainingSettings,
     metrics: MetricsFile,
     environment: Environment,
     _lock: Box<dyn Send + Sync>,
@@ -118,10 +109,10 @@ impl RunFolder {
         if existing == Existing::Discard || !checkpoints.is_dir() {
             return Ok(None);
         }
-        compare(path, &disk, &open(&checkpoints)?, config)?;
-        let names = std::fs::read_dir(&checkpoints).map_err(Error::file("list", &checkpoints))?;
-        let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        Ok(names.filter_map(|name| step_of(&name)).max())
+        let saved = open(&checkpoints)?;
+        compare(path, &disk, &saved, config)?;
+        let names = saved.list().map_err(Error::file("list", &checkpoints))?;
+        Ok(names.iter().filter_map(|name| step_of(name)).max())
     }
 
     /// As [`RunFolder::open`], over two disks: the folder's own files and its checkpoints.
@@ -161,12 +152,8 @@ impl RunFolder {
         environment.sessions.push(session);
         replace(path, &*disk, ENVIRONMENT, environment.to_json().as_bytes())?;
         let metrics = MetricsFile::open(&path.join(METRICS), &*disk, METRICS)?;
-        let retention = Retention {
-            newest: config.training.keep_checkpoints,
-            milestone_every: config.training.milestone_every,
-        };
-        let path = path.to_path_buf();
-        Ok(Self { path, disk, checkpoints, retention, metrics, environment, _lock: lock })
+        let (path, training) = (path.to_path_buf(), config.training.clone());
+        Ok(Self { path, disk, checkpoints, training, metrics, environment, _lock: lock })
     }
 
     /// The folder.
@@ -215,7 +202,7 @@ impl RunFolder {
             }
         }
         if refused.is_empty() {
-            self.metrics.cut_all()?;
+            self.metrics.cut(0)?;
             return Ok((None, refused));
         }
         let folder = self.path.join(CHECKPOINTS);
@@ -258,15 +245,6 @@ impl RunFolder {
         self.remove_old()
     }
 
-    /// Writes `results.json`.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn write_results(&self, results: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_string_pretty(results).expect("results are plain data") + "\n";
-        replace(&self.path, &*self.disk, RESULTS, text.as_bytes())
-    }
-
     /// Seconds of training up to the last checkpoint, over all sessions.
     pub fn seconds(&self) -> f64 {
         self.environment.seconds()
@@ -274,8 +252,9 @@ impl RunFolder {
 
     /// Removes what the retention does not keep; a kill may have come before it the last time.
     fn remove_old(&self) -> Result<()> {
-        let Retention { newest, milestone_every } = self.retention;
-        let kept = self.checkpoint_steps()?.into_iter().nth(newest.saturating_sub(1)).unwrap_or(0);
+        let TrainingSettings { keep_checkpoints, milestone_every, .. } = self.training;
+        let newest = keep_checkpoints.saturating_sub(1);
+        let kept = self.checkpoint_steps()?.into_iter().nth(newest).unwrap_or(0);
         let is_milestone = |step: u64| milestone_every > 0 && step.is_multiple_of(milestone_every);
         self.remove(|step| step < kept && !is_milestone(step))
     }

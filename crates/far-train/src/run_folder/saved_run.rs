@@ -1,7 +1,7 @@
 //! A run as others read it: its configuration and its newest checkpoint, without going on with it.
 
 use super::{CHECKPOINTS, CONFIG, ENVIRONMENT, Environment, checkpoint_name, step_of};
-use crate::artifact::{TOKENIZER, is_artifact};
+use crate::artifact::{TOKENIZER, artifacts_in};
 use crate::{Error, Result, TrainConfig};
 use far_tensor::Checkpoint;
 use std::io;
@@ -45,15 +45,10 @@ impl SavedRun {
         let folder = folder.to_path_buf();
         Ok(Self { folder, config, step, checkpoint, refused, seconds })
     }
-}
 
-impl SavedRun {
     /// Whether what was made before its first step is there and whole.
     pub fn is_prepared(&self) -> bool {
-        let Ok(listed) = std::fs::read_dir(&self.folder) else { return false };
-        let mut names: Vec<String> =
-            listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        names.retain(|name| is_artifact(name));
+        let Ok(names) = artifacts_in(&self.folder) else { return false };
         let fitted =
             !self.config.tokenizer.is_fitted() || names.iter().any(|name| name == TOKENIZER);
         fitted && names.iter().all(|name| Checkpoint::open(&self.folder.join(name)).is_ok())

@@ -2,9 +2,7 @@
 
 use crate::fragile_disk::Fuse;
 use crate::toy::{Notes, Toy};
-use far_train::{
-    Environment, Error, Existing, Record, RunFolder, Session, StepRecord, TrainConfig, train,
-};
+use far_train::{Environment, Error, Existing, Record, RunFolder, Session, TrainConfig, train};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -175,16 +173,14 @@ fn a_torn_line_is_cut_and_a_damaged_one_is_named() {
 }
 
 #[test]
-fn sessions_and_results_are_written_beside() {
+fn sessions_are_written_beside() {
     let folder = tempfile::tempdir().expect("a folder");
     run(folder.path(), &config(&[])).expect("a run");
-    let opened = open(folder.path(), &config(&[]), Existing::Resume).expect("a run's folder");
-    opened.write_results(&StepRecord::default()).expect("written");
+    open(folder.path(), &config(&[]), Existing::Resume).expect("a run's folder");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
     let environment: Environment = serde_json::from_str(&read("environment.json")).expect("JSON");
     let steps: Vec<u64> = environment.sessions.iter().map(|session| session.last_step).collect();
     assert_eq!(steps, [20, 0]);
-    assert!(read("results.json").contains("learning_rate"));
     for line in read("metrics.jsonl").lines() {
         let record: Record = serde_json::from_str(line).expect("a record");
         assert_eq!(record.to_json(), line);

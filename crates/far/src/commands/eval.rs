@@ -9,7 +9,7 @@ use crate::stage::Stage;
 use crate::world_sight::WorldSight;
 use clap::Args;
 use far_data::{Dataset, Picture};
-use far_eval::{Perceptual, Progress, Results, SCORES_FOLDER, summary};
+use far_eval::{Perceptual, Progress, Results, SCORES_FOLDER, Shown, summary};
 use far_model::{DreamSim, Lpips};
 use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, check_rule};
 use serde_json::json;
@@ -56,12 +56,8 @@ pub struct Arguments {
     slots: Option<usize>,
     #[command(flatten)]
     compute: ComputeArguments,
-    /// LPIPS weights (default: those in the cache, if any).
-    #[arg(long, value_name = "FILE")]
-    lpips: Option<PathBuf>,
-    /// DreamSim weights (default: those in the cache, if any).
-    #[arg(long, value_name = "FILE")]
-    dreamsim: Option<PathBuf>,
+    #[command(flatten)]
+    weights: Weights,
     /// Folder for results.json and replays/ (default: the first run's).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -82,10 +78,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let judge = &evaluation.runs[evaluation.judge].config.compute;
     let compute = arguments.compute.over(judge);
-    let weights =
-        Weights { lpips: arguments.lpips.as_deref(), dreamsim: arguments.dreamsim.as_deref() };
-    weights.check().map_err(explain)?;
-    let results = evaluate(&evaluation, &compute, weights, out);
+    arguments.weights.check().map_err(explain)?;
+    let results = evaluate(&evaluation, &compute, &arguments.weights, out);
     let results = results.map_err(|error| explain_data(error, arguments))?;
     if arguments.json {
         println!("{}", json!(results));
@@ -158,28 +152,29 @@ fn default_rules(evaluation: &RunEvaluation) -> far_train::Result<Vec<String>> {
     Ok(fitting.map(|(id, _)| (*id).to_owned()).collect())
 }
 
-/// Files of weights that were named; without, the cache is looked into.
-#[derive(Clone, Copy)]
-pub struct Weights<'a> {
-    /// Of LPIPS.
-    pub lpips: Option<&'a Path>,
-    /// Of DreamSim.
-    pub dreamsim: Option<&'a Path>,
+// Files of weights that were named; without, the cache is looked into.
+#[derive(Args)]
+pub struct Weights {
+    /// LPIPS weights (default: those in the cache, if any).
+    #[arg(long, value_name = "FILE")]
+    lpips: Option<PathBuf>,
+    /// DreamSim weights (default: those in the cache, if any).
+    #[arg(long, value_name = "FILE")]
+    dreamsim: Option<PathBuf>,
 }
 
-impl Weights<'_> {
+impl Weights {
     /// Refuses a file that is not there, before anything is computed.
     ///
     /// # Errors
     /// If a file that was named cannot be read.
     pub fn check(&self) -> far_train::Result<()> {
         let named = [
-            ("read the LPIPS weights in", self.lpips),
-            ("read the DreamSim weights in", self.dreamsim),
+            ("read the LPIPS weights in", &self.lpips),
+            ("read the DreamSim weights in", &self.dreamsim),
         ];
         for (action, path) in named {
-            let Some(path) = path else { continue };
-            let path = path.to_path_buf();
+            let Some(path) = path.clone() else { continue };
             let found = std::fs::metadata(&path);
             found.map_err(|source| far_train::Error::File { action, path, source })?;
         }
@@ -191,12 +186,12 @@ impl Weights<'_> {
 pub fn evaluate(
     evaluation: &RunEvaluation,
     compute: &ComputeConfig,
-    weights: Weights<'_>,
+    weights: &Weights,
     out: &Path,
 ) -> far_train::Result<Results> {
-    let lpips = Lpips::find(weights.lpips)?;
+    let lpips = Lpips::find(weights.lpips.as_deref())?;
     let lpips = lpips.map(|lpips| move |a: &Picture, b: &Picture| lpips.distance(a, b));
-    let dreamsim = DreamSim::find(weights.dreamsim)?;
+    let dreamsim = DreamSim::find(weights.dreamsim.as_deref())?;
     let dreamsim = dreamsim.map(|dreamsim| move |a: &Picture, b: &Picture| dreamsim.distance(a, b));
     for (name, script, missing) in
         [("LPIPS", "lpips", lpips.is_none()), ("DreamSim", "dreamsim", dreamsim.is_none())]
@@ -212,11 +207,6 @@ pub fn evaluate(
         dreamsim: dreamsim.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
     };
     let device = compute.open()?;
-    std::fs::create_dir_all(out).map_err(|source| far_train::Error::File {
-        action: "create",
-        path: out.to_path_buf(),
-        source,
-    })?;
     let lock = FolderLock::take(out, "results.lock")?;
     for kept in KEPT {
         lock.remove_unfinished(&out.join(kept))?;
@@ -227,16 +217,21 @@ pub fn evaluate(
     };
     let listener = Listener { stage: &mut preparation(), progress: &mut show };
     let data = Dataset::open(&evaluation.runs[evaluation.judge].config.data.folder)?;
-    let sight = WorldSight::new(data.description().clone());
+    let sight = WorldSight(data.description().clone());
     let found = evaluation.run(&device, perceptual, Some(&sight), listener);
     if let Some(bar) = bar {
         bar.end();
     }
     let (results, shown) = found?;
+    write_results(&results, &shown, out)?;
+    Ok(results)
+}
+
+/// Writes everything that an evaluation found, and the command that asked for it.
+pub fn write_results(results: &Results, shown: &Shown, out: &Path) -> far_train::Result<()> {
     results.write(out)?;
     shown.write(out)?;
-    command_line::write(out)?;
-    Ok(results)
+    command_line::write(out)
 }
 
 /// The folders of what an evaluation keeps.

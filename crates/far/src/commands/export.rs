@@ -1,11 +1,14 @@
 //! `far export`: what a run wrote down, in the formats of other tools.
 
+use crate::file;
 use crate::hint::Hint;
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use far_eval::{TrainedPart, event_file};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+
+/// The name by which TensorBoard finds a run, one for ever: a later export replaces an earlier one.
+const EVENTS: &str = "events.out.tfevents.0.far";
 
 /// The formats.
 #[derive(Subcommand)]
@@ -46,7 +49,9 @@ fn tensorboard(arguments: &TensorboardArguments) -> anyhow::Result<()> {
     let time = written(&run.join("metrics.jsonl"));
     let mut files = 0;
     for training in own.iter().chain(&parts).flat_map(TrainedPart::trainings) {
-        write(&out.join(&training.name), &event_file(&training.series, time))?;
+        let folder = out.join(&training.name);
+        file::create_folder(&folder)?;
+        file::write(&folder.join(EVENTS), event_file(&training.series, time))?;
         files += 1;
     }
     if files == 0 {
@@ -65,12 +70,4 @@ fn written(path: &Path) -> f64 {
     let time = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.map_or(0.0, |since| since.as_secs_f64())
-}
-
-fn write(folder: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
-    // One name for ever: a later export replaces an earlier one.
-    let path = folder.join("events.out.tfevents.0.far");
-    std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, CommandFactory};
 
+use crate::file;
+
 /// Where the pages go.
 #[derive(Args)]
 #[command(after_help = "Example: far man --out ~/.local/share/man/man1 && man far-train")]
@@ -23,7 +25,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         print!("{}", String::from_utf8_lossy(&page));
         return Ok(());
     };
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    file::create_folder(out)?;
     clap_mangen::generate_to(command, out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
     println!("{}", out.display());

@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Contrastive::new(&encoded, cue, sampling.clone(), network, training, &device)
             .map_err(explain)?;
     if let Some(from) = &config.encoder.pretraining.from {
-        let from = KeyEncoder::load(from, &cpu).map_err(|error| explain(error.into()))?;
+        let from = KeyEncoder::load(from, &cpu).map_err(explain)?;
         contrastive.begin_with(&from).map_err(explain)?;
     }
     let finished = !arguments.fresh && unfinished.is_finished();
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     encode(&encoded)?;
     let (mut updates, mut seconds) = (0, 0.0);
     let encoder = if finished {
-        KeyEncoder::load(&arguments.out, &cpu).map_err(|error| explain(error.into()))?
+        KeyEncoder::load(&arguments.out, &cpu).map_err(explain)?
     } else {
         resume(&mut contrastive, state).map_err(explain)?;
         let (before, start) = (contrastive.done(), Instant::now());
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let (done, steps) = (contrastive.done(), contrastive.config().steps);
             let how = "run the same command again to resume";
             let message = format!("stopped after update {done} of {steps}; {how}");
-            return Err(anyhow::Error::new(Interrupted(message)));
+            return Err(Interrupted::error(message));
         }
         contrastive.encoder().map_err(explain)?
     };
@@ -170,7 +170,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
 fn encode(encoded: &EncodedDataset) -> anyhow::Result<()> {
     let episodes: Vec<u32> = encoded.dataset().ids().collect();
     let bar = Stage::new(episodes.len() as u64, "episodes encoded");
-    encoded.prepare(&episodes, || bar.advance()).map_err(|error| explain(error.into()))?;
+    encoded.prepare(&episodes, || bar.advance()).map_err(explain)?;
     bar.end();
     Ok(())
 }

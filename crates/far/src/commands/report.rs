@@ -1,8 +1,8 @@
 //! `far report`: one self-contained page that shows what was recalled, and why.
 
 use super::eval::run_in;
+use crate::file;
 use crate::hint::Hint;
-use anyhow::Context;
 use clap::Args;
 use far_eval::{Error, ReportRun, markdown, report_page, summary};
 use serde_json::json;
@@ -66,10 +66,9 @@ pub fn write_page(run: &Path) -> anyhow::Result<PathBuf> {
 
 fn write(path: &Path, page: &str) -> anyhow::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        file::create_folder(folder)?;
     }
-    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+    file::write(path, page)
 }
 
 fn read(folder: &Path) -> anyhow::Result<ReportRun> {

@@ -7,7 +7,7 @@ use super::super::source::numbers;
 use super::super::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source, Up,
 };
-use super::{Format, inside, name_of, none_found};
+use super::{Format, each_folder, inside, name_of};
 
 /// Frames per second when nothing says so: models have no times.
 const FPS: f64 = 10.0;
@@ -29,28 +29,17 @@ const MODELS: [(&str, usize, bool); 11] = [
 ];
 
 /// COLMAP's sparse models.
-pub struct Colmap;
+pub const FORMAT: Format = Format {
+    name: "colmap",
+    about: "COLMAP: images and sparse/0 with cameras and images, .txt or .bin",
+    convention: Convention { up: Up::Cameras, world_to_camera: true, ..Convention::OURS },
+    read,
+};
 
-impl Format for Colmap {
-    fn name(&self) -> &'static str {
-        "colmap"
-    }
-
-    fn about(&self) -> &'static str {
-        "COLMAP: images and sparse/0 with cameras and images, .txt or .bin"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { up: Up::Cameras, world_to_camera: true, ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> crate::Result<Vec<Recording>> {
-        let folders = source.recordings(3, &|folder| model_folder(source, folder).is_some())?;
-        if folders.is_empty() {
-            return Err(none_found(source, "sparse/0/images.bin or images.txt"));
-        }
-        folders.iter().map(|folder| read_model(source, folder, options)).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> crate::Result<Vec<Recording>> {
+    let is_one = |folder: &str| model_folder(source, folder).is_some();
+    let read = |folder: &str| read_model(source, folder, options);
+    each_folder(source, 3, is_one, "sparse/0/images.bin or images.txt", read)
 }
 
 /// Where the model of a recording is.

@@ -7,48 +7,39 @@ use crate::import::{
 use crate::{DataError, Dataset, Episode, ImageEncoding, ROBOT_ACTION, Result};
 
 /// Datasets of this project.
-pub struct OwnDataset;
+pub const FORMAT: Format = Format {
+    name: "dataset",
+    about: "a dataset of this project, with pictures or video: times, poses, phases and columns of numbers",
+    convention: Convention::OURS,
+    read,
+};
 
-impl Format for OwnDataset {
-    fn name(&self) -> &'static str {
-        "dataset"
+fn read(source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
+    let dataset = Dataset::open(source.path())?;
+    let description = dataset.description();
+    let view = description.field_of_view;
+    let lens: Option<Lens> =
+        format!("{}x{}", view.horizontal_degrees, view.vertical_degrees).parse().ok();
+    let mut recordings = Vec::with_capacity(dataset.len());
+    for id in dataset.ids() {
+        let facts = dataset.summary(id)?.facts;
+        let episode = dataset.episode(id)?;
+        let (columns, frames) = frames(source, &episode)?;
+        let mut recording = Recording::new(format!("episode {id}"), facts.scene, frames);
+        recording.columns = columns;
+        recording.split = Some(facts.split);
+        recording.fps = Some(f64::from(description.fps));
+        recording.lens = lens;
+        recording.boundary = Some(episode.boundary());
+        recording.route = facts.route;
+        recording.tier = facts.tier;
+        recordings.push(recording);
     }
-
-    fn about(&self) -> &'static str {
-        "a dataset of this project, with pictures or video: times, poses, phases and columns of numbers"
+    let lost = !description.signals.is_empty() || description.audio_rate.is_some();
+    if let (true, Some(first)) = (lost, recordings.first_mut()) {
+        first.notes.push("signals and sound of the dataset are not imported".into());
     }
-
-    fn convention(&self) -> Convention {
-        Convention::OURS
-    }
-
-    fn read(&self, source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
-        let dataset = Dataset::open(source.path())?;
-        let description = dataset.description();
-        let view = description.field_of_view;
-        let lens: Option<Lens> =
-            format!("{}x{}", view.horizontal_degrees, view.vertical_degrees).parse().ok();
-        let mut recordings = Vec::with_capacity(dataset.len());
-        for id in dataset.ids() {
-            let facts = dataset.summary(id)?.facts;
-            let episode = dataset.episode(id)?;
-            let (columns, frames) = frames(source, &episode)?;
-            let mut recording = Recording::new(format!("episode {id}"), facts.scene, frames);
-            recording.columns = columns;
-            recording.split = Some(facts.split);
-            recording.fps = Some(f64::from(description.fps));
-            recording.lens = lens;
-            recording.boundary = Some(episode.boundary());
-            recording.route = facts.route;
-            recording.tier = facts.tier;
-            recordings.push(recording);
-        }
-        let lost = !description.signals.is_empty() || description.audio_rate.is_some();
-        if let (true, Some(first)) = (lost, recordings.first_mut()) {
-            first.notes.push("signals and sound of the dataset are not imported".into());
-        }
-        Ok(recordings)
-    }
+    Ok(recordings)
 }
 
 /// Columns of numbers by name and width.
@@ -80,11 +71,9 @@ fn frames(source: &Source, episode: &Episode) -> Result<(Columns, Vec<RecordedFr
 fn picture(source: &Source, episode: &Episode, frame: usize) -> Result<PictureSource> {
     let none = |reason: &str| DataError::Episode { episode: episode.id(), reason: reason.into() };
     match episode.description().images {
-        ImageEncoding::Png | ImageEncoding::Jpeg => {
-            let bytes = episode.image_bytes(frame).unwrap_or_default();
-            Ok(PictureSource::Bytes(bytes.into()))
+        ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
+            Ok(PictureSource::Bytes(episode.picture_file(frame)?.into()))
         }
-        ImageEncoding::Raw => Ok(PictureSource::Bytes(episode.picture(frame)?.to_png().into())),
         ImageEncoding::Video => {
             let (path, frame) = episode
                 .video_frame(frame)

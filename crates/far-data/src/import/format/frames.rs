@@ -11,35 +11,24 @@ use super::super::{
     Convention, ImportOptions, PictureSource, RecordedFrame, Recording, ReturnRule, RigidPose,
     Source,
 };
-use super::{Format, inside, is_picture, name_of, none_found, scene_above};
+use super::{Format, Parsed, each_folder, inside, is_picture, name_of, scene_above};
 use crate::{Phase, Result};
 
 /// Names a video may have beside `poses.csv`.
 const VIDEOS: [&str; 4] = ["video.mp4", "video.mkv", "video.avi", "video.webm"];
 
 /// Pictures or a video with a CSV file of poses.
-pub struct Frames;
+pub const FORMAT: Format = Format {
+    name: "frames",
+    about: "pictures or video.mp4 with poses.csv (x,y,z,qw,qx,qy,qz or m00..m23; time, image, phase)",
+    convention: Convention::OURS,
+    read,
+};
 
-impl Format for Frames {
-    fn name(&self) -> &'static str {
-        "frames"
-    }
-
-    fn about(&self) -> &'static str {
-        "pictures or video.mp4 with poses.csv (x,y,z,qw,qx,qy,qz or m00..m23; time, image, phase)"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention::OURS
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let folders = source.recordings(4, &|folder| source.has(inside(folder, "poses.csv")))?;
-        if folders.is_empty() {
-            return Err(none_found(source, "folder with a poses.csv"));
-        }
-        folders.iter().map(|folder| read_folder(source, folder, options)).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let is_one = |folder: &str| source.has(inside(folder, "poses.csv"));
+    let read = |folder: &str| read_folder(source, folder, options);
+    each_folder(source, 4, is_one, "folder with a poses.csv", read)
 }
 
 fn read_folder(source: &Source, folder: &str, options: &ImportOptions) -> Result<Recording> {
@@ -138,7 +127,7 @@ impl Header {
 fn parse_table(
     bytes: &[u8],
     ImportOptions { quaternions_xyzw, no_poses, .. }: &ImportOptions,
-) -> std::result::Result<Vec<Row>, String> {
+) -> Parsed<Vec<Row>> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
     let names = reader.headers().map_err(|error| error.to_string())?;
     let header = Header { names: names.iter().map(str::to_lowercase).collect() };
@@ -175,7 +164,7 @@ fn parse_row(
     quaternion: Option<&[usize]>,
     matrix: Option<&[usize]>,
     xyzw: bool,
-) -> std::result::Result<Row, String> {
+) -> Parsed<Row> {
     let text = |name: &str| {
         header.place(name).and_then(|place| record.get(place)).filter(|t| !t.is_empty())
     };
@@ -183,9 +172,8 @@ fn parse_row(
         let word = record.get(place).unwrap_or_default();
         word.parse::<f64>().map_err(|_| format!("`{word}` is not a number"))
     };
-    let numbers = |places: &[usize]| {
-        places.iter().map(|&place| number(place)).collect::<std::result::Result<Vec<f64>, String>>()
-    };
+    let numbers =
+        |places: &[usize]| places.iter().map(|&place| number(place)).collect::<Parsed<Vec<f64>>>();
     let pose = match (quaternion, matrix) {
         (Some(places), _) => {
             let found = numbers(places)?;

@@ -14,7 +14,7 @@ use super::super::{
     CameraAxes, Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording,
     RigidPose, Source, Up,
 };
-use super::{Format, none_found};
+use super::{Format, Parsed, some_found};
 use crate::Result;
 
 /// Blocks from feet to eyes.
@@ -28,9 +28,6 @@ const VERTICAL: f64 = 75.0;
 
 /// A goal within this many blocks of the start, in x and in z, is home.
 const HOME: f64 = 2.0;
-
-/// LoopNav.
-pub struct LoopNav;
 
 #[derive(Deserialize)]
 struct Record {
@@ -49,33 +46,24 @@ struct Goal {
     z: f64,
 }
 
-impl Format for LoopNav {
-    fn name(&self) -> &'static str {
-        "loopnav"
-    }
+/// LoopNav.
+pub const FORMAT: Format = Format {
+    name: "loopnav",
+    about: "LoopNav: STEM.avi or .mp4 with STEM.json, in ABA|ABCA / scene / tier",
+    convention: Convention { axes: CameraAxes::OPENGL, up: Up::Axis(1, false), ..Convention::OURS },
+    read,
+};
 
-    fn about(&self) -> &'static str {
-        "LoopNav: STEM.avi or .mp4 with STEM.json, in ABA|ABCA / scene / tier"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { axes: CameraAxes::OPENGL, up: Up::Axis(1, false), ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
-        let mut recordings = Vec::new();
-        for path in source.files(5, ".json")? {
-            let stem = path.trim_end_matches(".json");
-            let videos = ["avi", "mp4"].map(|ending| format!("{stem}.{ending}"));
-            if let Some(video) = videos.iter().find(|video| source.has(video)) {
-                recordings.push(read_episode(source, &path, video)?);
-            }
+fn read(source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
+    let mut recordings = Vec::new();
+    for path in source.files(5, ".json")? {
+        let stem = path.trim_end_matches(".json");
+        let videos = ["avi", "mp4"].map(|ending| format!("{stem}.{ending}"));
+        if let Some(video) = videos.iter().find(|video| source.has(video)) {
+            recordings.push(read_episode(source, &path, video)?);
         }
-        if recordings.is_empty() {
-            return Err(none_found(source, "STEM.json beside STEM.avi or STEM.mp4"));
-        }
-        Ok(recordings)
     }
+    some_found(source, recordings, "STEM.json beside STEM.avi or STEM.mp4")
 }
 
 fn read_episode(source: &Source, path: &str, video: &str) -> Result<Recording> {
@@ -109,7 +97,7 @@ fn read_episode(source: &Source, path: &str, video: &str) -> Result<Recording> {
     Ok(recording)
 }
 
-fn pose(record: &Record) -> std::result::Result<RigidPose, String> {
+fn pose(record: &Record) -> Parsed<RigidPose> {
     let numbers = [record.x, record.y, record.z, record.yaw, record.pitch];
     if let Some(wrong) = numbers.iter().find(|number| !number.is_finite()) {
         return Err(format!("a number is {wrong}"));
@@ -131,7 +119,7 @@ fn boundary(records: &[Record]) -> Option<usize> {
     (last + 1 < records.len()).then_some(last + 1)
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<Vec<Record>, String> {
+fn parse(bytes: &[u8]) -> Parsed<Vec<Record>> {
     let records: Vec<Record> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if records.is_empty() {
         return Err("it has no records".into());

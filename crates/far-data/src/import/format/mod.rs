@@ -19,49 +19,44 @@ use super::{Convention, ImportOptions, Recording, Source};
 use crate::{DataError, Result};
 
 /// How one kind of source is read.
-pub trait Format: Sync {
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
     /// The word on the command line.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// What a source of this kind holds, in one line.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// What its poses mean.
-    fn convention(&self) -> Convention;
-
+    pub convention: Convention,
     /// Reads tables and poses, not pictures: a source that is refused is refused before anything is
-    /// written.
-    ///
-    /// # Errors
-    /// If a file is missing, is not what the format says, or leads out of the source.
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>>;
+    /// written. Fails if a file is missing, is not what the format says, or leads out of the source.
+    pub read: fn(&Source, &ImportOptions) -> Result<Vec<Recording>>,
 }
 
 /// All formats, in the order in which they are listed.
-pub static FORMATS: &[&dyn Format] = &[
-    &frames::Frames,
-    &seven_scenes::SevenScenes,
-    &tum::Tum,
-    &transforms::Transforms,
-    &colmap::Colmap,
-    &realestate10k::RealEstate10K,
-    &scannet::ScanNet,
-    &tartanair::TartanAir,
-    &lerobot::LeRobot,
-    &loopnav::LoopNav,
-    &worldmem::WorldMem,
-    &soundspaces::SoundSpaces,
-    &thor::Thor,
-    &dataset::OwnDataset,
+pub static FORMATS: [Format; 14] = [
+    frames::FORMAT,
+    seven_scenes::FORMAT,
+    tum::FORMAT,
+    transforms::FORMAT,
+    colmap::FORMAT,
+    realestate10k::FORMAT,
+    scannet::FORMAT,
+    tartanair::FORMAT,
+    lerobot::FORMAT,
+    loopnav::FORMAT,
+    worldmem::FORMAT,
+    soundspaces::FORMAT,
+    thor::FORMAT,
+    dataset::FORMAT,
 ];
 
 /// The format of that name.
 ///
 /// # Errors
 /// If there is none; the message lists all.
-pub fn find_format(name: &str) -> Result<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+pub fn find_format(name: &str) -> Result<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let reason = format!("`{name}` is not one of {}", names.join(", "));
         DataError::Setting { setting: "FORMAT", reason }
     })
@@ -91,20 +86,49 @@ fn scene_above(source: &Source, folder: &str) -> String {
     }
 }
 
-/// A source without a single recording.
-fn none_found(source: &Source, wanted: &str) -> DataError {
-    source.refuse("", format!("there is no {wanted}"))
+/// The recordings; a source without a single one is refused.
+fn some_found(source: &Source, found: Vec<Recording>, wanted: &str) -> Result<Vec<Recording>> {
+    match found.is_empty() {
+        true => Err(source.refuse("", format!("there is no {wanted}"))),
+        false => Ok(found),
+    }
+}
+
+/// The recordings of the folders that are one each, at most `depth` below the source.
+fn each_folder(
+    source: &Source,
+    depth: usize,
+    is_one: impl Fn(&str) -> bool,
+    wanted: &str,
+    read: impl Fn(&str) -> Result<Recording>,
+) -> Result<Vec<Recording>> {
+    let folders = source.recordings(depth, &is_one)?;
+    let found = folders.iter().map(|folder| read(folder)).collect::<Result<_>>()?;
+    some_found(source, found, wanted)
+}
+
+/// What a file's text says, or what is wrong with it.
+type Parsed<T> = std::result::Result<T, String>;
+
+/// The lines of a text with their numbers from 0, without empty ones.
+fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
+}
+
+/// What each line says; a mistake is named by its line.
+fn parse_lines<'a, T>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+    parse: impl Fn(&'a str) -> Parsed<T>,
+) -> Parsed<Vec<T>> {
+    let named = |number: usize| move |reason| format!("line {}: {reason}", number + 1);
+    lines.map(|(number, line)| parse(line).map_err(named(number))).collect()
 }
 
 /// One JSON object per line.
-fn json_lines<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> std::result::Result<Vec<T>, String> {
+fn json_lines<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Parsed<Vec<T>> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let parsed: Vec<T> = lines
-        .map(|(number, line)| {
-            serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))
-        })
-        .collect::<std::result::Result<_, String>>()?;
+    let object = |line| serde_json::from_str(line).map_err(|error| error.to_string());
+    let parsed: Vec<T> = parse_lines(numbered_lines(text), object)?;
     if parsed.is_empty() {
         return Err("it has no lines".into());
     }

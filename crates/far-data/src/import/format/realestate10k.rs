@@ -12,45 +12,32 @@ use super::super::source::exactly;
 use super::super::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source, Up,
 };
-use super::{Format, inside, none_found};
+use super::{Format, Parsed, inside, numbered_lines, parse_lines, some_found};
 use crate::{Result, Split};
 
 /// Frames per second of the videos when nothing says so.
 const FPS: f64 = 30.0;
 
 /// RealEstate10K.
-pub struct RealEstate10K;
+pub const FORMAT: Format = Format {
+    name: "realestate10k",
+    about: "RealEstate10K: CLIP.txt with pictures CLIP/TIME.png or CLIP.mp4",
+    convention: Convention { up: Up::Axis(1, true), world_to_camera: true, ..Convention::OURS },
+    read,
+};
 
-impl Format for RealEstate10K {
-    fn name(&self) -> &'static str {
-        "realestate10k"
-    }
-
-    fn about(&self) -> &'static str {
-        "RealEstate10K: CLIP.txt with pictures CLIP/TIME.png or CLIP.mp4"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { up: Up::Axis(1, true), world_to_camera: true, ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let mut recordings = Vec::new();
-        for (folder, split) in
-            [("", None), ("train", Some(Split::Train)), ("test", Some(Split::Test))]
-        {
-            let names = if source.has(folder) { source.list(folder)? } else { Vec::new() };
-            for clip in names.iter().filter_map(|name| name.strip_suffix(".txt")) {
-                let mut recording = read_clip(source, folder, clip, options)?;
-                recording.split = split;
-                recordings.push(recording);
-            }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let mut recordings = Vec::new();
+    for (folder, split) in [("", None), ("train", Some(Split::Train)), ("test", Some(Split::Test))]
+    {
+        let names = if source.has(folder) { source.list(folder)? } else { Vec::new() };
+        for clip in names.iter().filter_map(|name| name.strip_suffix(".txt")) {
+            let mut recording = read_clip(source, folder, clip, options)?;
+            recording.split = split;
+            recordings.push(recording);
         }
-        if recordings.is_empty() {
-            return Err(none_found(source, "CLIP.txt, train/CLIP.txt or test/CLIP.txt"));
-        }
-        Ok(recordings)
     }
+    some_found(source, recordings, "CLIP.txt, train/CLIP.txt or test/CLIP.txt")
 }
 
 fn read_clip(
@@ -63,10 +50,7 @@ fn read_clip(
     let parsed = parse(&source.text(&path)?).map_err(|reason| source.refuse(&path, reason))?;
     let fps = options.source_fps.unwrap_or(FPS);
     let video = inside(folder, &format!("{clip}.mp4"));
-    let video: Option<Arc<Path>> = match source.has(&video) {
-        true => Some(source.file(&video)?.into()),
-        false => None,
-    };
+    let video = source.has(&video).then(|| source.file(&video)).transpose()?.map(Arc::<Path>::from);
     let mut frames = Vec::with_capacity(parsed.lines.len());
     for line in &parsed.lines {
         let picture = match &video {
@@ -111,22 +95,16 @@ struct Line {
     pose: RigidPose,
 }
 
-fn parse(text: &str) -> std::result::Result<Clip, String> {
-    let mut lines = text.lines().enumerate();
-    let address = lines.next().map(|(_, line)| line.trim().to_string()).unwrap_or_default();
-    let parsed = lines
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(number, line)| {
-            parse_line(line).map_err(|reason| format!("line {}: {reason}", number + 1))
-        })
-        .collect::<std::result::Result<Vec<Line>, String>>()?;
-    if parsed.is_empty() {
+fn parse(text: &str) -> Parsed<Clip> {
+    let address = text.lines().next().unwrap_or_default().trim().to_string();
+    let lines = parse_lines(numbered_lines(text).filter(|(number, _)| *number > 0), parse_line)?;
+    if lines.is_empty() {
         return Err("it has no frames".into());
     }
-    Ok(Clip { address, lines: parsed })
+    Ok(Clip { address, lines })
 }
 
-fn parse_line(line: &str) -> std::result::Result<Line, String> {
+fn parse_line(line: &str) -> Parsed<Line> {
     let numbers = exactly::<19>(line)?;
     let time = numbers[0];
     if !(0.0..9e15).contains(&time) {

@@ -7,37 +7,25 @@ use super::super::source::numbers;
 use super::super::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source,
 };
-use super::{Format, inside, name_of, none_found};
+use super::{Format, Parsed, each_folder, inside, name_of};
 use crate::{Picture, Result};
 
 /// Frames per second of the Structure sensor.
 const FPS: f64 = 30.0;
 
 /// ScanNet.
-pub struct ScanNet;
+pub const FORMAT: Format = Format {
+    name: "scannet",
+    about: "ScanNet: color/N.jpg, pose/N.txt and intrinsic/intrinsic_color.txt per scan",
+    convention: Convention::OURS,
+    read,
+};
 
-impl Format for ScanNet {
-    fn name(&self) -> &'static str {
-        "scannet"
-    }
-
-    fn about(&self) -> &'static str {
-        "ScanNet: color/N.jpg, pose/N.txt and intrinsic/intrinsic_color.txt per scan"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention::OURS
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let has = |folder: &str, name: &str| source.has(inside(folder, name));
-        let folders =
-            source.recordings(3, &|folder| has(folder, "color") && has(folder, "pose"))?;
-        if folders.is_empty() {
-            return Err(none_found(source, "folder with color and pose"));
-        }
-        folders.iter().map(|folder| read_scan(source, folder, options)).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let has = |folder: &str, name: &str| source.has(inside(folder, name));
+    let is_one = |folder: &str| has(folder, "color") && has(folder, "pose");
+    let read = |folder: &str| read_scan(source, folder, options);
+    each_folder(source, 3, is_one, "folder with color and pose", read)
 }
 
 fn read_scan(source: &Source, folder: &str, options: &ImportOptions) -> Result<Recording> {
@@ -68,12 +56,9 @@ fn read_scan(source: &Source, folder: &str, options: &ImportOptions) -> Result<R
     let name = name_of(source, folder);
     // `scene0000_01` is the second scan of `scene0000`.
     let scene = name.rsplit_once('_').map_or(&*name, |(scene, _)| scene).to_string();
-    let lens = match frames.first() {
-        Some(frame) => read_lens(source, folder, frame)?,
-        None => None,
-    };
+    let lens = frames.first().map(|frame| read_lens(source, folder, frame)).transpose()?;
     let mut recording = Recording::new(&*name, scene, frames);
-    recording.lens = lens;
+    recording.lens = lens.flatten();
     recording.fps = None;
     if lost > 0 {
         recording.notes.push(format!("{name}: {lost} frames without tracking (-inf) are left out"));
@@ -82,7 +67,7 @@ fn read_scan(source: &Source, folder: &str, options: &ImportOptions) -> Result<R
 }
 
 /// The pose, or nothing where tracking was lost.
-fn parse_pose(text: &str) -> std::result::Result<Option<RigidPose>, String> {
+fn parse_pose(text: &str) -> Parsed<Option<RigidPose>> {
     let found = numbers(text)?;
     if found.len() == 16 && found[..12].iter().all(|number| *number == f64::NEG_INFINITY) {
         return Ok(None);

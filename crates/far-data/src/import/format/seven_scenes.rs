@@ -7,7 +7,7 @@ use super::super::source::numbers;
 use super::super::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source, Up,
 };
-use super::{Format, inside, name_of, none_found, scene_above};
+use super::{Format, each_folder, inside, name_of, scene_above};
 use crate::{Result, Split};
 
 /// Focal length and picture size of the Kinect, as the dataset's page gives them.
@@ -18,32 +18,18 @@ const SIZE: [f64; 2] = [640.0, 480.0];
 const FPS: f64 = 30.0;
 
 /// Microsoft's 7-Scenes.
-pub struct SevenScenes;
+pub const FORMAT: Format = Format {
+    name: "seven-scenes",
+    about: "7-Scenes: frame-NNNNNN.color.png and .pose.txt, in one folder or in seq-NN of scenes",
+    convention: Convention { up: Up::Axis(1, true), ..Convention::OURS },
+    read,
+};
 
-impl Format for SevenScenes {
-    fn name(&self) -> &'static str {
-        "seven-scenes"
-    }
-
-    fn about(&self) -> &'static str {
-        "7-Scenes: frame-NNNNNN.color.png and .pose.txt, in one folder or in seq-NN of scenes"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { up: Up::Axis(1, true), ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let folders = source.recordings(3, &|folder| {
-            source
-                .list(folder)
-                .is_ok_and(|names| names.iter().any(|name| frame_number(name).is_some()))
-        })?;
-        if folders.is_empty() {
-            return Err(none_found(source, "frame-NNNNNN.pose.txt"));
-        }
-        folders.iter().map(|folder| read_sequence(source, folder, options)).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let has_poses = |names: Vec<String>| names.iter().any(|name| frame_number(name).is_some());
+    let is_one = |folder: &str| source.list(folder).is_ok_and(has_poses);
+    let read = |folder: &str| read_sequence(source, folder, options);
+    each_folder(source, 3, is_one, "frame-NNNNNN.pose.txt", read)
 }
 
 fn read_sequence(source: &Source, folder: &str, options: &ImportOptions) -> Result<Recording> {

@@ -10,7 +10,7 @@ use super::super::{
     CameraAxes, Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording,
     RigidPose, Source, Up,
 };
-use super::{Format, inside, json_lines, name_of, none_found, numbered_pictures, scene_above};
+use super::{Format, each_folder, inside, json_lines, name_of, numbered_pictures, scene_above};
 use crate::Result;
 
 /// Steps per second when there are no times.
@@ -18,9 +18,6 @@ const FPS: f64 = 10.0;
 
 /// The simulator's horizontal field of view in degrees, unless `--fov` says otherwise.
 const HORIZONTAL: f64 = 90.0;
-
-/// SoundSpaces and other walks through Habitat.
-pub struct SoundSpaces;
 
 #[derive(Deserialize)]
 struct State {
@@ -32,27 +29,18 @@ struct State {
     image: Option<String>,
 }
 
-impl Format for SoundSpaces {
-    fn name(&self) -> &'static str {
-        "soundspaces"
-    }
+/// SoundSpaces and other walks through Habitat.
+pub const FORMAT: Format = Format {
+    name: "soundspaces",
+    about: "SoundSpaces, Habitat: trajectory.jsonl (position, rotation xyzw of the camera) and rgb/NNNNN.png",
+    convention: Convention { axes: CameraAxes::OPENGL, up: Up::Axis(1, false), ..Convention::OURS },
+    read,
+};
 
-    fn about(&self) -> &'static str {
-        "SoundSpaces, Habitat: trajectory.jsonl (position, rotation xyzw of the camera) and rgb/NNNNN.png"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { axes: CameraAxes::OPENGL, up: Up::Axis(1, false), ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let folders =
-            source.recordings(4, &|folder| source.has(inside(folder, "trajectory.jsonl")))?;
-        if folders.is_empty() {
-            return Err(none_found(source, "trajectory.jsonl"));
-        }
-        folders.iter().map(|folder| read_walk(source, folder, options)).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let is_one = |folder: &str| source.has(inside(folder, "trajectory.jsonl"));
+    let read = |folder: &str| read_walk(source, folder, options);
+    each_folder(source, 4, is_one, "trajectory.jsonl", read)
 }
 
 fn read_walk(source: &Source, folder: &str, options: &ImportOptions) -> Result<Recording> {

@@ -8,44 +8,33 @@ use super::super::{
     CameraAxes, Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording,
     RigidPose, Source, Up,
 };
-use super::{Format, inside, is_picture, name_of, none_found};
+use super::{
+    Format, Parsed, each_folder, inside, is_picture, name_of, numbered_lines, parse_lines,
+};
 use crate::Result;
 
 /// Frames per second when nothing says so: the set has no times.
 const FPS: f64 = 10.0;
 
 /// TartanAir.
-pub struct TartanAir;
+pub const FORMAT: Format = Format {
+    name: "tartanair",
+    about: "TartanAir: image_left and pose_left.txt per trajectory (V2: image_lcam_front)",
+    convention: Convention { axes: CameraAxes::NED, up: Up::Axis(2, true), ..Convention::OURS },
+    read,
+};
 
-impl Format for TartanAir {
-    fn name(&self) -> &'static str {
-        "tartanair"
-    }
-
-    fn about(&self) -> &'static str {
-        "TartanAir: image_left and pose_left.txt per trajectory (V2: image_lcam_front)"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { axes: CameraAxes::NED, up: Up::Axis(2, true), ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let layout = |folder: &str| {
-            ["left", "lcam_front"].into_iter().find(|camera| {
-                source.has(inside(folder, &format!("pose_{camera}.txt")))
-                    && source.has(inside(folder, &format!("image_{camera}")))
-            })
-        };
-        let folders = source.recordings(4, &|folder| layout(folder).is_some())?;
-        if folders.is_empty() {
-            return Err(none_found(source, "folder with image_left and pose_left.txt"));
-        }
-        let read = |folder: &String| {
-            read_trajectory(source, folder, layout(folder).unwrap_or("left"), options)
-        };
-        folders.iter().map(read).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let layout = |folder: &str| {
+        ["left", "lcam_front"].into_iter().find(|camera| {
+            source.has(inside(folder, &format!("pose_{camera}.txt")))
+                && source.has(inside(folder, &format!("image_{camera}")))
+        })
+    };
+    let is_one = |folder: &str| layout(folder).is_some();
+    let read =
+        |folder: &str| read_trajectory(source, folder, layout(folder).unwrap_or("left"), options);
+    each_folder(source, 4, is_one, "folder with image_left and pose_left.txt", read)
 }
 
 fn read_trajectory(
@@ -78,16 +67,11 @@ fn read_trajectory(
     Ok(recording)
 }
 
-fn parse(text: &str) -> std::result::Result<Vec<RigidPose>, String> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            let [x, y, z, qx, qy, qz, qw] =
-                exactly::<7>(line).map_err(|reason| format!("line {}: {reason}", number + 1))?;
-            RigidPose::from_quaternion([qw, qx, qy, qz], [x, y, z])
-                .map_err(|reason| format!("line {}: {reason}", number + 1))
-        })
-        .collect()
+fn parse(text: &str) -> Parsed<Vec<RigidPose>> {
+    parse_lines(numbered_lines(text), |line| {
+        let [x, y, z, qx, qy, qz, qw] = exactly(line)?;
+        RigidPose::from_quaternion([qw, qx, qy, qz], [x, y, z])
+    })
 }
 
 #[cfg(test)]

@@ -11,14 +11,11 @@ use super::super::{
     CameraAxes, Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording,
     RigidPose, Source, Up,
 };
-use super::{Format, inside, json_lines, name_of, none_found, numbered_pictures};
+use super::{Format, Parsed, each_folder, inside, json_lines, name_of, numbered_pictures};
 use crate::Result;
 
 /// Steps per second when nothing says so.
 const FPS: f64 = 10.0;
-
-/// AI2-THOR.
-pub struct Thor;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,28 +43,23 @@ struct Agent {
     camera_horizon: f64,
 }
 
-impl Format for Thor {
-    fn name(&self) -> &'static str {
-        "thor"
-    }
+/// AI2-THOR.
+pub const FORMAT: Format = Format {
+    name: "thor",
+    about: "AI2-THOR: metadata.jsonl (event.metadata per line) and frames/NNNNN.png",
+    convention: Convention {
+        axes: CameraAxes::UNITY,
+        up: Up::Axis(1, false),
+        left_handed: true,
+        ..Convention::OURS
+    },
+    read,
+};
 
-    fn about(&self) -> &'static str {
-        "AI2-THOR: metadata.jsonl (event.metadata per line) and frames/NNNNN.png"
-    }
-
-    fn convention(&self) -> Convention {
-        let (axes, up) = (CameraAxes::UNITY, Up::Axis(1, false));
-        Convention { axes, up, left_handed: true, ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let folders =
-            source.recordings(4, &|folder| source.has(inside(folder, "metadata.jsonl")))?;
-        if folders.is_empty() {
-            return Err(none_found(source, "metadata.jsonl"));
-        }
-        folders.iter().map(|folder| read_episode(source, folder, options)).collect()
-    }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let is_one = |folder: &str| source.has(inside(folder, "metadata.jsonl"));
+    let read = |folder: &str| read_episode(source, folder, options);
+    each_folder(source, 4, is_one, "metadata.jsonl", read)
 }
 
 fn read_episode(source: &Source, folder: &str, options: &ImportOptions) -> Result<Recording> {
@@ -99,7 +91,7 @@ fn read_episode(source: &Source, folder: &str, options: &ImportOptions) -> Resul
     Ok(recording)
 }
 
-fn pose(step: &Step) -> std::result::Result<RigidPose, String> {
+fn pose(step: &Step) -> Parsed<RigidPose> {
     let Position { x, y, z } = step.camera_position;
     let (yaw, horizon) = (step.agent.rotation.y, step.agent.camera_horizon);
     if let Some(wrong) = [x, y, z, yaw, horizon].iter().find(|number| !number.is_finite()) {

@@ -9,7 +9,7 @@ use super::super::{
     CameraAxes, Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording,
     RigidPose, Source,
 };
-use super::{Format, inside, name_of, none_found, scene_above};
+use super::{Format, Parsed, inside, name_of, scene_above, some_found};
 use crate::{Result, Split};
 
 /// Frames per second when nothing says so: these sets keep a few frames of a video.
@@ -22,9 +22,6 @@ const NAMES: [(&str, Option<Split>); 4] = [
     ("transforms_val.json", Some(Split::Validation)),
     ("transforms_test.json", Some(Split::Test)),
 ];
-
-/// nerfstudio, DL3DV, instant-ngp.
-pub struct Transforms;
 
 #[derive(Deserialize)]
 struct File {
@@ -56,34 +53,25 @@ struct Camera {
     k1: Option<f64>,
 }
 
-impl Format for Transforms {
-    fn name(&self) -> &'static str {
-        "transforms"
-    }
+/// nerfstudio, DL3DV, instant-ngp.
+pub const FORMAT: Format = Format {
+    name: "transforms",
+    about: "transforms.json of nerfstudio, DL3DV, instant-ngp",
+    convention: Convention { axes: CameraAxes::OPENGL, ..Convention::OURS },
+    read,
+};
 
-    fn about(&self) -> &'static str {
-        "transforms.json of nerfstudio, DL3DV, instant-ngp"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { axes: CameraAxes::OPENGL, ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let has = |folder: &str| NAMES.iter().any(|(name, _)| source.has(inside(folder, name)));
-        let mut recordings = Vec::new();
-        for folder in source.recordings(3, &has)? {
-            for (name, split) in NAMES {
-                if source.has(inside(&folder, name)) {
-                    recordings.push(read_file(source, &folder, name, split, options)?);
-                }
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let has = |folder: &str| NAMES.iter().any(|(name, _)| source.has(inside(folder, name)));
+    let mut recordings = Vec::new();
+    for folder in source.recordings(3, &has)? {
+        for (name, split) in NAMES {
+            if source.has(inside(&folder, name)) {
+                recordings.push(read_file(source, &folder, name, split, options)?);
             }
         }
-        if recordings.is_empty() {
-            return Err(none_found(source, "transforms.json"));
-        }
-        Ok(recordings)
     }
+    some_found(source, recordings, "transforms.json")
 }
 
 fn read_file(
@@ -135,7 +123,7 @@ fn find_picture(source: &Source, folder: &str, name: &str) -> Result<std::path::
 }
 
 /// The camera of the whole file, or of its first frame.
-fn lens(file: &File) -> std::result::Result<Option<Lens>, String> {
+fn lens(file: &File) -> Parsed<Option<Lens>> {
     let first = file.frames.first().map(|frame| frame.camera);
     for camera in [Some(file.camera), first].into_iter().flatten() {
         if let (Some(focal), Some(width), Some(height)) = (camera.fl_x, camera.w, camera.h) {
@@ -150,7 +138,7 @@ fn lens(file: &File) -> std::result::Result<Option<Lens>, String> {
     Ok(None)
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<File, String> {
+fn parse(bytes: &[u8]) -> Parsed<File> {
     let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if file.frames.is_empty() {
         return Err("`frames` is empty".into());

@@ -7,37 +7,25 @@ use super::super::source::exactly;
 use super::super::{
     Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording, RigidPose, Source,
 };
-use super::{Format, inside, name_of, none_found};
+use super::{Format, Parsed, each_folder, inside, name_of, numbered_lines, parse_lines};
 use crate::Result;
 
 /// Pictures and poses farther apart than this are not of one moment, in seconds.
 const TOGETHER: f64 = 0.02;
 
 /// TUM RGB-D.
-pub struct Tum;
+pub const FORMAT: Format = Format {
+    name: "tum",
+    about: "TUM RGB-D: rgb.txt and groundtruth.txt (t tx ty tz qx qy qz qw)",
+    convention: Convention::OURS,
+    read,
+};
 
-impl Format for Tum {
-    fn name(&self) -> &'static str {
-        "tum"
-    }
-
-    fn about(&self) -> &'static str {
-        "TUM RGB-D: rgb.txt and groundtruth.txt (t tx ty tz qx qy qz qw)"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention::OURS
-    }
-
-    fn read(&self, source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
-        let has = |folder: &str, name: &str| source.has(inside(folder, name));
-        let folders = source
-            .recordings(3, &|folder| has(folder, "rgb.txt") && has(folder, "groundtruth.txt"))?;
-        if folders.is_empty() {
-            return Err(none_found(source, "folder with rgb.txt and groundtruth.txt"));
-        }
-        folders.iter().map(|folder| read_sequence(source, folder)).collect()
-    }
+fn read(source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
+    let has = |folder: &str, name: &str| source.has(inside(folder, name));
+    let is_one = |folder: &str| has(folder, "rgb.txt") && has(folder, "groundtruth.txt");
+    let read = |folder: &str| read_sequence(source, folder);
+    each_folder(source, 3, is_one, "folder with rgb.txt and groundtruth.txt", read)
 }
 
 fn read_sequence(source: &Source, folder: &str) -> Result<Recording> {
@@ -84,36 +72,28 @@ fn lens_of(name: &str) -> Option<Lens> {
 
 /// Lines that are not comments.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let kept = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
-    text.lines().map(str::trim).enumerate().filter(kept)
+    numbered_lines(text).filter(|(_, line)| !line.trim_start().starts_with('#'))
 }
 
-fn parse_list(text: &str) -> std::result::Result<Vec<(f64, String)>, String> {
-    let parse = |(number, line): (usize, &str)| {
-        let (time, path) = line
-            .split_once(char::is_whitespace)
-            .ok_or_else(|| format!("line {}: a time and a path are due", number + 1))?;
-        let time =
-            time.parse().map_err(|_| format!("line {}: `{time}` is not a time", number + 1))?;
+fn parse_list(text: &str) -> Parsed<Vec<(f64, String)>> {
+    parse_lines(lines(text), |line| {
+        let words = line.trim().split_once(char::is_whitespace);
+        let (time, path) = words.ok_or("a time and a path are due")?;
+        let time = time.parse().map_err(|_| format!("`{time}` is not a time"))?;
         Ok((time, path.trim().to_string()))
-    };
-    lines(text).map(parse).collect()
+    })
 }
 
 /// Times and poses, by ascending time.
-fn parse_track(text: &str) -> std::result::Result<Vec<(f64, RigidPose)>, String> {
-    let parse = |(number, line): (usize, &str)| {
-        let [time, x, y, z, qx, qy, qz, qw] =
-            exactly::<8>(line).map_err(|reason| format!("line {}: {reason}", number + 1))?;
-        let pose = RigidPose::from_quaternion([qw, qx, qy, qz], [x, y, z])
-            .map_err(|reason| format!("line {}: {reason}", number + 1))?;
+fn parse_track(text: &str) -> Parsed<Vec<(f64, RigidPose)>> {
+    let mut track = parse_lines(lines(text), |line| {
+        let [time, x, y, z, qx, qy, qz, qw] = exactly(line)?;
+        let pose = RigidPose::from_quaternion([qw, qx, qy, qz], [x, y, z])?;
         if !time.is_finite() {
-            return Err(format!("line {}: the time is {time}", number + 1));
+            return Err(format!("the time is {time}"));
         }
         Ok((time, pose))
-    };
-    let mut track: Vec<(f64, RigidPose)> =
-        lines(text).map(parse).collect::<std::result::Result<_, String>>()?;
+    })?;
     track.sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(track)
 }

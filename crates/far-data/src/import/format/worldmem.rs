@@ -13,7 +13,7 @@ use super::super::{
     CameraAxes, Convention, ImportOptions, Lens, PictureSource, RecordedFrame, Recording,
     RigidPose, Source, Up,
 };
-use super::{Format, none_found};
+use super::{Format, Parsed, some_found};
 use crate::{Result, Split};
 
 /// Blocks from feet to eyes in the game itself.
@@ -26,31 +26,17 @@ const FPS: f64 = 10.0;
 const LARGEST_ARRAY: u64 = 1 << 28;
 
 /// WorldMem's Minecraft set.
-pub struct WorldMem;
+pub const FORMAT: Format = Format {
+    name: "worldmem",
+    about: "WorldMem's Minecraft set: NNNNNN.mp4 with NNNNNN.npz (poses: x y z pitch yaw)",
+    convention: Convention { axes: CameraAxes::OPENGL, up: Up::Axis(1, false), ..Convention::OURS },
+    read,
+};
 
-impl Format for WorldMem {
-    fn name(&self) -> &'static str {
-        "worldmem"
-    }
-
-    fn about(&self) -> &'static str {
-        "WorldMem's Minecraft set: NNNNNN.mp4 with NNNNNN.npz (poses: x y z pitch yaw)"
-    }
-
-    fn convention(&self) -> Convention {
-        Convention { axes: CameraAxes::OPENGL, up: Up::Axis(1, false), ..Convention::OURS }
-    }
-
-    fn read(&self, source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
-        let mut recordings = Vec::new();
-        for path in source.files(5, ".npz")? {
-            recordings.push(read_episode(source, &path)?);
-        }
-        if recordings.is_empty() {
-            return Err(none_found(source, "NNNNNN.npz"));
-        }
-        Ok(recordings)
-    }
+fn read(source: &Source, _: &ImportOptions) -> Result<Vec<Recording>> {
+    let paths = source.files(5, ".npz")?;
+    let recordings = paths.iter().map(|path| read_episode(source, path));
+    some_found(source, recordings.collect::<Result<_>>()?, "NNNNNN.npz")
 }
 
 fn read_episode(source: &Source, path: &str) -> Result<Recording> {
@@ -91,7 +77,7 @@ fn pose([x, y, z, pitch, yaw]: [f64; 5]) -> RigidPose {
 }
 
 /// The rows of `poses.npy` in the archive.
-fn parse(bytes: &[u8]) -> std::result::Result<Vec<[f64; 5]>, String> {
+fn parse(bytes: &[u8]) -> Parsed<Vec<[f64; 5]>> {
     let mut archive =
         zip::ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())?;
     let entry = archive.by_name("poses.npy").map_err(|error| format!("`poses`: {error}"))?;
@@ -105,7 +91,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<Vec<[f64; 5]>, String> {
 }
 
 /// Rows of five numbers of a NumPy array of 32- or 64-bit floats.
-fn rows(array: &[u8]) -> std::result::Result<Vec<[f64; 5]>, String> {
+fn rows(array: &[u8]) -> Parsed<Vec<[f64; 5]>> {
     let body = array.strip_prefix(b"\x93NUMPY").ok_or("`poses` is not a NumPy array")?;
     let (length, start) = match body {
         [1, _, low, high, ..] => (usize::from(u16::from_le_bytes([*low, *high])), 4),

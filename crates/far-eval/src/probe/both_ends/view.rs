@@ -98,8 +98,8 @@ impl BothEndsView {
         answers: [(&[f32], bool); 2],
         recalls: &[Recall],
     ) -> Result<()> {
-        let frames = |end: usize| recalls.get(end).into_iter().flat_map(Recall::ids);
-        let recalled = [0, 1].map(|end| frames(end).map(|id| id.index()).collect::<Vec<_>>());
+        let frames = |end: usize| recalls.get(end).into_iter().flat_map(Recall::indices);
+        let recalled = [0, 1].map(|end| frames(end).collect::<Vec<_>>());
         let mut new = recalled.concat();
         new.retain(|frame| !self.memories.contains_key(frame));
         let shown = quality.memories(clip, &new)?;

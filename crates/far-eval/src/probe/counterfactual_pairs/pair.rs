@@ -187,7 +187,7 @@ impl CounterfactualPair {
     ) -> Result<()> {
         let mut recalled = [Vec::new(), Vec::new()];
         for (side, recall) in answer.recalls.iter().enumerate() {
-            recalled[side] = recall.ids().map(|id| id.index()).collect();
+            recalled[side] = recall.indices().collect();
             let memories = &mut view.memories[side];
             let known = |frame: &&usize| !memories.contains_key(*frame);
             let new: Vec<usize> = recalled[side].iter().filter(known).copied().collect();

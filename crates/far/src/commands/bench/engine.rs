@@ -96,15 +96,15 @@ impl Engine {
     ///
     /// # Errors
     /// Those of `work`.
-    pub fn profiled(
+    pub fn profiled<T>(
         &self,
         runs: usize,
-        mut work: impl FnMut() -> anyhow::Result<()>,
+        mut work: impl FnMut() -> anyhow::Result<T>,
     ) -> anyhow::Result<KernelTable> {
         let Some(profile) = self.device.profile() else { return Ok(KernelTable::default()) };
         profile.take();
         profile.resume();
-        let outcome = (0..runs).try_for_each(|_| work());
+        let outcome = (0..runs).try_for_each(|_| work().map(drop));
         self.pause();
         outcome.map(|()| KernelTable::new(profile.take(), runs))
     }

@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     line["over_alone"] = json!(line["median_s"].as_f64().unwrap_or(f64::NAN) / alone);
     line["load_average"] = json!(load_average());
     if let Some(lines) = &peers {
-        compare(&mut line, lines)?;
+        json_peer::compare(&mut line, lines, &["config", "dtype", "arm"])?;
     }
     if arguments.engine.profile {
         profile(arguments, &engine, &mut training, line, middle)
@@ -132,16 +132,6 @@ fn configuration(arguments: &Arguments, data: &JointData) -> anyhow::Result<Trai
     TrainConfig::resolve(&arguments.config, &sets).map_err(explain)
 }
 
-/// Adds the peer's fastest line, and how many times as fast this loop is.
-fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
-    let wanted = ["config", "dtype", "arm"].map(|key| (key, line[key].clone()));
-    let peer = json_peer::least(lines, &wanted, "median_s")?;
-    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
-    line["ratio"] = json!(times[0] / times[1]);
-    line["peer"] = peer;
-    Ok(())
-}
-
 /// Times every kernel of one more round.
 fn profile(
     arguments: &Arguments,
@@ -151,10 +141,7 @@ fn profile(
     round: &StepTable,
 ) -> anyhow::Result<()> {
     let steps = line["interval"].as_u64().unwrap_or(1) as usize;
-    let table = engine.profiled(steps, || {
-        training.step().map_err(explain)?;
-        Ok(())
-    })?;
+    let table = engine.profiled(steps, || training.step().map_err(explain))?;
     line["profile"] = table.json();
     conclude(arguments, &line, round);
     if !arguments.engine.json {

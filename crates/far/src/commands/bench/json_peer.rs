@@ -2,7 +2,7 @@
 
 use crate::hint::Hint;
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
 /// Runs a peer's command line and returns the JSON lines it printed.
@@ -20,6 +20,17 @@ pub fn run(command: &str) -> anyhow::Result<Vec<Value>> {
     }
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+/// Adds the fastest fitting line of a peer, and how many times as long as ours it took. A line fits
+/// if it has the same values under `keys`.
+pub fn compare(line: &mut Value, lines: &[Value], keys: &[&str]) -> anyhow::Result<()> {
+    let wanted: Vec<_> = keys.iter().map(|key| (*key, line[*key].clone())).collect();
+    let peer = least(lines, &wanted, "median_s")?;
+    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
+    line["ratio"] = json!(times[0] / times[1]);
+    line["peer"] = peer;
+    Ok(())
 }
 
 /// The line with the least `key` among those that have the `wanted` values. A field that a line does

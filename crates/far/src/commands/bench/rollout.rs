@@ -11,7 +11,7 @@ use crate::hint::Hint;
 use crate::progress;
 use clap::Args;
 use far_model::DdimConfig;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// What to measure and how.
@@ -60,9 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sizes = arguments.shape.sizes();
     let cases = arguments.attention.len() * arguments.clips.len();
     let bar = progress::bar(cases as u64, "cases");
-    bar.set_message("measuring the device");
-    bar.tick();
-    let yardstick = Yardstick::measure(&engine)?;
+    let yardstick = Yardstick::measure(&engine, &bar)?;
     let sampler = DdimConfig { steps, ..DdimConfig::default() };
     let mut joint: BTreeMap<usize, f64> = BTreeMap::new();
     for &attention in &arguments.attention {
@@ -73,10 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let of = Predictions { examples: clips, contexts: 1, draws: steps, slots: context };
             let batch = contexts(&*model, of)?;
             let noise = normal(clips * model.shape().elements(), "noise", 0);
-            let frame = || {
-                model.sample(&batch, &noise, &sampler)?;
-                Ok(())
-            };
+            let frame = || Ok(model.sample(&batch, &noise, &sampler)?);
             let mut line = engine.line(&arguments.shape.name());
             line["attention"] = json!(attention.name());
             line["clips"] = json!(clips);
@@ -91,7 +86,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             if attention == AttentionName::Joint {
                 joint.insert(clips, rate);
                 if let Some(lines) = &peers {
-                    compare(&mut line, lines)?;
+                    json_peer::compare(
+                        &mut line,
+                        lines,
+                        &["shape", "dtype", "clips", "context", "steps"],
+                    )?;
                 }
             } else if let Some(joint) = joint.get(&clips) {
                 line["factor_over_joint"] = json!(rate / joint);
@@ -103,16 +102,5 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
     }
     bar.finish_and_clear();
-    Ok(())
-}
-
-/// Adds the peer's fastest line of the same case, and how many times as fast this engine is.
-fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
-    let wanted =
-        ["shape", "dtype", "clips", "context", "steps"].map(|key| (key, line[key].clone()));
-    let peer = json_peer::least(lines, &wanted, "median_s")?;
-    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
-    line["ratio"] = json!(times[0] / times[1]);
-    line["peer"] = peer;
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::progress;
 use clap::Args;
 use far_model::{Autoencoder, AutoencoderConfig, AutoencoderStructure, TaesdStructure};
 use far_tensor::{Tape, Tensor};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// What to measure and how.
 #[derive(Args)]
@@ -67,9 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ));
     };
     let bar = progress::bar(2 * arguments.batch.len() as u64, "cases");
-    bar.set_message("measuring the device");
-    bar.tick();
-    let yardstick = Yardstick::measure(&engine)?;
+    let yardstick = Yardstick::measure(&engine, &bar)?;
     let [rows, columns] = [height, width].map(|side| side / TaesdStructure::REDUCTION);
     for &batch in &arguments.batch {
         let pictures = normal([batch, height, width, 3].into(), "pictures", 0)?;
@@ -79,14 +77,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             bar.tick();
             x.prepare(&engine.device)?;
             let once = || {
-                engine.device.run(|| {
+                let outcome = engine.device.run(|| {
                     let mut tape = Tape::inference(&engine.device);
                     match direction {
                         "encode" => tokenizer.encode_tensor(&mut tape, x),
                         _ => tokenizer.decode_tensor(&mut tape, x),
                     }
-                })?;
-                Ok(())
+                });
+                Ok(outcome?)
             };
             let mut line = engine.line(&format!("{width}x{height}"));
             line["direction"] = json!(direction);
@@ -97,7 +95,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let work = work(structure, x, engine.number_bytes());
             yardstick.judge(&mut line, work, seconds);
             if let Some(lines) = &peers {
-                compare(&mut line, lines)?;
+                json_peer::compare(&mut line, lines, &["shape", "dtype", "direction", "batch"])?;
             }
             let title = format!("{direction} {batch} pictures");
             let titles = [title, format!("  pictures          {rate:>9.1} per second")];
@@ -137,16 +135,6 @@ fn work(structure: TaesdStructure, x: &Tensor, number_bytes: f64) -> Work {
         add(pixels, taps, [width, outputs], 1);
     }
     work
-}
-
-/// Adds the peer's fastest line of the same case, and how many times as fast this engine is.
-fn compare(line: &mut Value, lines: &[Value]) -> anyhow::Result<()> {
-    let wanted = ["shape", "dtype", "direction", "batch"].map(|key| (key, line[key].clone()));
-    let peer = json_peer::least(lines, &wanted, "median_s")?;
-    let times = [&peer, line].map(|line| line["median_s"].as_f64().unwrap_or(f64::NAN));
-    line["ratio"] = json!(times[0] / times[1]);
-    line["peer"] = peer;
-    Ok(())
 }
 
 #[cfg(test)]

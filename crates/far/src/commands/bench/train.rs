@@ -52,8 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let engine = arguments.engine.open()?;
     let bar = progress::bar((arguments.rounds * arguments.steps) as u64, "steps");
-    bar.set_message("measuring the device");
-    let yardstick = Yardstick::measure(&engine)?;
+    let yardstick = Yardstick::measure(&engine, &bar)?;
     let sizes = arguments.shape.sizes();
     let mut runner = Runner::new(TrainingNetwork::new(sizes, &engine.device)?, &engine, bar);
     let (mut medians, mut fastest) = (Vec::new(), f64::INFINITY);
@@ -83,11 +82,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .collect::<anyhow::Result<Vec<Value>>>()?;
         compare(&mut line, &medians, &peers);
     }
-    let profile = if arguments.engine.profile {
-        Some(runner.profile(arguments.steps.min(10))?)
-    } else {
-        None
-    };
+    let profile = arguments.engine.profile.then(|| runner.profile(arguments.steps.min(10)));
+    let profile = profile.transpose()?;
     runner.bar.finish_and_clear();
     if let Some(table) = &profile {
         line["profile"] = table.json();
@@ -154,10 +150,7 @@ impl<'a> Runner<'a> {
     fn profile(&mut self, steps: usize) -> anyhow::Result<KernelTable> {
         self.bar.set_message("timing kernels");
         let Self { network, engine, .. } = self;
-        engine.profiled(steps, || {
-            engine.device.run(|| network.step())?;
-            Ok(())
-        })
+        engine.profiled(steps, || Ok(engine.device.run(|| network.step())?))
     }
 }
 

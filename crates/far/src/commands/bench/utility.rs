@@ -51,9 +51,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let engine = arguments.engine.open()?;
     let bar = progress::bar(arguments.attention.len() as u64, "kinds of attention");
-    bar.set_message("measuring the device");
-    bar.tick();
-    let yardstick = Yardstick::measure(&engine)?;
+    let yardstick = Yardstick::measure(&engine, &bar)?;
     let sizes = arguments.shape.sizes();
     let predictions = Predictions { examples, contexts: candidates, draws, slots: 1 };
     let mut joint = None;
@@ -67,10 +65,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let futures = Futures { latents, states: Vec::new() };
         let config = UtilityConfig { levels: draws, ..UtilityConfig::default() };
         let drawn = config.perturbations(examples, elements, 0, 0);
-        let pass = || {
-            model.losses(&batch, &futures, &drawn, None)?;
-            Ok(())
-        };
+        let pass = || Ok(model.losses(&batch, &futures, &drawn, None)?);
         let mut line = engine.line(&arguments.shape.name());
         line["attention"] = json!(attention.name());
         line["examples"] = json!(examples);

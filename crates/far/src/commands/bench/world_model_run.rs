@@ -43,11 +43,11 @@ impl From<AttentionName> for ContextAttention {
 ///
 /// # Errors
 /// Those of the work.
-pub fn measure(
+pub fn measure<T>(
     engine: &Engine,
     line: &mut Value,
     seconds: f64,
-    mut work: impl FnMut() -> anyhow::Result<()>,
+    mut work: impl FnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<f64> {
     let mut timed = || {
         let start = Instant::now();
@@ -76,15 +76,15 @@ pub fn measure(
 ///
 /// # Errors
 /// Those of the work.
-pub fn conclude(
+pub fn conclude<T>(
     (engine, arguments): (&Engine, &EngineArguments),
     bar: &ProgressBar,
     mut line: Value,
     run: &str,
     [title, rate]: [String; 2],
-    work: impl FnMut() -> anyhow::Result<()>,
+    work: impl FnMut() -> anyhow::Result<T>,
 ) -> anyhow::Result<()> {
-    let table = if arguments.profile { Some(engine.profiled(2, work)?) } else { None };
+    let table = arguments.profile.then(|| engine.profiled(2, work)).transpose()?;
     if let Some(table) = &table {
         line["profile"] = table.json();
     }

@@ -4,6 +4,7 @@
 use super::engine::Engine;
 use super::json_peer::median;
 use far_tensor::{Random, Shape, Tape, Tensor};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -23,11 +24,13 @@ pub struct Yardstick {
 }
 
 impl Yardstick {
-    /// Measures the device; takes a second or two.
+    /// Measures the device, as the bar then says; takes a second or two.
     ///
     /// # Errors
     /// If a GPU has no room or has failed.
-    pub fn measure(engine: &Engine) -> anyhow::Result<Self> {
+    pub fn measure(engine: &Engine, bar: &ProgressBar) -> anyhow::Result<Self> {
+        bar.set_message("measuring the device");
+        bar.tick();
         let device = &engine.device;
         let bytes_per_s = device.copy_rate()?;
         let operations_per_s = device.run(|| product_rate(engine))?;

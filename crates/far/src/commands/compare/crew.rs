@@ -4,6 +4,7 @@
 //! context and thread pool, and each is the `far train` that a user could run.
 
 use super::board::{Board, Lane};
+use crate::file;
 use crate::hint::Hint;
 use crate::interrupt;
 use anyhow::Context;
@@ -116,8 +117,7 @@ impl Crew<'_> {
     fn run(&self, mut job: Job, work: &Work, mut lane: Lane<'_>) -> anyhow::Result<bool> {
         let begun = Instant::now();
         if let Some(folder) = job.log.parent() {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot create {}", folder.display()))?;
+            file::create_folder(folder)?;
         }
         let mut log = File::create(&job.log)
             .with_context(|| format!("cannot write {}", job.log.display()))?;

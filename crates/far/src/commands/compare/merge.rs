@@ -1,8 +1,8 @@
 //! Scores of several seeds become one result.
 
 use crate::command_line;
+use crate::file;
 use crate::hint::Hint;
-use anyhow::Context;
 use far_eval::{Results, Scores};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub fn merged(paths: &[PathBuf], out: &Path) -> anyhow::Result<Results> {
             "merge comparisons that differ in training.seed alone, each seed once",
         )
     })?;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    file::create_folder(out)?;
     results.write(out)?;
     command_line::write(out)?;
     Ok(results)

@@ -21,8 +21,8 @@ use clap::Args;
 use crew::{Crew, Job};
 use far_eval::Results;
 use far_train::{
-    Contender, Existing, FolderLock, PreparedData, RunCheck, RunEvaluation, RunFolder, SavedRun,
-    Session, TrainConfig,
+    Contender, CueRegistry, Existing, FolderLock, PreparedData, RunCheck, RunEvaluation, RunFolder,
+    SavedRun, Session, TrainConfig,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -79,12 +79,8 @@ pub struct Arguments {
     /// Number of arms trained at once; they share the cores.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// LPIPS weights (default: those in the cache, if any).
-    #[arg(long, value_name = "FILE")]
-    lpips: Option<PathBuf>,
-    /// DreamSim weights (default: those in the cache, if any).
-    #[arg(long, value_name = "FILE")]
-    dreamsim: Option<PathBuf>,
+    #[command(flatten)]
+    weights: eval::Weights,
     /// Delete existing runs in the folder and start again.
     #[arg(long)]
     fresh: bool,
@@ -119,8 +115,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         results = comparison.run()?;
         if results.is_none() {
-            let message = "stopped; run the same command again to resume";
-            return Err(anyhow::Error::new(Interrupted(message.to_owned())));
+            return Err(Interrupted::error("stopped; run the same command again to resume"));
         }
     }
     let results = match results.filter(|_| seeds.len() == 1) {
@@ -278,8 +273,7 @@ impl<'a> Comparison<'a> {
             let (folder, name) = (out.clone(), name.to_owned());
             return Err(far_train::Error::NotAComparison { folder, name });
         }
-        let Arguments { lpips, dreamsim, .. } = self.arguments;
-        eval::Weights { lpips: lpips.as_deref(), dreamsim: dreamsim.as_deref() }.check()?;
+        self.arguments.weights.check()?;
         let existing = self.existing();
         for Entry { folder, config, .. } in &self.entries {
             let checked = RunCheck::new(config, &[], &config.compute.open()?)?;
@@ -323,7 +317,9 @@ impl<'a> Comparison<'a> {
         let arms = self.entries.iter().map(|entry| entry.config.arm.arm());
         let arms = arms.collect::<far_train::Result<Vec<_>>>()?;
         let (device, mut progress) = (judge.config.compute.open()?, preparation());
-        PreparedData::open_for(&judge.config, &arms, &judge.folder, &device, &mut progress)?;
+        let (config, folder) = (&judge.config, &judge.folder);
+        let cues = CueRegistry::of(config);
+        PreparedData::open_with(config, &arms, &cues, folder, &device, &mut progress)?;
         Ok(())
     }
 
@@ -357,8 +353,7 @@ impl<'a> Comparison<'a> {
         evaluation.names = names.collect();
         evaluation = evaluation.judged_by(0);
         (evaluation.judge_is_arm, evaluation.common) = (false, false);
-        let Arguments { lpips, dreamsim, .. } = self.arguments;
-        let weights = eval::Weights { lpips: lpips.as_deref(), dreamsim: dreamsim.as_deref() };
-        eval::evaluate(&evaluation, &self.entries[0].config.compute, weights, &self.out)
+        let (compute, weights) = (&self.entries[0].config.compute, &self.arguments.weights);
+        eval::evaluate(&evaluation, compute, weights, &self.out)
     }
 }

@@ -283,7 +283,7 @@ fn known_format(name: &str) -> Result<String, String> {
         return Ok(name.into());
     }
     let lines: Vec<String> =
-        FORMATS.iter().map(|format| format!("  {:<14}{}", format.name(), format.about())).collect();
+        FORMATS.iter().map(|format| format!("  {:<14}{}", format.name, format.about)).collect();
     Err(format!("it is not one of\n{}", lines.join("\n")))
 }
 

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
-use far_data::{
-    ContactSheet, Dataset, DatasetCheck, EpisodeMap, ImageEncoding, Inspection, PoseReport,
-};
+use far_data::{ContactSheet, Dataset, DatasetCheck, EpisodeMap, Inspection, PoseReport};
 
 use super::explain;
 use super::import::poses_line;
+use crate::file;
 use crate::progress;
 
 /// What to look at.
@@ -61,10 +59,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let warnings = warnings.into_iter().chain(whole.warnings.clone()).chain(wrong);
         warnings.for_each(|warning| eprintln!("warning: {warning}"));
     }
-    let out = match &arguments.out {
-        Some(out) => out.clone(),
-        None => folder_for(&arguments.path),
-    };
+    let out = arguments.out.clone().unwrap_or_else(|| folder_for(&arguments.path));
     let files = draw(&dataset, episode, arguments.pictures, &out)?;
     if arguments.json {
         let mut report = serde_json::to_value(&inspection)?;
@@ -94,21 +89,17 @@ fn draw(dataset: &Dataset, id: u32, pictures: usize, out: &Path) -> anyhow::Resu
     let facts = dataset.summary(id).map_err(explain)?.facts;
     let corpus = &dataset.description().corpus;
     let title = format!("{corpus} episode {id}, {} {}", facts.scene, facts.route);
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    file::create_folder(out)?;
     let write = |name: &str, bytes: &[u8]| {
         let path = out.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        anyhow::Ok(path)
+        file::write(&path, bytes).map(|()| path)
     };
     let mut files = Vec::new();
-    match dataset.description().images {
-        ImageEncoding::Png | ImageEncoding::Jpeg | ImageEncoding::Raw => {
-            let sheet = ContactSheet::of_episode(&episode, pictures, title.clone());
-            files.push(write("contact-sheet.png", &sheet.map_err(explain)?.render().to_png())?);
-        }
-        ImageEncoding::Video | ImageEncoding::None => {
-            eprintln!("note: no contact sheet, since the frames are not in the episode files");
-        }
+    if dataset.description().images.in_episodes() {
+        let sheet = ContactSheet::of_episode(&episode, pictures, title.clone());
+        files.push(write("contact-sheet.png", &sheet.map_err(explain)?.render().to_png())?);
+    } else {
+        eprintln!("note: no contact sheet, since the frames are not in the episode files");
     }
     if dataset.description().poses {
         let map = EpisodeMap::of_episode(&episode, title);
@@ -161,19 +152,15 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
         row("agent in view", format!("{} frames", inspection.agent_frames));
     }
     if inspection.coverage.is_some() {
-        row(
+        share_row(
             "covered",
-            percent(
-                inspection.covered_share,
-                "of return frames: some memory sees at least half of the same faces",
-            ),
+            inspection.covered_share,
+            "of return frames: some memory sees at least half of the same faces",
         );
-        row(
+        share_row(
             "overlap misleads",
-            percent(
-                inspection.misled_share,
-                "of those: the memory with the largest field-of-view overlap does not",
-            ),
+            inspection.misled_share,
+            "of those: the memory with the largest field-of-view overlap does not",
         );
     }
     if let Some(staleness) = inspection.staleness {
@@ -181,16 +168,15 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
             "changed examples",
             format!("{} return frames at a known viewpoint show a changed state", staleness.frames),
         );
-        row(
+        share_row(
             "stale",
-            percent(
-                inspection.stale_share,
-                "of those: the newest pose-matched memory shows an old state",
-            ),
+            inspection.stale_share,
+            "of those: the newest pose-matched memory shows an old state",
         );
-        row(
+        share_row(
             "known",
-            percent(inspection.known_share, "of those: some memory shows the state, or its making"),
+            inspection.known_share,
+            "of those: some memory shows the state, or its making",
         );
     }
 }
@@ -204,9 +190,7 @@ fn join(counts: &std::collections::BTreeMap<String, u64>) -> String {
     parts.join(", ")
 }
 
-fn percent(share: Option<f64>, meaning: &str) -> String {
-    match share {
-        Some(share) => format!("{:.1} % {meaning}", 100.0 * share),
-        None => "no frame to judge".into(),
-    }
+fn share_row(name: &str, share: Option<f64>, meaning: &str) {
+    let text = share.map(|share| format!("{:.1} % {meaning}", 100.0 * share));
+    row(name, text.unwrap_or_else(|| "no frame to judge".into()));
 }

@@ -1,10 +1,11 @@
 //! The comparison of all arms under one world model.
 
 use super::contest;
-use crate::command_line;
+use crate::commands::eval::write_results;
 use crate::stage::Stage;
-use far_eval::{Arm, Control, Evaluation, Perceptual, Probes, Results};
+use far_eval::{Arm, Control, Results};
 use far_memory::RecallPolicy;
+use far_model::WorldModel;
 use far_train::{ArmTraining, Error, LearnedRetriever, PreparedData, Result};
 use std::path::Path;
 
@@ -27,36 +28,26 @@ pub fn common(
         arms.push(if id == prepared.config().arm.id { arm.leading() } else { arm });
     }
     arms.extend(Control::ALL.map(Arm::control));
-    let plan = prepared.config().evaluation_plan();
-    let evaluation = Evaluation {
-        dataset: prepared.data(),
-        episodes: prepared.judged_episodes(),
-        judge: judge.as_ref(),
-        arms: &arms,
-        plan: &plan,
-        perceptual: Perceptual::default(),
-        probes: Probes::default(),
-        device: &prepared.device().to_string(),
-    };
-    judge_and_write(&evaluation, Some(seconds), run)
+    judge_and_write(prepared, judge.as_ref(), &arms, Some(seconds), run)
 }
 
-/// Runs an evaluation with a progress bar and writes its results.
+/// Evaluates these arms with a progress bar and writes the results.
 pub fn judge_and_write(
-    evaluation: &Evaluation<'_>,
+    prepared: &PreparedData,
+    judge: &dyn WorldModel,
+    arms: &[Arm],
     seconds: Option<f64>,
     run: &Path,
 ) -> Result<Results> {
+    let (plan, device) = (prepared.config().evaluation_plan(), prepared.device().to_string());
     let bar = Stage::new(0, "passes evaluated");
-    let judged = evaluation.run(&mut |state| {
+    let judged = prepared.evaluation(judge, arms, &plan, &device).run(&mut |state| {
         bar.show(state.done, state.total);
     });
     bar.end();
     let (mut results, shown) = judged?;
     results.train_seconds = seconds;
-    results.write(run)?;
-    shown.write(run)?;
-    command_line::write(run)?;
+    write_results(&results, &shown, run)?;
     Ok(results)
 }
 

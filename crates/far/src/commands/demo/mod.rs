@@ -11,16 +11,15 @@ mod separate;
 mod walks;
 
 use crate::commands::compute::ComputeArguments;
-use crate::commands::train::{View, explain, located, preparation};
+use crate::commands::train::{explain, finish, located, preparation};
 use crate::commands::{arm_table, report};
-use crate::interrupt::{self, Interrupted};
 use crate::stage;
 use anyhow::Context;
 use clap::Args;
 use far_eval::{Results, summary};
 use far_train::{
-    Arm, ArmConfig, ArmTraining, Contender, Ending, Existing, FolderLock, PreparedData, RunCheck,
-    RunFolder, Session, TrainConfig,
+    Arm, ArmConfig, ArmTraining, Contender, CueRegistry, Existing, FolderLock, PreparedData,
+    RunCheck, RunFolder, Session, TrainConfig,
 };
 use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
@@ -111,18 +110,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let session = Session::now(device.to_string(), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
     let companions = companions(arguments, &sets).map_err(explain)?;
-    let prepared = PreparedData::open_for(&config, &arms, &run, &device, &mut preparation());
+    let cues = CueRegistry::of(&config);
+    let prepared =
+        PreparedData::open_with(&config, &arms, &cues, &run, &device, &mut preparation());
     let prepared = prepared.map_err(explain)?;
     let mut training = ArmTraining::with_companions(&prepared, &companions).map_err(explain)?;
     stage::next("training the world model and its retrievers");
-    let mut view = View::new(config.training.steps);
-    let ending = interrupt::while_watched(|stop| {
-        far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)
-    });
-    view.end();
-    if let Ending::Stopped(step) = ending.map_err(explain)? {
-        return Err(Interrupted::after(step));
-    }
+    finish(&mut training, &mut folder, &config.training)?;
     for retriever in training.joint().retrievers() {
         let path = out.join(format!("{}.safetensors", retriever.name()));
         retriever.policy().save(&path)?;

@@ -1,14 +1,13 @@
 //! The paper's protocol: every arm trains its own world model with the memories it recalls.
 
 use super::judgment;
-use crate::commands::train::{View, explain, located, preparation};
-use crate::interrupt::{self, Interrupted};
-use far_eval::{Evaluation, Perceptual, Probes, Results};
+use crate::commands::train::{explain, finish, located, preparation};
+use far_eval::Results;
 use far_model::WorldModel;
 use far_tensor::Device;
 use far_train::{
-    ArmTraining, Contender, Ending, Existing, PreparedData, Result, RunFolder, Session,
-    TrainConfig, TrainingContext, share_preparation,
+    ArmTraining, Contender, Existing, PreparedData, Result, RunFolder, Session, TrainConfig,
+    TrainingContext, share_preparation,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -43,28 +42,11 @@ pub fn run(
         let prepared = PreparedData::open(&config, &run, device, &mut preparation());
         let prepared = prepared.map_err(explain)?;
         let mut training = ArmTraining::new(&prepared).map_err(explain)?;
-        let mut view = View::new(config.training.steps);
-        let ending = interrupt::while_watched(|stop| {
-            far_train::train(&mut training, &mut folder, &config.training, stop, &mut view)
-        });
-        view.end();
-        if let Ending::Stopped(step) = ending.map_err(explain)? {
-            return Err(Interrupted::after(step));
-        }
+        finish(&mut training, &mut folder, &config.training)?;
         let model: Arc<dyn WorldModel> = training.joint().model().average()?.into();
         judged.push(training.arm(arm).map_err(explain)?.with_model(model));
     }
     let prepared = common.prepared();
     let judge = common.joint().model().average()?;
-    let evaluation = Evaluation {
-        dataset: prepared.data(),
-        episodes: prepared.judged_episodes(),
-        judge: judge.as_ref(),
-        arms: &judged,
-        plan: &prepared.config().evaluation_plan(),
-        perceptual: Perceptual::default(),
-        probes: Probes::default(),
-        device: &device.to_string(),
-    };
-    judgment::judge_and_write(&evaluation, None, &folder).map_err(explain)
+    judgment::judge_and_write(prepared, judge.as_ref(), &judged, None, &folder).map_err(explain)
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use far_data::{Dataset, Picture};
 use far_memory::store::Store;
 use far_memory::{Cue, Memory, Observation, Schema};
+use indicatif::HumanCount;
 
-use super::{explain, grouped};
+use super::explain;
 use crate::commands::data::explain as explain_data;
 use crate::hint::Hint;
 use crate::progress;
@@ -63,10 +64,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut memory = Memory::new(Schema::new(cues)?);
     let bar = progress::bar(frames as u64, "frames");
     for frame in 0..frames {
-        let pixels = match has_pictures {
-            true => Some(pixel_key(&episode.picture(frame).map_err(explain_data)?)),
-            false => None,
-        };
+        let picture = has_pictures.then(|| episode.picture(frame)).transpose();
+        let pixels = picture.map_err(explain_data)?.map(|picture| pixel_key(&picture));
         let reference = format!("episodes/{id:06}.arrow#{frame}");
         let mut observation = Observation::new(episode.times()[frame], episode.pose(frame));
         if let Some(pixels) = &pixels {
@@ -84,7 +83,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     Store::save(&memory.snapshot(), &arguments.out).map_err(explain)?;
-    println!("{} records of episode {id} in {}", grouped(frames as u64), arguments.out.display());
+    println!(
+        "{} records of episode {id} in {}",
+        HumanCount(frames as u64),
+        arguments.out.display()
+    );
     println!("next: far memory stat {}", arguments.out.display());
     Ok(())
 }

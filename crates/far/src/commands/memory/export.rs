@@ -7,7 +7,7 @@ use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use far_memory::store::{StoreReader, write_arrow};
-use far_memory::{MemoryId, Payload, Snapshot};
+use far_memory::{MemoryId, Snapshot};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -164,19 +164,15 @@ fn line(snapshot: &Snapshot, id: usize) -> Line<'_> {
         snapshot.key(cue, id)?.copy_to(&mut numbers);
         Some((name, numbers))
     });
-    let (payload, reference) = match snapshot.payload(MemoryId(id as u64)) {
-        Payload::None => (None, None),
-        Payload::Bytes(bytes) => (Some(STANDARD.encode(bytes)), None),
-        Payload::Reference(reference) => (None, Some(reference)),
-    };
+    let payload = snapshot.payload(MemoryId(id as u64));
     Line {
         id,
         time: snapshot.time(id),
         position: pose.map(|pose| pose.position),
         rotation: pose.map(|pose| pose.rotation),
         keys: keys.collect(),
-        payload,
-        reference,
+        payload: payload.bytes().map(|bytes| STANDARD.encode(bytes)),
+        reference: payload.reference(),
     }
 }
 
@@ -184,11 +180,7 @@ fn row(snapshot: &Snapshot, id: usize) -> Row<'_> {
     let pose = snapshot.pose(id);
     let place = |axis: usize| pose.map(|pose| pose.position[axis]);
     let turn = |part: usize| pose.map(|pose| pose.rotation[part]);
-    let (payload_bytes, reference) = match snapshot.payload(MemoryId(id as u64)) {
-        Payload::None => (None, None),
-        Payload::Bytes(bytes) => (Some(bytes.len()), None),
-        Payload::Reference(reference) => (None, Some(reference)),
-    };
+    let payload = snapshot.payload(MemoryId(id as u64));
     Row {
         id,
         time: snapshot.time(id),
@@ -201,7 +193,7 @@ fn row(snapshot: &Snapshot, id: usize) -> Row<'_> {
         rotation_z: turn(3),
         yaw: pose.map(|pose| pose.yaw()),
         pitch: pose.map(|pose| pose.pitch()),
-        payload_bytes,
-        reference,
+        payload_bytes: payload.bytes().map(<[u8]>::len),
+        reference: payload.reference(),
     }
 }

@@ -59,28 +59,3 @@ fn explain(error: Error) -> anyhow::Error {
     };
     Hint::error(message, hint)
 }
-
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_grouped() {
-        let numbers = [0, 12, 999, 1_000, 65_536, 1_234_567];
-        let expected = ["0", "12", "999", "1,000", "65,536", "1,234,567"];
-        assert_eq!(numbers.map(grouped), expected);
-    }
-}

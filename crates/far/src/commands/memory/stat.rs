@@ -1,9 +1,9 @@
 //! `far memory stat`: shows the contents of a store.
 
-use super::{explain, grouped};
+use super::explain;
 use far_memory::store::{StoreReader, StoreStatus};
-use far_memory::{Cue, CueKind, MemoryId, Payload, Snapshot};
-use indicatif::HumanBytes;
+use far_memory::{Cue, CueKind, MemoryId, Snapshot};
+use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -68,14 +68,10 @@ impl Summary {
             }
         }
         for id in 0..snapshot.len() {
-            match snapshot.payload(MemoryId(id as u64)) {
-                Payload::None => {}
-                Payload::Bytes(bytes) => {
-                    summary.byte_payloads += 1;
-                    summary.payload_bytes += bytes.len() as u64;
-                }
-                Payload::Reference(_) => summary.references += 1,
-            }
+            let payload = snapshot.payload(MemoryId(id as u64));
+            summary.byte_payloads += u64::from(payload.bytes().is_some());
+            summary.payload_bytes += payload.bytes().map_or(0, |bytes| bytes.len() as u64);
+            summary.references += u64::from(payload.reference().is_some());
         }
         summary
     }
@@ -120,19 +116,19 @@ impl Summary {
     fn print(&self, snapshot: &Snapshot, status: &StoreStatus) {
         let line = |name: &str, value: String| println!("{name:<10} {value}");
         let records = snapshot.len() as u64;
-        line("records", grouped(records));
+        line("records", HumanCount(records).to_string());
         line(
             "sealed",
             format!(
                 "{} records, {} (files: {})",
-                grouped(status.sealed_records),
+                HumanCount(status.sealed_records),
                 HumanBytes(status.sealed_bytes),
                 status.sealed_files
             ),
         );
         line(
             "log",
-            format!("{} records, {}", grouped(status.log_records), HumanBytes(status.log_bytes)),
+            format!("{} records, {}", HumanCount(status.log_records), HumanBytes(status.log_bytes)),
         );
         if status.torn_bytes > 0 {
             line("torn tail", format!("{} bytes of an unfinished write", status.torn_bytes));
@@ -149,15 +145,15 @@ impl Summary {
             "payloads",
             format!(
                 "{} with bytes ({}), {} by reference",
-                grouped(self.byte_payloads),
+                HumanCount(self.byte_payloads),
                 HumanBytes(self.payload_bytes),
-                grouped(self.references)
+                HumanCount(self.references)
             ),
         );
         println!("\n{:<16} {:<16} present", "cue", "kind");
         for (cue, &present) in snapshot.schema().cues().iter().zip(&self.present) {
             let percent = 100.0 * present as f64 / records.max(1) as f64;
-            let present = format!("{} ({percent:.1} %)", grouped(present as u64));
+            let present = format!("{} ({percent:.1} %)", HumanCount(present as u64));
             println!("{:<16} {:<16} {present}", cue.name, kind(cue));
         }
     }

@@ -1,11 +1,11 @@
 //! `far memory verify`: checks a store for damage.
 
-use super::{explain, grouped};
+use super::explain;
 use crate::hint::Hint;
 use crate::progress;
 use far_memory::Error;
 use far_memory::store::{FileCheck, Verification, verify};
-use indicatif::HumanBytes;
+use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ fn print(found: &Verification) {
     println!("{:<28} {:>10} {:>12}  state", "file", "records", "size");
     for FileCheck { name, bytes, records, damage } in &found.files {
         let state = damage.as_ref().map_or("sound".to_owned(), Error::to_string);
-        let (records, size) = (grouped(*records), HumanBytes(*bytes).to_string());
+        let (records, size) = (HumanCount(*records).to_string(), HumanBytes(*bytes).to_string());
         println!("{name:<28} {records:>10} {size:>12}  {state}");
     }
     if found.torn_bytes > 0 {

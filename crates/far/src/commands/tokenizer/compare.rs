@@ -2,9 +2,9 @@
 
 use crate::commands::compute::ComputeArguments;
 use crate::commands::train::explain;
+use crate::file;
 use crate::hint::Hint;
 use crate::progress;
-use anyhow::Context;
 use clap::Args;
 use far_data::{Cell, ContactSheet, Dataset, EXPLORE_COLOR, Picture, RETURN_COLOR, Split};
 use far_model::{Lpips, Tokenizer, psnr, ssim};
@@ -58,10 +58,9 @@ type Place = (u32, usize);
 
 /// Compares tokenizers.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let dataset = Dataset::open(&arguments.data).map_err(crate::commands::data::explain)?;
-    let lpips = Lpips::find(arguments.lpips.as_deref()).map_err(|error| explain(error.into()))?;
-    let rule = dataset.description().splits[0];
-    let select = |split| dataset.select(rule, split).map_err(crate::commands::data::explain);
+    let dataset = Dataset::open(&arguments.data).map_err(explain)?;
+    let lpips = Lpips::find(arguments.lpips.as_deref()).map_err(explain)?;
+    let select = |split| dataset.select(None, split).map_err(explain);
     let (learned, judged) = (select(Split::Train)?, select(Split::Test)?);
     let places = spread(&dataset, &judged, arguments.frames)?;
     let mut columns = Vec::new();
@@ -107,11 +106,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "note: LPIPS needs weights, which scripts/make_lpips_weights.py puts into the cache"
         );
     }
-    match &arguments.picture {
-        Some(path) => std::fs::write(path, sheet(&columns).to_png())
-            .with_context(|| format!("cannot write {}", path.display())),
-        None => Ok(()),
-    }
+    arguments.picture.as_ref().map_or(Ok(()), |path| file::write(path, sheet(&columns).to_png()))
 }
 
 /// The configuration of one tokenizer; patches are fitted to frames of `size`, their own, by default.
@@ -132,7 +127,7 @@ fn configuration(
 fn spread(dataset: &Dataset, episodes: &[u32], count: usize) -> anyhow::Result<Vec<Place>> {
     let mut all = Vec::new();
     for id in episodes {
-        let (frames, _) = dataset.lengths(*id).map_err(crate::commands::data::explain)?;
+        let (frames, _) = dataset.lengths(*id).map_err(explain)?;
         all.extend((0..frames as usize).map(|frame| (*id, frame)));
     }
     let count = count.min(all.len());
@@ -155,14 +150,12 @@ fn round_trips(
     let bar = progress::bar(places.len() as u64, "frames");
     let mut pictures = Vec::new();
     for own in places.chunk_by(|a, b| a.0 == b.0) {
-        let episode = dataset.episode(own[0].0).map_err(crate::commands::data::explain)?;
+        let episode = dataset.episode(own[0].0).map_err(explain)?;
         let frames: Vec<usize> = own.iter().map(|place| place.1).collect();
-        let latents = device
-            .run(|| tokenizer.encode(&episode, &frames))
-            .map_err(|error| explain(error.into()))?;
+        let latents = device.run(|| tokenizer.encode(&episode, &frames)).map_err(explain)?;
         for (frame, latent) in frames.iter().zip(latents.chunks_exact(tokenizer.shape().elements()))
         {
-            let truth = episode.picture(*frame).map_err(crate::commands::data::explain)?;
+            let truth = episode.picture(*frame).map_err(explain)?;
             let Some(decoded) = tokenizer.decode(latent) else {
                 return Err(Hint::error(
                     "this tokenizer cannot turn latents into pictures",
@@ -199,8 +192,7 @@ impl Quality {
                 lpips.map_or(Ok(0.0), |lpips| lpips.distance(decoded, truth))?,
             ])
         });
-        let values: Vec<[f64; 3]> =
-            values.collect::<far_model::Result<_>>().map_err(|error| explain(error.into()))?;
+        let values: Vec<[f64; 3]> = values.collect::<far_model::Result<_>>().map_err(explain)?;
         let mean = |place: usize| {
             values.iter().map(|values| values[place]).sum::<f64>() / values.len() as f64
         };

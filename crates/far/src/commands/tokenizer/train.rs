@@ -78,13 +78,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "give another --out, or --fresh to train it again",
         ));
     }
-    let open = |folder: &PathBuf| Dataset::open(folder).map_err(crate::commands::data::explain);
+    let open = |folder: &PathBuf| Dataset::open(folder).map_err(explain);
     let datasets = arguments.data.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
     let sampler =
         PictureSampler::new(datasets, arguments.batch, arguments.seed).map_err(explain)?;
     let below = ComputeConfig { device: DeviceChoice::Auto, precision: Precision::Bf16 };
     let device = arguments.compute.over(&below).open().map_err(explain)?;
-    let perceptual = PerceptualLoss::find(&device).map_err(|error| explain(error.into()))?;
+    let perceptual = PerceptualLoss::find(&device).map_err(explain)?;
     let sees = perceptual.is_some();
     if !sees {
         eprintln!(

@@ -13,12 +13,12 @@ use crate::step_table::StepTable;
 use clap::Args;
 use far_train::{
     ArmTraining, Ending, Existing, PreparedData, RunCheck, RunFolder, Session, Stage, TrainConfig,
-    TrainingLoop, check_prepared, share_preparation,
+    TrainingLoop, TrainingSettings, check_prepared, share_preparation,
 };
 use forecast::Forecast;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-pub use view::View;
+use view::View;
 
 /// Arguments of `far train`.
 #[derive(Args)]
@@ -106,11 +106,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     match outcome.ending {
         Ending::Finished => Ok(()),
-        Ending::Stopped(step) => Err(anyhow::Error::new(Interrupted(format!(
+        Ending::Stopped(step) => Err(Interrupted::error(format!(
             "stopped after step {step} of {}; to resume:\n  {}",
             config.training.steps,
             again(arguments)
-        )))),
+        ))),
     }
 }
 
@@ -220,6 +220,26 @@ fn train(
     Ok((outcome, view))
 }
 
+/// Trains to the last step in view of the user.
+///
+/// # Errors
+/// If it is interrupted, or stops.
+pub fn finish(
+    training: &mut ArmTraining<'_>,
+    folder: &mut RunFolder,
+    settings: &TrainingSettings,
+) -> anyhow::Result<()> {
+    let mut view = View::new(settings.steps);
+    let ending = interrupt::while_watched(|stop| {
+        far_train::train(training, folder, settings, stop, &mut view)
+    });
+    view.end();
+    match ending.map_err(explain)? {
+        Ending::Finished => Ok(()),
+        Ending::Stopped(step) => Err(Interrupted::after(step)),
+    }
+}
+
 /// Shows the preparation before the first step: one bar per stage.
 pub fn preparation() -> impl FnMut(Stage) {
     let mut shown: Option<(&'static str, stage::Stage)> = None;
@@ -261,7 +281,8 @@ fn shell_word(word: &str) -> String {
 }
 
 /// A training error as one line with its cause, and a hint.
-pub fn explain(error: far_train::Error) -> anyhow::Error {
+pub fn explain(error: impl Into<far_train::Error>) -> anyhow::Error {
+    let error = error.into();
     let message = match std::error::Error::source(&error) {
         Some(cause) if !error.to_string().contains(&cause.to_string()) => {
             format!("{error}: {cause}")

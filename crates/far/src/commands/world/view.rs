@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use far_data::{Cell, ContactSheet, EXPLORE_COLOR, FrameImage, Phase, RETURN_COLOR};
 use far_world::{Recording, Studio, draw_map};
 
+use crate::file;
 use crate::hint::Hint;
 
 /// Arguments of `far world view`.
@@ -77,12 +77,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let title = format!("{} ({})", world.name(), recording.variant);
     let sheet = ContactSheet { title, columns, cell_width: arguments.cell, cells };
     let out = &arguments.out;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    file::create_folder(out)?;
     let mut files = vec![("contact-sheet.png", sheet.render().to_png())];
     files.extend(map.map(|map| ("map.png", map.to_png())));
     for (name, bytes) in files {
         let path = out.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        file::write(&path, bytes)?;
         println!("wrote {}", path.display());
     }
     Ok(())

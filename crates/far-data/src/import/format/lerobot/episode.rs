@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::super::json_lines;
+use super::super::{Parsed, json_lines};
 use super::Info;
 use crate::Result;
 use crate::import::Source;
@@ -62,7 +62,7 @@ pub(super) fn new_episodes(source: &Source, info: &Info, camera: &str) -> Result
         }
         for row in table.rows(&columns).map_err(wrong)? {
             let row = row.map_err(wrong)?;
-            let place = |chunk: &str, file: &str| -> std::result::Result<_, String> {
+            let place = |chunk: &str, file: &str| -> Parsed<_> {
                 Ok([("chunk_index", row.index(chunk)?), ("file_index", row.index(file)?)])
             };
             let data = place("data/chunk_index", "data/file_index").map_err(wrong)?;

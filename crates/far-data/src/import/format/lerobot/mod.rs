@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use self::episode::{Episode, new_episodes, old_episodes};
-use super::Format;
+use super::{Format, Parsed};
 use crate::export_lerobot::RETURNING;
 use crate::import::parquet_table::ParquetTable;
 use crate::import::{
@@ -23,9 +23,6 @@ use crate::{DataError, ROBOT_ACTION, Result, Split};
 
 /// Numbers in a column at most.
 const LARGEST_COLUMN: u64 = 4096;
-
-/// LeRobot.
-pub struct LeRobot;
 
 #[derive(Deserialize)]
 struct Info {
@@ -57,68 +54,60 @@ struct FeatureInfo {
     field_of_view: Option<[f64; 2]>,
 }
 
-impl Format for LeRobot {
-    fn name(&self) -> &'static str {
-        "lerobot"
-    }
+/// LeRobot.
+pub const FORMAT: Format = Format {
+    name: "lerobot",
+    about: "LeRobot v2 and v3: meta/info.json, data, videos (--camera, --pose-column or --still-camera)",
+    convention: Convention::OURS,
+    read,
+};
 
-    fn about(&self) -> &'static str {
-        "LeRobot v2 and v3: meta/info.json, data, videos (--camera, --pose-column or --still-camera)"
+fn read(source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
+    let path = "meta/info.json";
+    let info: Info = serde_json::from_slice(&source.read(path)?)
+        .map_err(|error| source.refuse(path, error.to_string()))?;
+    if !(info.fps.is_finite() && info.fps > 0.0) {
+        return Err(source.refuse(path, format!("`fps` is {}", info.fps)));
     }
-
-    fn convention(&self) -> Convention {
-        Convention::OURS
+    let camera = choose_camera(&info, options)
+        .map_err(|reason| DataError::Setting { setting: "--camera", reason })?;
+    choose_pose(&info, options)?;
+    let columns = number_columns(&info, options);
+    let episodes = match info.codebase_version.trim_start_matches('v').split('.').next() {
+        Some("2") => old_episodes(source, &info, &camera)?,
+        Some("3") => new_episodes(source, &info, &camera)?,
+        _ => {
+            let reason = format!("version {} is neither 2 nor 3", info.codebase_version);
+            return Err(source.refuse(path, reason));
+        }
+    };
+    let hint = pose_hint(&info, options);
+    let mut tables: BTreeMap<&str, BTreeMap<u64, Vec<Sample>>> = BTreeMap::new();
+    for episode in &episodes {
+        if !tables.contains_key(episode.data.as_str()) {
+            tables.insert(
+                &episode.data,
+                read_samples(source, &episode.data, &info, &camera, &columns, options)?,
+            );
+        }
     }
-
-    fn read(&self, source: &Source, options: &ImportOptions) -> Result<Vec<Recording>> {
-        let path = "meta/info.json";
-        let info: Info = serde_json::from_slice(&source.read(path)?)
-            .map_err(|error| source.refuse(path, error.to_string()))?;
-        if !(info.fps.is_finite() && info.fps > 0.0) {
-            return Err(source.refuse(path, format!("`fps` is {}", info.fps)));
-        }
-        let camera = choose_camera(&info, options)
-            .map_err(|reason| DataError::Setting { setting: "--camera", reason })?;
-        choose_pose(&info, options)?;
-        let columns = number_columns(&info, options);
-        let episodes = match info.codebase_version.trim_start_matches('v').split('.').next() {
-            Some("2") => old_episodes(source, &info, &camera)?,
-            Some("3") => new_episodes(source, &info, &camera)?,
-            _ => {
-                let reason = format!("version {} is neither 2 nor 3", info.codebase_version);
-                return Err(source.refuse(path, reason));
-            }
-        };
-        let hint = pose_hint(&info, options);
-        let mut tables: BTreeMap<&str, BTreeMap<u64, Vec<Sample>>> = BTreeMap::new();
-        for episode in &episodes {
-            if !tables.contains_key(episode.data.as_str()) {
-                tables.insert(
-                    &episode.data,
-                    read_samples(source, &episode.data, &info, &camera, &columns, options)?,
-                );
-            }
-        }
-        let mut recordings = Vec::with_capacity(episodes.len());
-        for episode in &episodes {
-            let samples = tables
-                .get_mut(episode.data.as_str())
-                .and_then(|table| table.remove(&episode.index));
-            let mut recording = assemble(source, &info, episode, samples.unwrap_or_default())?;
-            recording.lens = lens(&info, &camera);
-            recording.columns =
-                columns.iter().map(|(_, name, width)| (name.clone(), *width)).collect();
-            recordings.push(recording);
-        }
-        if let Some(first) = recordings.first_mut() {
-            first.notes.extend(hint);
-        }
-        Ok(recordings)
+    let mut recordings = Vec::with_capacity(episodes.len());
+    for episode in &episodes {
+        let samples =
+            tables.get_mut(episode.data.as_str()).and_then(|table| table.remove(&episode.index));
+        let mut recording = assemble(source, &info, episode, samples.unwrap_or_default())?;
+        recording.lens = lens(&info, &camera);
+        recording.columns = columns.iter().map(|(_, name, width)| (name.clone(), *width)).collect();
+        recordings.push(recording);
     }
+    if let Some(first) = recordings.first_mut() {
+        first.notes.extend(hint);
+    }
+    Ok(recordings)
 }
 
 /// The camera that is asked for, or the first.
-fn choose_camera(info: &Info, options: &ImportOptions) -> std::result::Result<String, String> {
+fn choose_camera(info: &Info, options: &ImportOptions) -> Parsed<String> {
     let is_camera = |feature: &&Feature| ["video", "image"].contains(&feature.dtype.as_str());
     let cameras: Vec<&String> = info
         .features
@@ -225,7 +214,7 @@ fn read_samples(
     let table = ParquetTable::open(source.read(path)?).map_err(wrong)?;
     let mut samples: BTreeMap<u64, Vec<Sample>> = BTreeMap::new();
     for (number, row) in table.rows(&columns).map_err(wrong)?.enumerate() {
-        let read = || -> std::result::Result<(u64, Sample), String> {
+        let read = || -> Parsed<(u64, Sample)> {
             let row = row?;
             let pose = match &options.pose_column {
                 Some(column) => Some(pose(&row.numbers(column)?, options.quaternions_xyzw)?),
@@ -260,7 +249,7 @@ fn read_samples(
     Ok(samples)
 }
 
-fn pose(numbers: &[f64], xyzw: bool) -> std::result::Result<RigidPose, String> {
+fn pose(numbers: &[f64], xyzw: bool) -> Parsed<RigidPose> {
     let [x, y, z, a, b, c, d] = numbers
         .try_into()
         .map_err(|_| format!("{} numbers where a pose has seven", numbers.len()))?;
