@@ -4,10 +4,10 @@
 //! are merged into [`Results`] whose intervals are over seeds and clips.
 
 use crate::tally::{MeasuredArm, Pooled, Tally};
-use crate::{ArmDescription, Error, Metric, Result, Results};
+use crate::{ArmDescription, Error, KeptFile, Metric, Result, Results};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Name of the folder of scores in a run's folder.
 pub const SCORES_FOLDER: &str = "scores";
@@ -93,14 +93,13 @@ impl Scores {
         }
     }
 
-    /// Writes the file into a run's folder.
+    /// Writes the file into a run's folder and says where.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, run: &Path) -> Result<()> {
-        let folder = run.join(SCORES_FOLDER);
-        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        crate::report::write_whole(&folder.join(format!("{}.json", self.arm)), &self.to_json())
+    pub fn write(&self, run: &Path) -> Result<PathBuf> {
+        let (folder, name) = (SCORES_FOLDER.to_owned(), format!("{}.json", self.arm));
+        KeptFile { folder, name, text: self.to_json() }.write(run)
     }
 
     /// The text of the file.

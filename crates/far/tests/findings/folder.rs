@@ -39,7 +39,9 @@ fn fresh_deletes_nothing_before_everything_is_known_to_work() {
     assert!(files(&good) == before, "a comparison changed the run");
 
     succeeds(tiny("train", village(), &good, &["--fresh", "--set", "training.seed=1"]));
-    assert!(!good.join("replays").exists(), "replays belong to the run that was deleted");
+    for kept in ["replays", "scores"] {
+        assert!(!good.join(kept).exists(), "{kept} belong to the run that was deleted");
+    }
     assert!(!good.join("results.json").exists());
 }
 
