@@ -34,6 +34,9 @@ pub struct Results {
     /// and clips.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<u64>,
+    /// Metrics that a merge of seeds left out, with the seeds under which they were not measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, BTreeSet<u64>>,
     /// What it ran on.
     pub device: String,
     /// Seconds of training, if known.
