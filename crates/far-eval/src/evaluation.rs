@@ -178,6 +178,7 @@ impl Evaluation<'_> {
             clips,
             seed: self.plan.seed,
             seeds: Vec::new(),
+            left_out: BTreeMap::new(),
             device: self.device.to_owned(),
             train_seconds: None,
             judge: if own { "own" } else { "common" }.to_owned(),

@@ -68,7 +68,9 @@ pub use report::{
     Row, Series, ShownArm, Spread, TrainedPart, Training, TrainingLog, Verdict, event_file,
     markdown, report_page, summary,
 };
-pub use results::{ArmResults, Curve, RecalledFrame, Replay, ReplayStep, Results, Shown};
+pub use results::{
+    ArmResults, Curve, KEPT_FOLDERS, RecalledFrame, Replay, ReplayStep, Results, Shown,
+};
 pub use rollout::Rollout;
 pub use scores::{Protocol, SCORES_FOLDER, Scores, keep_shared_metrics, merge};
 pub use tally::MeasuredArm;

@@ -1,6 +1,8 @@
 //! What an evaluation found: the same shape everywhere, `results.json` in a run's folder.
 
-use crate::{ArmDescription, Interval, Kept, KeptFile, Metric, Result, Scores};
+use crate::{
+    ArmDescription, Error, Interval, Kept, KeptFile, Metric, Result, SCORES_FOLDER, Scores, report,
+};
 use far_data::Picture;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +34,9 @@ pub struct Results {
     /// and clips.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<u64>,
+    /// Metrics that a merge of seeds left out, with the seeds under which they were not measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, BTreeSet<u64>>,
     /// What it ran on.
     pub device: String,
     /// Seconds of training, if known.
@@ -95,6 +100,9 @@ pub struct Curve {
     pub values: Vec<Interval>,
 }
 
+/// The folders of what an evaluation keeps, in that of a run.
+pub const KEPT_FOLDERS: [&str; 3] = [Replay::FOLDER, "probes", SCORES_FOLDER];
+
 /// What an evaluation keeps for the report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
@@ -107,14 +115,30 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Writes everything into a run's folder.
+    /// Writes everything into a run's folder, and removes what an earlier evaluation kept there: of
+    /// other clips or arms, it would be shown beside these results.
     ///
     /// # Errors
-    /// If a folder or a file cannot be written.
+    /// If a folder or a file cannot be written, or an old file cannot be removed.
     pub fn write(&self, run: &Path) -> Result<()> {
-        self.replays.iter().try_for_each(|replay| replay.write(run).map(drop))?;
-        self.probes.iter().try_for_each(|file| file.write(run).map(drop))?;
-        self.scores.iter().try_for_each(|scores| scores.write(run))
+        let mut written = BTreeSet::new();
+        for replay in &self.replays {
+            written.insert(replay.write(run)?);
+        }
+        for file in &self.probes {
+            written.insert(file.write(run)?);
+        }
+        for scores in &self.scores {
+            written.insert(scores.write(run)?);
+        }
+        for folder in KEPT_FOLDERS {
+            for path in report::list(&run.join(folder), |name| name.ends_with(".json"))? {
+                if !written.contains(&path) {
+                    std::fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

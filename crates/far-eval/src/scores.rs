@@ -4,10 +4,10 @@
 //! are merged into [`Results`] whose intervals are over seeds and clips.
 
 use crate::tally::{MeasuredArm, Pooled, Tally};
-use crate::{ArmDescription, Error, Metric, Result, Results};
+use crate::{ArmDescription, Error, KeptFile, Metric, Result, Results};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Name of the folder of scores in a run's folder.
 pub const SCORES_FOLDER: &str = "scores";
@@ -93,14 +93,13 @@ impl Scores {
         }
     }
 
-    /// Writes the file into a run's folder.
+    /// Writes the file into a run's folder and says where.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, run: &Path) -> Result<()> {
-        let folder = run.join(SCORES_FOLDER);
-        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
-        crate::report::write_whole(&folder.join(format!("{}.json", self.arm)), &self.to_json())
+    pub fn write(&self, run: &Path) -> Result<PathBuf> {
+        let (folder, name) = (SCORES_FOLDER.to_owned(), format!("{}.json", self.arm));
+        KeptFile { folder, name, text: self.to_json() }.write(run)
     }
 
     /// The text of the file.
@@ -173,21 +172,23 @@ impl Scores {
 }
 
 /// Leaves out the metrics that an arm does not have under every seed, as where one machine lacked the
-/// weights of LPIPS, and returns their names.
-pub fn keep_shared_metrics(scores: &mut [Scores]) -> BTreeSet<String> {
-    let mut lacking = BTreeSet::new();
+/// weights of LPIPS, and returns them with the seeds that lack them.
+pub fn keep_shared_metrics(scores: &mut [Scores]) -> BTreeMap<String, BTreeSet<u64>> {
+    let mut lacking: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for each in scores.iter() {
         for other in scores.iter().filter(|other| other.arm == each.arm) {
             let found = &other.measured.values;
             let metrics = each.measured.values.keys().filter(|metric| !found.contains_key(*metric));
-            lacking.extend(metrics.cloned());
+            for metric in metrics {
+                lacking.entry(metric.clone()).or_default().insert(other.protocol.seed);
+            }
         }
     }
     for Scores { metrics, measured, .. } in scores {
-        metrics.retain(|metric| !lacking.contains(&metric.id));
-        measured.values.retain(|metric, _| !lacking.contains(metric));
-        measured.divisors.retain(|metric, _| !lacking.contains(metric));
-        measured.curves.retain(|metric, _| !lacking.contains(metric));
+        metrics.retain(|metric| !lacking.contains_key(&metric.id));
+        measured.values.retain(|metric, _| !lacking.contains_key(metric));
+        measured.divisors.retain(|metric, _| !lacking.contains_key(metric));
+        measured.curves.retain(|metric, _| !lacking.contains_key(metric));
     }
     lacking
 }
@@ -242,6 +243,7 @@ pub fn merge(scores: &[Scores]) -> Result<Results> {
         clips: first.protocol.episodes.len(),
         seed: *first_seed,
         seeds: if seeds.len() > 1 { seeds.keys().copied().collect() } else { Vec::new() },
+        left_out: BTreeMap::new(),
         device: devices.into_iter().collect::<Vec<_>>().join(", "),
         train_seconds: scores.iter().filter_map(|scores| scores.train_seconds).reduce(|a, b| a + b),
         judge: first.protocol.judge.clone(),

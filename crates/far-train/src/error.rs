@@ -194,6 +194,8 @@ pub enum Error {
         needed: Bytes,
         /// What is there.
         present: Bytes,
+        /// What to do about it.
+        advice: &'static str,
     },
     /// There is nothing to learn from.
     #[error("there is nothing to learn from: no clip has a memory and a question")]
@@ -324,9 +326,7 @@ impl Error {
             Self::NothingHeldOut { .. } => {
                 "give some episodes another `split` in episodes.arrow, or record more; --set training.evaluate_every=0 trains without".into()
             }
-            Self::TooLarge { .. } => {
-                "lower them, or compute a batch in more parts with training.micro_batches".into()
-            }
+            Self::TooLarge { advice, .. } => (*advice).into(),
             Self::Nothing => "record or import episodes that explore and return".into(),
             Self::Data(error) | Self::Model(far_model::Error::Data(error)) => error.hint(),
             Self::Model(far_model::Error::NotFinite { .. }) => {

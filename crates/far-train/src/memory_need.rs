@@ -58,17 +58,19 @@ impl MemoryNeed {
             return Ok(());
         }
         let model = config.world_model;
+        let mut advice = "lower them";
         let settings = if self.parameters >= self.step.max(self.evaluation) {
             format!("world_model.width = {} and world_model.depth = {}", model.width, model.depth)
         } else if self.step >= self.evaluation {
             let (batch, slots) = (config.data.batch, config.training.slots);
+            advice = "lower them, or compute a batch in more parts with training.micro_batches";
             format!("data.batch = {batch} and training.slots = {slots}")
         } else {
             let section = &config.evaluation;
             let (batch, slots) = (section.batch, section.slots);
             format!("evaluation.slots = {slots} and evaluation.batch = {batch}")
         };
-        Err(Error::TooLarge { settings, needed: Bytes(needed), present: Bytes(present) })
+        Err(Error::TooLarge { settings, needed: Bytes(needed), present: Bytes(present), advice })
     }
 }
 
@@ -87,7 +89,8 @@ pub(crate) fn check_judgment(
     match machine_memory() {
         Some(present) if needed > present && !device.is_cuda() => {
             let settings = format!("{slots} memories per prediction (--slots) for {batch} clips");
-            Err(Error::TooLarge { settings, needed: Bytes(needed), present: Bytes(present) })
+            let (needed, present) = (Bytes(needed), Bytes(present));
+            Err(Error::TooLarge { settings, needed, present, advice: "give fewer --slots" })
         }
         _ => Ok(()),
     }

@@ -36,9 +36,27 @@ pub fn rate(per_second: f64) -> String {
     format!("{grouped}{point}{rest}/s")
 }
 
+/// A number of things with their name, which is a plural: "1 episode encoded", "2 passes".
+pub fn counted(count: u64, unit: &str) -> String {
+    let (noun, rest) = unit.split_at(unit.find(' ').unwrap_or(unit.len()));
+    let noun = match count {
+        1 => noun.strip_suffix("es").filter(|stem| stem.ends_with('s')).or(noun.strip_suffix('s')),
+        _ => None,
+    }
+    .unwrap_or(noun);
+    format!("{count} {noun}{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let one = ["episodes encoded", "passes evaluated", "updates"].map(|unit| counted(1, unit));
+        assert_eq!(one, ["1 episode encoded", "1 pass evaluated", "1 update"]);
+        assert_eq!(counted(12, "episodes with keys"), "12 episodes with keys");
+    }
 
     #[test]
     fn rates_have_three_digits_and_thousands_are_apart() {

@@ -50,7 +50,8 @@ impl Stage {
         self.bar.set_length(total);
         self.bar.set_position(done);
         let share = done as f64 / total.max(1) as f64;
-        if let Some(left) = left_in_all(Some(share)) {
+        let present = Present { share, left: self.bar.eta().as_secs_f64() };
+        if let Some(left) = left_in_all(Some(present)) {
             self.bar.set_message(left);
         }
         self.with_lines(|lines| {
@@ -79,7 +80,7 @@ impl Stage {
         self.with_lines(|lines| {
             let (made, seconds) = (lines.done - lines.first, lines.begun.elapsed().as_secs_f64());
             if made > 0 {
-                eprintln!("{} {} in {seconds:.0} s", lines.done, self.unit);
+                eprintln!("{} in {seconds:.0} s", progress::counted(lines.done, self.unit));
             }
         });
     }
@@ -94,9 +95,13 @@ impl Stage {
 impl Lines {
     fn line(&self, unit: &str, share: f64) -> String {
         let made = (self.done - self.first) as f64;
+        let after = |left: Option<String>| left.map_or(String::new(), |left| format!(", {left}"));
+        if made == 0.0 {
+            return format!("{}/{} {unit}{}", self.done, self.total, after(left_in_all(None)));
+        }
         let rate = made / self.begun.elapsed().as_secs_f64().max(1e-9);
         let left = (self.total - self.done.min(self.total)) as f64 / rate.max(1e-9);
-        let whole = left_in_all(Some(share)).map_or(String::new(), |left| format!(", {left}"));
+        let whole = after(left_in_all(Some(Present { share, left })));
         format!("{}/{} {unit}, {rate:.1}/s, {left:.0} s left{whole}", self.done, self.total)
     }
 }
@@ -130,10 +135,19 @@ pub fn next(name: &str) {
     eprintln!("{name}{left}");
 }
 
-/// About how long the verb still takes, if it has begun one; `share` of the present stage is done.
-pub fn left_in_all(share: Option<f64>) -> Option<String> {
+/// How far the present stage is.
+#[derive(Clone, Copy)]
+pub struct Present {
+    /// How much of it is done.
+    pub share: f64,
+    /// Seconds that it still takes by its own rate.
+    pub left: f64,
+}
+
+/// About how long the verb still takes, if it has begun one; never less than its present stage.
+pub fn left_in_all(present: Option<Present>) -> Option<String> {
     let whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let left = whole.as_ref()?.left(share);
+    let left = whole.as_ref()?.left(present);
     Some(match left {
         short if short < 100.0 => format!("about {:.0} s left in all", short.max(1.0)),
         long => format!("about {:.0} min left in all", long / 60.0),
@@ -142,14 +156,16 @@ pub fn left_in_all(share: Option<f64>) -> Option<String> {
 
 impl Whole {
     /// Expected seconds of what is left, corrected by how long finished stages took.
-    fn left(&self, share: Option<f64>) -> f64 {
+    fn left(&self, present: Option<Present>) -> f64 {
         let spent = self.entered.elapsed().as_secs_f64();
         let speed = if self.done[0] > 0.0 { self.done[1] / self.done[0] } else { 1.0 };
         let stage = self.expected.get(self.stage).copied().unwrap_or(0.0);
         // Once a tenth is done, the stage itself says best how long it takes.
-        let here = match share {
-            Some(share) if share > 0.1 => spent / share * (1.0 - share),
-            _ => (speed * stage - spent).max(0.0),
+        let forecast = (speed * stage - spent).max(0.0);
+        let here = match present {
+            Some(Present { share, left }) if share > 0.1 => left,
+            Some(Present { left, .. }) => forecast.max(left),
+            None => forecast,
         };
         let later: f64 = self.expected.iter().skip(self.stage + 1).sum();
         here + speed * later
@@ -168,7 +184,10 @@ mod tests {
         // The first stage took twice as long as expected: so will the others.
         (whole.stage, whole.done) = (1, [10.0, 20.0]);
         assert!((whole.left(None) - 100.0).abs() < 1.0);
-        assert!((whole.left(Some(0.05)) - 100.0).abs() < 1.0);
+        let left = |share, left| whole.left(Some(Present { share, left }));
+        assert!((left(0.05, 5.0) - 100.0).abs() < 1.0, "too early to say that it is faster");
+        assert!((left(0.05, 70.0) - 130.0).abs() < 1.0, "the whole takes no less than its stage");
+        assert!((left(0.5, 5.0) - 65.0).abs() < 1.0);
         (whole.stage, whole.done) = (3, [60.0, 120.0]);
         assert!(whole.left(None) < 1.0);
     }
@@ -179,5 +198,11 @@ mod tests {
         let lines = Lines { begun, shown: begun, first: 20, done: 40, total: 60 };
         let line = lines.line("walks recorded", 0.66);
         assert!(line.starts_with("40/60 walks recorded, 2.0/s, 10 s left"), "{line}");
+        let none = Lines { done: 20, ..lines };
+        assert_eq!(
+            none.line("walks recorded", 0.33),
+            "20/60 walks recorded",
+            "no rate is known yet"
+        );
     }
 }

@@ -144,6 +144,17 @@ fn seeds_are_compared_and_merged_from_small_files() {
     }
     assert!(merged.join("report/index.html").exists());
 
+    // A seed that lacks a metric, as LPIPS where its weights were not there.
+    for entry in std::fs::read_dir(&other).expect("scores") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("scores");
+        std::fs::write(&path, text.replace("\"ssim\"", "\"unknown\"")).expect("written");
+    }
+    let less = results(merge(&[&one, &other]));
+    assert!(less["arms"]["far-multi"]["ssim"].is_null());
+    let page = std::fs::read_to_string(merged.join("report/index.html")).expect("a page");
+    assert!(page.contains("rollout SSIM: left out, not measured under seed 1"), "the cause");
+
     std::fs::remove_file(other.join("none.json")).expect("scores");
     for (paths, expected) in [
         (vec![one.as_path(), &other], "seed 1 has no arm none"),

@@ -75,7 +75,7 @@ fn inspect_prints_shares_and_draws() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     // Meters 1 to 19 were seen on the way out, meter 20 was not: 38 of 40 return frames.
-    for line in ["2 in 1 scenes", "test 1, train 1", "80 (40 return)", "95.0 % of return frames"] {
+    for line in ["2 in 1 scene\n", "test 1, train 1", "80 (40 return)", "95.0 % of return frames"] {
         assert!(table.contains(line), "{table} should say {line}");
     }
     assert!(std::fs::read_to_string(path.join("inspect/map.svg")).expect("drawn").contains("wave"));
@@ -154,7 +154,7 @@ fn verify_warns_where_nothing_tests() {
     let output = far(&["data", "verify", folder.path().to_str().expect("text")]);
     assert!(output.status.success());
     assert!(text(&output.stderr).contains("warning: no episode has split \"test\""));
-    assert!(text(&output.stdout).contains("no rule broken, 1 warning"));
+    assert!(text(&output.stdout).contains(": 1 episode, 8 frames, no rule broken, 1 warning"));
 }
 
 /// Writes one walk around a bend whose pictures show directions, with rotations as `stored` makes them.

@@ -71,6 +71,10 @@ fn runs_are_judged_with_rules_and_controls_and_again_alike() {
     let table = String::from_utf8(table).unwrap();
     assert!(table.contains("each run's own world model"), "{table}");
     assert!(table.contains("far-meta") && table.contains("temporal"), "{table}");
+    // Nothing of the evaluation before stands beside these results.
+    assert_eq!(std::fs::read_dir(meta.join("replays")).unwrap().count(), 0);
+    let scored = |arm: &str| meta.join(format!("scores/{arm}.json")).exists();
+    assert!(scored("temporal") && !scored("nearest-pose"));
 }
 
 #[test]

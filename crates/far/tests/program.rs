@@ -62,6 +62,17 @@ fn shells_and_readers_of_manuals_are_served() {
 }
 
 #[test]
+fn help_fits_the_terminal() {
+    for verb in ["", "demo", "train", "compare", "eval", "data import"] {
+        let words = verb.split_whitespace().chain(["--help"]);
+        let output = program().args(words).env("COLUMNS", "80").output().expect("far runs");
+        let help = text(&output.stdout);
+        let longest = help.lines().map(|line| line.chars().count()).max();
+        assert!(output.status.success() && longest <= Some(80), "{verb}: {longest:?} in {help}");
+    }
+}
+
+#[test]
 fn quiet_leaves_results_and_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("village");

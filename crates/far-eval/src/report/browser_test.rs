@@ -2,7 +2,7 @@
 //! no Chromium.
 
 use super::fixture::{both_ends, counterfactual, interval, replay, results};
-use super::{ReportRun, TrainedPart, TrainingLog, report_page};
+use super::{Metric, ReportRun, TrainedPart, TrainingLog, report_page};
 use crate::Interval;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +18,11 @@ fn chromium() -> Option<PathBuf> {
         .flat_map(|folder| names.map(|name| folder.join(name)))
         .find(|path| path.is_file())
 }
+
+/// A page that opens the report 390 pixels wide and passes on what its test found.
+const PHONE: &str = r#"<!doctype html><body><script>
+    addEventListener("message", ({ data }) => { document.body.dataset.selftest = data; });
+</script><iframe src="index.html#selftest" width="390" height="844"></iframe>"#;
 
 /// The document after `#selftest` has used it, and everything that was written to the console.
 fn visit(chromium: &Path, page: &Path, profile: &Path) -> (String, Vec<String>) {
@@ -69,7 +74,11 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
     for id in ["psnr_tier_5", "state_surface", "state_container_small", "weight_audio_blocked"] {
         values.insert(id.into(), interval(0.5, 0.1));
     }
+    let metric = Metric::of("weight_audio_blocked").noted("mean weight of the cue `audio`");
+    second.results.descriptions.push(metric);
     for replay in &mut second.replays {
+        // A retriever that finds nothing worth recalling.
+        replay.arms.get_mut("far-multi").expect("the fixture has it")[1].recalled.clear();
         let steps = replay.arms.remove("worldmem").expect("the fixture has it");
         replay.arms.insert(hostile.into(), steps);
     }
@@ -93,9 +102,14 @@ fn the_page_works_from_a_disk_without_a_message_on_the_console() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("index.html");
     std::fs::write(&page, report_page(&[first, second, many, empty])).unwrap();
-    let (document, messages) = visit(&chromium, &page, &folder.path().join("profile"));
-    let (_, result) = document.split_once("data-selftest=\"").expect("the test ran to its end");
-    assert_eq!(result.split_once('"').unwrap().0, "passed");
-    assert_eq!(messages, Vec::<String>::new());
-    assert!(!document.contains("<img"), "a name became an element");
+    // Windows have a least width, so that a telephone's is a frame in a page.
+    let phone = folder.path().join("phone.html");
+    std::fs::write(&phone, PHONE).unwrap();
+    for page in [page, phone] {
+        let (document, messages) = visit(&chromium, &page, &folder.path().join("profile"));
+        let (_, result) = document.split_once("data-selftest=\"").expect("the test ran to its end");
+        assert_eq!(result.split_once('"').unwrap().0, "passed", "{}", page.display());
+        assert_eq!(messages, Vec::<String>::new());
+        assert!(!document.contains("<img"), "a name became an element");
+    }
 }

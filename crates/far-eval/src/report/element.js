@@ -22,6 +22,9 @@ function element(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+/** Text in which what stands between backticks is code. */
+const prose = (text) => text.split("`").map((part, place) => (place % 2 === 1 ? element("code", {}, part) : part));
+
 /** An SVG element. */
 function shape(tag, attributes, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);

@@ -102,7 +102,7 @@ pub fn replay() -> Replay {
         score: Some(1.5),
         cues: vec![[Some(0.9), Some(1.8)], [None, Some(-0.4)]],
         utility: Some(0.12),
-        repeats: (frame > 1).then_some((1, 0.3)),
+        repeats: Some((1, if frame > 1 { 0.3 } else { 2.8e-12 })),
     };
     let weights = |index: u8| {
         let audio = 0.25 + 0.1 * f32::from(index);

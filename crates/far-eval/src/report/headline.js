@@ -43,7 +43,7 @@ function drawHeadline(run) {
     byId(`${table}-section`).hidden = columns.length === 0;
     byId(table).replaceChildren(...(columns.length > 0 ? [valueTable(run, columns, false)] : []));
     const explained = columns.map((column) => run.headline.metrics[column]).filter((metric) => metric.note);
-    const meanings = explained.map((metric) => element("div", {}, element("dt", {}, metric.label), element("dd", {}, metric.note)));
+    const meanings = explained.map((metric) => element("div", {}, element("dt", {}, metric.label), element("dd", {}, ...prose(metric.note))));
     document.getElementById(`${table}-meaning`)?.replaceChildren(...meanings);
   }
 }

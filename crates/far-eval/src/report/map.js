@@ -15,7 +15,8 @@ function relation(replay, memory, goal) {
 
 /** A relation in words: where from, and where it looks. */
 function relationText({ distance, turn, ago }) {
-  const when = ago >= 0 ? `${ago} frames ago` : `${-ago} frames ahead`;
+  const frames = Math.abs(ago) === 1 ? "1 frame" : `${Math.abs(ago)} frames`;
+  const when = ago >= 0 ? `${frames} ago` : `${frames} ahead`;
   if (distance === undefined) return when;
   const degrees = Math.round(Math.abs(turn));
   const side = degrees < 3 ? "same heading" : `turned ${degrees}° ${turn > 0 ? "left" : "right"}`;
@@ -74,17 +75,19 @@ class PathMap {
     const [south, north] = [Math.min(...norths), Math.max(...norths)];
     const margin = 30;
     const height = Math.round(Math.min(width * 1.05, Math.max(width * 0.5, (width * (north - south + 1)) / (east - west + 1))));
+    // Room below the path, so that the bar of meters does not run through the word "start".
+    const below = 22;
     const scale = Math.min((width - 2 * margin) / (east - west || 1), (height - 2 * margin) / (north - south || 1), 200);
     this.x = (value) => width / 2 + (value - (west + east) / 2) * scale;
     this.y = (value) => height / 2 - (value - (south + north) / 2) * scale;
-    this.svg = drawing(width, height, "Map of the way out, the way back and the recalled memories");
+    this.svg = drawing(width, height + below, "Map of the way out, the way back and the recalled memories");
     this.svg.setAttribute("role", "group");
     const line = (from, to) => replay.path.slice(from, to).map(([e, n]) => `${this.x(e).toFixed(1)},${this.y(n).toFixed(1)}`).join(" ");
     this.svg.append(
       shape("polyline", { class: "out", points: line(0, replay.boundary) }),
       shape("polyline", { class: "back", points: line(Math.max(0, replay.boundary - 1)) }),
       shape("text", { x: this.x(replay.path[0][0]), y: this.y(replay.path[0][1]) + 24, "text-anchor": "middle" }, "start"),
-      ...this.scaleBar(scale, height));
+      ...this.scaleBar(scale, height + below));
     this.weights = shape("g", { class: "weights" });
     this.marks = shape("g", {});
     this.svg.append(this.weights, this.marks);

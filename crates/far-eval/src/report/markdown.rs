@@ -5,6 +5,7 @@ use super::metric::{Better, MetricTable};
 use super::summary::{counted, listed};
 use super::verdict::Verdict;
 use crate::{Interval, Results, Role};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Metrics of the first table, as far as they were measured; tiers and probes have tables of their
@@ -91,15 +92,30 @@ fn facts(results: &Results) -> String {
     )
 }
 
-/// Perceptual distances of rollouts that nobody had the weights of, as "LPIPS and DreamSim".
+/// What is not measured and why: "LPIPS: left out, not measured under seed 2; DreamSim: no weights".
 pub(super) fn unmeasured(results: &Results) -> Option<String> {
     let has = |id: &str| results.arms.values().any(|arm| arm.contains_key(id));
-    let absent = [("lpips", "LPIPS"), ("dreamsim", "DreamSim")].into_iter();
-    let absent = absent.filter(|(id, _)| has("psnr") && !has(id));
-    let absent: Vec<String> = absent.map(|(_, name)| name.to_owned()).collect();
-    // Weights may lie on one machine and not on another that ran a seed.
-    let seeds = if results.seeds.is_empty() { "" } else { " under some seed" };
-    (!absent.is_empty()).then(|| format!("{}: no weights{seeds}", listed(&absent)))
+    let mut absent: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (id, seeds) in &results.left_out {
+        let metric = results.metric(id);
+        // A metric by tier goes without saying.
+        if metric.table == MetricTable::Tier {
+            continue;
+        }
+        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+        let who = if seeds.len() == 1 { "seed" } else { "seeds" };
+        let cause = format!("left out, not measured under {who} {}", listed(&seeds));
+        absent.entry(cause).or_default().push(metric.label);
+    }
+    let without_weights = [("lpips", "LPIPS"), ("dreamsim", "DreamSim")]
+        .into_iter()
+        .filter(|(id, _)| has("psnr") && !has(id) && !results.left_out.contains_key(*id));
+    for (_, name) in without_weights {
+        absent.entry("no weights".to_owned()).or_default().push(name.to_owned());
+    }
+    let parts = absent.iter().map(|(cause, names)| format!("{}: {cause}", listed(names)));
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// "seed 0", "seeds 0, 1 and 2".
@@ -301,6 +317,15 @@ mod tests {
         assert!(text.contains("| 1.10 [0.80, 1.40] (n = 3) | **1.18** [0.15, 9.36] † |"), "{text}");
         assert!(text.contains("† the interval is wider"), "{text}");
         assert!(text.contains("| worldmem | +1.10 [+0.80, +1.40] (n = 3) |"), "no star: {text}");
+    }
+
+    #[test]
+    fn what_is_not_measured_has_its_true_cause() {
+        assert_eq!(unmeasured(&results()).unwrap(), "LPIPS and DreamSim: no weights");
+        let left_out = ["lpips", "lpips_tier_5"].map(|id| (id.to_owned(), [2].into())).into();
+        let merged = Results { seeds: vec![0, 1, 2], left_out, ..results() };
+        let expected = "rollout LPIPS: left out, not measured under seed 2; DreamSim: no weights";
+        assert_eq!(unmeasured(&merged).unwrap(), expected);
     }
 
     #[test]

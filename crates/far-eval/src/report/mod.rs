@@ -40,7 +40,7 @@ pub use markdown::markdown;
 pub use metric::{Better, Metric, MetricTable};
 pub use page_data::report_page;
 pub use run::ReportRun;
-pub(crate) use run_file::{list, write as write_whole};
+pub(crate) use run_file::list;
 pub use shown_arm::ShownArm;
 pub use summary::summary;
 pub use trained_part::{TrainedPart, Training};

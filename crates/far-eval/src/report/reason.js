@@ -58,7 +58,7 @@ function reasonCard(replay, step, recalled, rank, goal, reach, marked) {
     element("div", {},
       element("h4", {}, element("span", {}, `${rank + 1}. Frame ${recalled.frame}`), element("span", { class: "muted" }, facts.filter(Boolean).join(" · "))),
       element("p", {}, relationText(relation(replay, recalled.frame, goal))),
-      recalled.repeats ? element("p", { class: "muted" }, `Repeats frame ${recalled.repeats[0]}: −${brief(recalled.repeats[1])} in its score.`) : null,
+      recalled.repeats && recalled.repeats[1] >= 0.0005 ? element("p", { class: "muted" }, `Repeats frame ${recalled.repeats[0]}: −${brief(recalled.repeats[1])} in its score.`) : null,
       ...cues));
 }
 
@@ -68,8 +68,9 @@ function drawReasons(replay, name, stepIndex, marked) {
   byId("recall-title").textContent = `What ${name} recalled to predict frame ${goal}`;
   const step = replay.arms[name]?.[stepIndex];
   const present = presentCard(replay, name, stepIndex);
-  if (!step || step.recalled.length === 0) {
-    const note = arms.get(name)?.note;
+  const empty = step ? emptySlots(replay, step, stepIndex) : [];
+  if (!step || (step.recalled.length === 0 && (isControl(name) || empty.length === 0))) {
+    const note = isControl(name) ? arms.get(name).note : null;
     byId("recalled").replaceChildren(...[present, element("p", { class: "empty" }, note ? `Nothing was recalled: ${note}.` : "Nothing was recalled.")].filter(Boolean));
     return;
   }
@@ -78,7 +79,7 @@ function drawReasons(replay, name, stepIndex, marked) {
   const pairs = step.recalled.flatMap((recalled) => recalled.cues);
   const kind = pairs.every(([raw, standardized]) => raw === standardized) ? "score" : "standardized score (σ from the mean of the pool)";
   const note = pairs.length > 0 ? element("p", { class: "note" }, `Bars: ${kind} × the weight λ of its cue; together they make the score.`) : null;
-  byId("recalled").replaceChildren(...[present, ...cards, ...emptySlots(replay, step, stepIndex), note].filter(Boolean));
+  byId("recalled").replaceChildren(...[present, ...cards, ...empty, note].filter(Boolean));
 }
 
 /** A card for every slot that other arms fill at this step and this one leaves empty. */

@@ -17,7 +17,7 @@ function drawMaking(run) {
 
 /** What the metrics and arms of this page are, after the words that every page uses. */
 function drawGlossary(run) {
-  const terms = (list) => list.filter(([, note]) => note).map(([name, note]) => element("div", {}, element("dt", {}, name), element("dd", {}, note)));
+  const terms = (list) => list.filter(([, note]) => note).map(([name, note]) => element("div", {}, element("dt", {}, name), element("dd", {}, ...prose(note))));
   byId("metric-terms").replaceChildren(...terms(run.headline.metrics.map(({ label, note }) => [label, note])));
   byId("arm-terms").replaceChildren(...terms(runArms(run).map(({ name, note }) => [name, note])));
 }

@@ -16,6 +16,8 @@ function selfTest() {
       chooseRun(index);
       await settled();
       const run = currentRun();
+      const { scrollWidth, clientWidth } = document.documentElement;
+      expect(`the page is no wider than its window: ${scrollWidth} of ${clientWidth}`, scrollWidth <= clientWidth);
       expect("the table has every arm", byId("headline").querySelectorAll("tbody tr:not(.divider)").length === run.headline.rows.length);
       if (run.curves.length > 0 && run.headline.learned) {
         const chip = byId("legend").querySelector(`[data-arm="${CSS.escape(run.headline.learned)}"]`);
@@ -57,6 +59,7 @@ function selfTest() {
         sorters[0].click();
         expect("the third press brings the first order back", order() === before);
       }
+      expect("backticks are set as code", ![...document.querySelectorAll("dd")].some((meaning) => meaning.textContent.includes("`")));
       const counts = byId("headline").textContent.match(/n = \d+/g) ?? [];
       expect("values are counted", counts.length > 0 === run.headline.rows.some((row) => row.cells.some((cell) => cell?.value.n > 0)));
       const main = columnsOf(run, "main");
@@ -95,6 +98,9 @@ function selfTest() {
       await settled();
       const recalled = view.replay.arms[state.arm][state.step].recalled.length;
       expect("every recalled frame has a card", byId("recalled").querySelectorAll(".card[data-frame]").length === recalled);
+      const slots = Math.max(...Object.values(view.replay.arms).map((steps) => steps[state.step].recalled.length));
+      expect("every slot of a rule has a card, be it empty", isControl(state.arm) || byId("recalled").querySelectorAll(".card[data-frame], .card.empty").length === slots);
+      expect("what rounds to nothing is no repetition", !byId("recalled").textContent.includes("e−"));
       const heard = Object.keys(view.replay.sounds).length > 0;
       const spectrograms = byId("recalled").querySelectorAll(".sound canvas[data-painted]");
       expect("every recalled frame and the present are heard", spectrograms.length === (heard ? recalled + 1 : 0));
@@ -102,6 +108,9 @@ function selfTest() {
       expect("the way back is colored by weight", byId("map").querySelectorAll(".weights polyline").length === (weighed ? view.replay.frames.length : 0));
       expect("the colors have a legend", byId("map-legend").querySelectorAll(".ramp").length === Number(weighed));
       expect("every recalled frame is on the map", byId("map").querySelectorAll(".rank").length === recalled);
+      const words = [...byId("map").querySelectorAll("svg > text, svg > line")].map((mark) => mark.getBoundingClientRect());
+      expect("nothing runs through the words on the map", words.every((one, place) => words.slice(0, place).every((other) =>
+        one.left >= other.right || one.right <= other.left || one.top >= other.bottom || one.bottom <= other.top)));
       byId("map").querySelector(".memory[tabindex]")?.dispatchEvent(new Event("click"));
       expect("a memory on the map marks its card", recalled === 0 || byId("recalled").querySelector(".marked") !== null);
       byId("play").click();
@@ -142,6 +151,7 @@ function selfTest() {
   };
   steps().catch((error) => wrong.push(String(error))).then(() => {
     document.body.dataset.selftest = wrong.length === 0 ? "passed" : `failed: ${wrong.join("; ")}`;
+    window.parent.postMessage(document.body.dataset.selftest, "*");
   });
 }
 

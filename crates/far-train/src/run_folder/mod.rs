@@ -32,6 +32,7 @@ pub use saved_run::SavedRun;
 pub(crate) use saved_run::newest_checkpoint;
 
 use crate::{Error, Result, TrainConfig, TrainingSettings};
+use far_eval::KEPT_FOLDERS;
 use far_memory::store::{Disk, LocalDisk};
 use metrics_file::MetricsFile;
 use std::io;
@@ -44,8 +45,8 @@ const RESULTS: &str = "results.json";
 const ENVIRONMENT: &str = "environment.json";
 const LOCK: &str = "lock";
 const CHECKPOINTS: &str = "checkpoints";
-/// What evaluations, reports and exports write beside a run.
-const EVALUATION: [&str; 5] = ["replays", "probes", "report", "command.txt", "tensorboard"];
+/// What evaluations, reports and exports write beside a run, besides what evaluations keep.
+const EVALUATION: [&str; 3] = ["report", "command.txt", "tensorboard"];
 
 /// What to do with a run that is already in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +317,7 @@ fn compare(
 
 /// Removes what evaluations of a run wrote.
 fn remove_evaluation(path: &Path) -> Result<()> {
-    for name in EVALUATION {
+    for name in KEPT_FOLDERS.into_iter().chain(EVALUATION) {
         let place = path.join(name);
         let removed = match std::fs::symlink_metadata(&place) {
             Ok(found) if found.is_dir() => std::fs::remove_dir_all(&place),

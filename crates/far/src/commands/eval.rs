@@ -9,7 +9,7 @@ use crate::stage::Stage;
 use crate::world_sight::WorldSight;
 use clap::Args;
 use far_data::{Dataset, Picture};
-use far_eval::{Perceptual, Progress, Results, SCORES_FOLDER, Shown, summary};
+use far_eval::{KEPT_FOLDERS, Perceptual, Progress, Results, Shown, summary};
 use far_model::{DreamSim, Lpips};
 use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, check_rule};
 use serde_json::json;
@@ -208,7 +208,7 @@ pub fn evaluate(
     };
     let device = compute.open()?;
     let lock = FolderLock::take(out, "results.lock")?;
-    for kept in KEPT {
+    for kept in KEPT_FOLDERS {
         lock.remove_unfinished(&out.join(kept))?;
     }
     let mut bar: Option<Stage> = None;
@@ -233,9 +233,6 @@ pub fn write_results(results: &Results, shown: &Shown, out: &Path) -> far_train:
     shown.write(out)?;
     command_line::write(out)
 }
-
-/// The folders of what an evaluation keeps.
-const KEPT: [&str; 3] = ["replays", "probes", SCORES_FOLDER];
 
 /// Standard metrics in the table.
 const SHOWN: [&str; 7] =

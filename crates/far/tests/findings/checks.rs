@@ -7,14 +7,15 @@ use serde_json::Value;
 fn absurd_sizes_are_refused_with_the_figure() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");
-    for set in [
-        "training.slots=100000000",
-        "world_model.width=1000000",
-        "data.batch=100000000",
-        "evaluation.slots=100000000",
+    for (set, in_parts) in [
+        ("training.slots=100000000", true),
+        ("world_model.width=1000000", false),
+        ("data.batch=100000000", true),
+        ("evaluation.slots=100000000", false),
     ] {
         let message = fails(tiny("train", village(), &run, &["--set", set]), 2);
         assert!(message.contains("B of memory, and "), "{set}: {message}");
+        assert_eq!(message.contains("training.micro_batches"), in_parts, "{set}: {message}");
         assert!(!run.exists(), "{set}");
     }
     succeeds(tiny("train", village(), &run, &[]));
@@ -22,6 +23,7 @@ fn absurd_sizes_are_refused_with_the_figure() {
     eval.arg(&run);
     let message = fails(eval, 2);
     assert!(message.contains("memories per prediction (--slots)"), "{message}");
+    assert!(message.ends_with("hint: give fewer --slots\n"), "{message}");
 }
 
 #[test]

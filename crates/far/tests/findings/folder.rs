@@ -39,7 +39,9 @@ fn fresh_deletes_nothing_before_everything_is_known_to_work() {
     assert!(files(&good) == before, "a comparison changed the run");
 
     succeeds(tiny("train", village(), &good, &["--fresh", "--set", "training.seed=1"]));
-    assert!(!good.join("replays").exists(), "replays belong to the run that was deleted");
+    for kept in ["replays", "scores"] {
+        assert!(!good.join(kept).exists(), "{kept} belong to the run that was deleted");
+    }
     assert!(!good.join("results.json").exists());
 }
 
@@ -80,9 +82,15 @@ fn a_finished_run_gets_more_steps_and_is_the_longer_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let [whole, extended] = ["whole", "extended"].map(|name| folder.path().join(name));
     succeeds(tiny("train", village(), &extended, &["--set", "training.steps=4"]));
-    let said = succeeds(tiny("train", village(), &extended, &[]));
-    assert!(said.contains("6 steps in") && said.contains("loss "), "{said}");
-    assert!(said.contains("next: far eval "), "{said}");
+    let output = tiny("train", village(), &extended, &[]).output().expect("far runs");
+    let [said, shown] = [output.stdout, output.stderr].map(|bytes| crate::program::text(&bytes));
+    assert!(said.contains("6 steps in") && said.contains("next: far eval "), "{shown}{said}");
+    // The loss at the end is the one that was shown last.
+    let loss = |text: &str| {
+        let words = text.rsplit("loss ").next().expect("words");
+        words.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect::<String>()
+    };
+    assert!(loss(&said).len() == 6 && loss(&said) == loss(&shown), "{shown}{said}");
     succeeds(tiny("train", village(), &whole, &[]));
     for name in ["checkpoints/step-000000006.safetensors", "metrics.jsonl", "config.toml"] {
         let read = |run: &Path| std::fs::read(run.join(name)).expect(name);

@@ -14,15 +14,16 @@ pub fn merged(paths: &[PathBuf], out: &Path) -> anyhow::Result<Results> {
     }
     let lacking = far_eval::keep_shared_metrics(&mut scores);
     if !lacking.is_empty() {
-        let names = lacking.into_iter().collect::<Vec<_>>().join(", ");
+        let names = lacking.keys().cloned().collect::<Vec<_>>().join(", ");
         eprintln!("note: {names} left out, not measured under every seed");
     }
-    let results = far_eval::merge(&scores).map_err(|error| {
+    let mut results = far_eval::merge(&scores).map_err(|error| {
         Hint::error(
             error.to_string(),
             "merge comparisons that differ in training.seed alone, each seed once",
         )
     })?;
+    results.left_out = lacking;
     file::create_folder(out)?;
     results.write(out)?;
     command_line::write(out)?;

@@ -7,7 +7,7 @@ use far_data::{Dataset, export_lerobot, export_transforms};
 
 use super::explain;
 use crate::hint::Hint;
-use crate::progress;
+use crate::progress::{self, counted};
 
 /// What to export.
 #[derive(Args)]
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let (episodes, frames) =
                 export_lerobot(&dataset, &arguments.out, || bar.inc(1)).map_err(explain)?;
             bar.finish_and_clear();
-            println!("{episodes} episodes, {frames} frames in {out}");
+            println!("{}, {frames} frames in {out}", counted(episodes as u64, "episodes"));
         }
         Format::Transforms => {
             let first = dataset.ids().next().expect("a dataset has episodes");

@@ -12,7 +12,7 @@ use far_data::import::{
 
 use super::explain;
 use crate::hint::Hint;
-use crate::progress;
+use crate::progress::{self, counted};
 
 /// What to import, and how.
 #[derive(Args)]
@@ -159,9 +159,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{report}");
     } else {
         println!(
-            "imported {} frames in {seconds:.1} s ({rate:.0} frames/s); {} episodes, {} kept from before, in {}",
+            "imported {} frames in {seconds:.1} s ({rate:.0} frames/s); {}, {} kept from before, in {}",
             result.frames,
-            result.episodes,
+            counted(result.episodes as u64, "episodes"),
             result.kept,
             arguments.out.display()
         );
@@ -239,8 +239,8 @@ fn print(plan: &ImportPlan) {
         }
     };
     println!(
-        "{} episodes, {} frames; {count} return, on average after {:.0} % of their frames{seen}",
-        plan.episodes.len(),
+        "{}, {} frames; {count} return, on average after {:.0} % of their frames{seen}",
+        counted(plan.episodes.len() as u64, "episodes"),
         plan.frames(),
         100.0 * explore as f64 / frames.max(1) as f64,
     );

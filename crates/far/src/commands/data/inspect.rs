@@ -8,7 +8,7 @@ use far_data::{ContactSheet, Dataset, DatasetCheck, EpisodeMap, Inspection, Pose
 use super::explain;
 use super::import::poses_line;
 use crate::file;
-use crate::progress;
+use crate::progress::{self, counted};
 
 /// What to look at.
 #[derive(Args)]
@@ -118,7 +118,8 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
     row("corpus", format!("{}{variant}", inspection.corpus));
     let generator = &description.generator;
     row("made by", format!("{} {}, seed {}", generator.name, generator.version, generator.seed));
-    row("episodes", format!("{} in {} scenes", inspection.episodes, inspection.scenes));
+    let scenes = counted(inspection.scenes, "scenes");
+    row("episodes", format!("{} in {scenes}", inspection.episodes));
     for (rule, parts) in &inspection.splits {
         row(&format!("split, {rule}"), join(parts));
     }
@@ -140,7 +141,8 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
     if let Some(rate) = description.audio_rate {
         row("audio", format!("binaural, {rate} Hz"));
     }
-    row("opened", format!("{} episodes for what follows", inspection.opened));
+    let opened = counted(inspection.opened, "episodes");
+    row("opened", format!("{opened} for what follows"));
     row("bytes per frame", format!("{:.0}", inspection.bytes_per_frame));
     if !inspection.events.is_empty() {
         row("events", join(&inspection.events));

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::explain;
 use crate::hint::Hint;
-use crate::progress;
+use crate::progress::{self, counted};
 
 /// Problems that are printed one by one; the rest are counted.
 const PRINTED: usize = 20;
@@ -83,7 +83,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 many => format!("no rule broken, {many} warnings"),
             };
             let path = arguments.path.display();
-            println!("{path}: {} episodes, {frames} frames, {verdict}", ids.len());
+            let episodes = counted(ids.len() as u64, "episodes");
+            println!("{path}: {episodes}, {frames} frames, {verdict}");
         }
     }
     let message = match episodes {

@@ -2,7 +2,8 @@
 
 use super::curve::Curve;
 use super::health;
-use crate::{output, progress, stage};
+use crate::stage::{self, Present};
+use crate::{output, progress};
 use far_train::{Error, EvaluationRecord, StepReport, Watch};
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
@@ -63,9 +64,9 @@ impl View {
         }
     }
 
-    /// The loss of the last step.
+    /// The loss as it was last shown: smoothed, for that of one step varies.
     pub fn loss(&self) -> Option<f64> {
-        self.loss.last()
+        self.loss.smooth()
     }
 
     /// Recall quality of the last evaluation.
@@ -111,22 +112,32 @@ impl View {
 
     /// How long all stages of the verb take, where training is one of several.
     fn left_in_all(&self) -> Option<String> {
-        stage::left_in_all(Some(self.step as f64 / self.steps.max(1) as f64))
+        let share = self.step as f64 / self.steps.max(1) as f64;
+        stage::left_in_all(Some(Present { share, left: self.left() }))
+    }
+
+    /// Steps per second since the run began or was resumed.
+    fn rate(&self) -> f64 {
+        (self.step - self.first) as f64 / self.began.elapsed().as_secs_f64().max(1e-9)
+    }
+
+    /// Seconds that the steps to come take at this rate.
+    fn left(&self) -> f64 {
+        (self.steps - self.step) as f64 / self.rate().max(1e-9)
     }
 
     fn line(&self) -> String {
         let number = |name: &str, value: Option<f64>| {
             value.map_or(String::new(), |value| format!("  {name} {value:.4}"))
         };
-        let made = self.step - self.first;
-        let rate = made as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
-        let left = (self.steps - self.step) as f64 / rate.max(1e-9);
         format!(
-            "step {}/{}{}{}  {rate:.1} steps/s  {left:.0} s left{}",
+            "step {}/{}{}{}  {:.1} steps/s  {:.0} s left{}",
             self.step,
             self.steps,
             number("loss", self.loss.smooth()),
             number("recall quality", self.quality.last()),
+            self.rate(),
+            self.left(),
             self.left_in_all().map_or(String::new(), |left| format!(", {left}")),
         )
     }

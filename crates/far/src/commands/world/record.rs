@@ -8,6 +8,7 @@ use clap::Args;
 use far_world::{Progress, Recording};
 
 use crate::hint::Hint;
+use crate::progress::counted;
 use crate::stage::Stage;
 
 /// Arguments of `far world record`.
@@ -109,10 +110,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     } else {
         println!(
-            "recorded {} frames in {seconds:.1} s ({rate:.0} frames/s); {} episodes, {} kept from before, \
+            "recorded {} frames in {seconds:.1} s ({rate:.0} frames/s); {}, {} kept from before, \
              {per_frame:.0} bytes per frame, in {}",
             report.frames,
-            report.episodes,
+            counted(report.episodes as u64, "episodes"),
             report.kept,
             arguments.out.display()
         );
