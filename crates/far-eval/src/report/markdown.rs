@@ -97,15 +97,14 @@ pub(super) fn unmeasured(results: &Results) -> Option<String> {
     let has = |id: &str| results.arms.values().any(|arm| arm.contains_key(id));
     let mut absent: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (id, seeds) in &results.left_out {
-        let metric = results.metric(id);
-        // A metric by tier goes without saying.
-        if metric.table == MetricTable::Tier {
+        // Its tiers go without saying.
+        if id.contains("_tier_") {
             continue;
         }
         let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
         let who = if seeds.len() == 1 { "seed" } else { "seeds" };
         let cause = format!("left out, not measured under {who} {}", listed(&seeds));
-        absent.entry(cause).or_default().push(metric.label);
+        absent.entry(cause).or_default().push(results.metric(id).label);
     }
     let without_weights = [("lpips", "LPIPS"), ("dreamsim", "DreamSim")]
         .into_iter()
