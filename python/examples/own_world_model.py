@@ -23,7 +23,7 @@ from far_memory.evaluation import Steps
 from far_memory.torch import FutureAware, Retriever
 from far_memory.worlds import record
 
-PATCH, CHANNELS, WIDTH, HEADS, LAYERS, K = 8, 16, 64, 4, 3, 3
+PATCH, CHANNELS, WIDTH, HEADS, LAYERS, K = 8, 16, 64, 4, 3, 2
 
 
 class Tokenizer:
