@@ -69,7 +69,7 @@ impl ContactSheet {
         let head = if self.title.is_empty() { GAP } else { GAP + 2 * LETTER + GAP };
         let (step_x, step_y) = (width + GAP, height + BAR + LETTER + GAP + 4);
         let mut sheet = Picture::filled(GAP + columns * step_x, head + rows * step_y, PAPER);
-        write_text(&mut sheet, &self.title, GAP, GAP, 2, sheet_width(columns, step_x));
+        write_text(&mut sheet, &self.title, GAP, GAP, 2, columns * step_x - GAP);
         for (index, cell) in self.cells.iter().enumerate() {
             let (column, row) = (index as u32 % columns, index as u32 / columns);
             let (x, y) = (GAP + column * step_x, head + row * step_y);
@@ -79,10 +79,6 @@ impl ContactSheet {
         }
         sheet
     }
-}
-
-fn sheet_width(columns: u32, step: u32) -> u32 {
-    columns * step - GAP
 }
 
 /// Writes one line of text, cut to `width` pixels.

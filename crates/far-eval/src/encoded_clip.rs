@@ -67,11 +67,6 @@ impl EncodedClip {
         &self.frames
     }
 
-    /// Frames to be generated if every one is.
-    pub fn return_steps(&self) -> usize {
-        self.frames.len() - 1
-    }
-
     /// From which frame to which each step of a rollout leads, at most `most` of them.
     pub fn steps(&self, most: Option<usize>) -> Vec<Query> {
         let pairs = self.frames.windows(2).take(most.unwrap_or(usize::MAX));

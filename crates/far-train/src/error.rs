@@ -61,20 +61,14 @@ pub enum Error {
         /// Its value in this command.
         wanted: String,
     },
-    /// The folder holds something that is no run.
-    #[error("{} is not the folder of a run: it holds {name}", folder.display())]
-    NotARun {
+    /// The folder holds something else than what is to be written there.
+    #[error("{} is not the folder of a {kind}: it holds {name}", folder.display())]
+    OtherFolder {
         /// The folder.
         folder: PathBuf,
-        /// A file that no run has.
-        name: String,
-    },
-    /// The folder holds something that is no comparison.
-    #[error("{} is not the folder of a comparison: it holds {name}", folder.display())]
-    NotAComparison {
-        /// The folder.
-        folder: PathBuf,
-        /// A file that no comparison has.
+        /// What it should be: a `run` or a `comparison`.
+        kind: &'static str,
+        /// A file that no such folder has.
         name: String,
     },
     /// There is no run in the folder.
@@ -285,9 +279,8 @@ impl Error {
             Self::OtherConfig { .. } => {
                 "give another --out, or --fresh to delete the old run".into()
             }
-            Self::NotARun { .. } => "give --out a folder that is new, empty or a run's".into(),
-            Self::NotAComparison { .. } => {
-                "give --out a folder that is new, empty or a comparison's".into()
+            Self::OtherFolder { kind, .. } => {
+                format!("give --out a folder that is new, empty or a {kind}'s")
             }
             Self::NoRun { .. } => "give the folder that `far train` made".into(),
             Self::NotPrepared { .. } => {

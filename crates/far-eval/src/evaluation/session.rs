@@ -161,7 +161,7 @@ impl Session<'_> {
                     // Against itself it is perfect, which says nothing.
                     values.iter_mut().for_each(|frame| *frame = [None, frame[1], None, None, None]);
                 }
-                self.tally.rollout(arm.id(), row, &values, clip.return_steps());
+                self.tally.rollout(arm.id(), row, &values, clip.frames().len() - 1);
             }
         }
         let meter = UtilityMeter::new(judge, plan);

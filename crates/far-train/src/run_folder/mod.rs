@@ -341,7 +341,7 @@ fn check_is_run(path: &Path, disk: &dyn Disk) -> Result<()> {
     }
     match names.into_iter().find(|name| !early(name)) {
         None => Ok(()),
-        Some(name) => Err(Error::NotARun { folder: path.to_path_buf(), name }),
+        Some(name) => Err(Error::OtherFolder { folder: path.to_path_buf(), kind: "run", name }),
     }
 }
 

@@ -52,12 +52,8 @@ pub(super) struct Biome {
     pub timber: Three,
     pub roofs: [(Pattern, Three); 4],
     pub roof_shapes: [RoofShape; 4],
-    pub zenith: u32,
-    pub horizon: u32,
-    pub cloud: u32,
-    pub hill: u32,
-    /// Color of the sun.
-    pub sun: u32,
+    /// Zenith, horizon, clouds, hills and the sun.
+    pub sky: [u32; 5],
 }
 
 use RoofShape::{Flat, Gable, Hip, Steep};
@@ -94,11 +90,7 @@ pub(super) const BIOMES: [Biome; 6] = [
             (RoofTiles, [0x7c4a2c, 0x42260f, 0x94603c]),
         ],
         roof_shapes: [Gable, Gable, Hip, Steep],
-        zenith: 0x3a7ad0,
-        horizon: 0xcfe2f2,
-        cloud: 0xffffff,
-        hill: 0x5c8460,
-        sun: 0xfff2d4,
+        sky: [0x3a7ad0, 0xcfe2f2, 0xffffff, 0x5c8460, 0xfff2d4],
     },
     Biome {
         name: "desert",
@@ -129,11 +121,7 @@ pub(super) const BIOMES: [Biome; 6] = [
             (Planks, [0xa07448, 0x6c4828, 0x8c6038]),
         ],
         roof_shapes: [Flat, Flat, Flat, Hip],
-        zenith: 0x4a90d8,
-        horizon: 0xf4e4c4,
-        cloud: 0xfffaf0,
-        hill: 0xc89c68,
-        sun: 0xffeec0,
+        sky: [0x4a90d8, 0xf4e4c4, 0xfffaf0, 0xc89c68, 0xffeec0],
     },
     Biome {
         name: "savanna",
@@ -164,11 +152,7 @@ pub(super) const BIOMES: [Biome; 6] = [
             (RoofTiles, [0xb05c34, 0x6c3018, 0xc87448]),
         ],
         roof_shapes: [Hip, Gable, Hip, Gable],
-        zenith: 0x5890c8,
-        horizon: 0xf4dcb0,
-        cloud: 0xfff0dc,
-        hill: 0x9c8450,
-        sun: 0xffe4a8,
+        sky: [0x5890c8, 0xf4dcb0, 0xfff0dc, 0x9c8450, 0xffe4a8],
     },
     Biome {
         name: "snow",
@@ -199,11 +183,7 @@ pub(super) const BIOMES: [Biome; 6] = [
             (RoofTiles, [0x7c3830, 0x401814, 0xe8eef4]),
         ],
         roof_shapes: [Steep, Gable, Steep, Gable],
-        zenith: 0x7ca4d0,
-        horizon: 0xe8eef4,
-        cloud: 0xf4f6fa,
-        hill: 0x94a8bc,
-        sun: 0xfff4e8,
+        sky: [0x7ca4d0, 0xe8eef4, 0xf4f6fa, 0x94a8bc, 0xfff4e8],
     },
     Biome {
         name: "forest",
@@ -234,11 +214,7 @@ pub(super) const BIOMES: [Biome; 6] = [
             (Leaves, [0x68883c, 0x48682c, 0x88a848]),
         ],
         roof_shapes: [Steep, Steep, Gable, Hip],
-        zenith: 0x5c84a8,
-        horizon: 0xc4d4d8,
-        cloud: 0xe0e8ec,
-        hill: 0x3c5c50,
-        sun: 0xf8f0dc,
+        sky: [0x5c84a8, 0xc4d4d8, 0xe0e8ec, 0x3c5c50, 0xf8f0dc],
     },
     Biome {
         name: "autumn",
@@ -269,11 +245,7 @@ pub(super) const BIOMES: [Biome; 6] = [
             (RoofTiles, [0x6c3434, 0x3c1818, 0x804444]),
         ],
         roof_shapes: [Gable, Steep, Gable, Hip],
-        zenith: 0x6c88b0,
-        horizon: 0xf0d8b8,
-        cloud: 0xf8e8d8,
-        hill: 0x8c7050,
-        sun: 0xffdca0,
+        sky: [0x6c88b0, 0xf0d8b8, 0xf8e8d8, 0x8c7050, 0xffdca0],
     },
 ];
 

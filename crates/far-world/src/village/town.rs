@@ -99,18 +99,19 @@ fn stage_plan(
     ground: MaterialId,
     random: &mut rand_chacha::ChaCha8Rng,
 ) -> StagePlan {
+    let [zenith, horizon, cloud, hill, sun] = biome.sky.map(Color::hex);
     let mut daylight = Light::daylight(
         random.random_range(0.0..std::f32::consts::TAU),
         random.random_range(0.55..1.05),
     );
-    daylight.sun = scale(Color::hex(biome.sun).to_light(), random.random_range(0.75..0.95));
+    daylight.sun = scale(sun.to_light(), random.random_range(0.75..0.95));
     let tint = random.random_range(0.9..1.1);
     let sky = SkyLook {
-        zenith: Color::hex(biome.zenith).shade(tint),
-        horizon: Color::hex(biome.horizon),
-        cloud: Color::hex(biome.cloud),
+        zenith: zenith.shade(tint),
+        horizon,
+        cloud,
         cover: random.random_range(0.15..0.75),
-        hill: Color::hex(biome.hill),
+        hill,
         hill_height: random.random_range(0.05..0.16),
         seed: random.random(),
     };

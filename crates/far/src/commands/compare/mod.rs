@@ -271,7 +271,7 @@ impl<'a> Comparison<'a> {
             ["config.toml", "dataset.json"].into_iter().find(|name| out.join(name).exists());
         if let Some(name) = foreign {
             let (folder, name) = (out.clone(), name.to_owned());
-            return Err(far_train::Error::NotAComparison { folder, name });
+            return Err(far_train::Error::OtherFolder { folder, kind: "comparison", name });
         }
         self.arguments.weights.check()?;
         let existing = self.existing();
