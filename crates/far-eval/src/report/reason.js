@@ -87,7 +87,7 @@ function emptySlots(replay, step, stepIndex) {
   const slots = Math.max(...Object.values(replay.arms).map((steps) => steps[stepIndex]?.recalled.length ?? 0));
   return Array.from({ length: Math.max(0, slots - step.recalled.length) }, (_, place) =>
     element("div", { class: "card empty" }, element("h4", {}, element("span", {}, `${step.recalled.length + place + 1}. Empty`)),
-      element("p", { class: "muted" }, "No memory that was left scored more than none.")));
+      element("p", { class: "muted" }, "No memory that was left was worth recalling.")));
 }
 
 /** Colors of cues; not those of arms, which they are not. */
