@@ -20,7 +20,7 @@ const KEY_BATCH: usize = 256;
 pub struct JudgedModel {
     /// `predict(frames, poses, goals, strides, memories, memory_poses, mask, seeds)` → [n, h, w, 3].
     predict: Py<PyAny>,
-    /// `keys(cue, frames)` → [n, dimension].
+    /// `keys(cue, frames, actions)` → [n, dimension]; without actions for the memory, [n, 8] for queries.
     keys: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
     size: [usize; 2],
@@ -98,16 +98,29 @@ impl JudgedModel {
         })
     }
 
-    fn keys_of(&self, cue: &str, dimension: usize, frames: &[f32]) -> Result<Vec<f32>> {
+    /// Keys of frames, or queries if their actions are told.
+    fn keys_of(
+        &self,
+        JudgedKeys { cue, dimension, .. }: &JudgedKeys,
+        frames: &[f32],
+        actions: Option<&[ActionFeatures]>,
+    ) -> Result<Vec<f32>> {
         let [width, height] = self.size;
         let elements = 3 * width * height;
         let mut keys = Vec::with_capacity(frames.len() / elements * dimension);
-        for part in frames.chunks(KEY_BATCH * elements) {
+        for (number, part) in frames.chunks(KEY_BATCH * elements).enumerate() {
             let pixels = part.iter().map(|value| *value as u8).collect();
-            let shape = (part.len() / elements, height, width, 3);
-            let pixels = shaped(Array4::from_shape_vec(shape, pixels))?;
+            let count = part.len() / elements;
+            let pixels = shaped(Array4::from_shape_vec((count, height, width, 3), pixels))?;
+            let told = actions.map(|actions| {
+                let rows = &actions[number * KEY_BATCH..][..count];
+                let told = rows.iter().flat_map(|action| &action.displacement()[..]).copied();
+                shaped(Array2::from_shape_vec((count, ActionFeatures::LENGTH), told.collect()))
+            });
+            let told = told.transpose()?;
             self.ask("keys", |py| {
-                let found = self.keys.bind(py).call1((cue, pixels.into_pyarray(py)))?;
+                let told = told.map(|told| told.into_pyarray(py));
+                let found = self.keys.bind(py).call1((cue, pixels.into_pyarray(py), told))?;
                 let found: PyReadonlyArray2<'_, f32> = found.extract()?;
                 keys.extend(found.as_array().iter());
                 Ok(())
@@ -250,10 +263,10 @@ impl CueEncoder for JudgedKeys {
     }
 
     fn keys(&self, frames: &[f32]) -> Result<Vec<f32>> {
-        self.model.keys_of(&self.cue, self.dimension, frames)
+        self.model.keys_of(self, frames, None)
     }
 
-    fn queries(&self, frames: &[f32], _: &[ActionFeatures]) -> Result<Vec<f32>> {
-        self.keys(frames)
+    fn queries(&self, frames: &[f32], actions: &[ActionFeatures]) -> Result<Vec<f32>> {
+        self.model.keys_of(self, frames, Some(actions))
     }
 }

@@ -41,6 +41,8 @@ mod _native {
     #[pymodule_export]
     use crate::pose_rows::canonical_poses;
     #[pymodule_export]
+    use crate::query_batch::query_actions;
+    #[pymodule_export]
     use crate::retriever_parts::{retriever_bytes, retriever_parts, retriever_shapes};
     #[pymodule_export]
     use crate::snapshot::Snapshot;

@@ -4,7 +4,9 @@ use crate::failure::{Failure, Outcome};
 use crate::key_rows::{GivenKeys, KeyRows};
 use crate::pose_rows::Axes;
 use far_memory::{MemoryId, Pool, Pose, RecallQuery, Schema};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use far_model::{ActionFeatures, ConditionScale};
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 /// What `far_memory.Queries` hands over: n queries.
@@ -87,6 +89,31 @@ impl QueryBatch {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &RecallQuery> {
         self.queries.iter()
     }
+}
+
+/// What each query is about to do, [n, 8]: the way to the goal as the camera at the present has it
+/// (meters ahead, left and up, sine and cosine of turn and tilt) and the seconds it takes. Encoders of
+/// queries read it.
+#[pyfunction]
+pub fn query_actions<'py>(
+    py: Python<'py>,
+    queries: GivenQueries<'py>,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let poses = poses(&queries.convention, &queries.poses, "pose")?;
+    let strides = flat(queries.strides.as_slice(), "the strides")?;
+    let goals = poses_of_goals(&queries, poses.len())?;
+    if strides.len() != poses.len() {
+        return Err(misfit("strides", strides.len(), poses.len()).into());
+    }
+    let horizon = goals.len() / poses.len().max(1);
+    let scale = ConditionScale { length: 1.0, time: 1.0 };
+    let mut actions = Array2::zeros((poses.len(), ActionFeatures::LENGTH));
+    for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
+        let way = goals[(row + 1) * horizon - 1].displacement_from(&poses[row]);
+        let features = ActionFeatures::new(&scale, way, strides[row] as f32, &[]);
+        action.iter_mut().zip(features.displacement()).for_each(|(slot, value)| *slot = *value);
+    }
+    Ok(actions.into_pyarray(py))
 }
 
 fn poses_of_goals(given: &GivenQueries<'_>, count: usize) -> Outcome<Vec<Pose>> {

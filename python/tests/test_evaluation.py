@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from far_memory import DatasetError, InputError, evaluate, report
+from far_memory import Convention, DatasetError, InputError, Queries, evaluate, report
 from far_memory.data import Dataset, Writer
 from far_memory.evaluation import Steps
 
@@ -97,6 +97,45 @@ def test_models_that_draw_meet_the_same_seeds_under_every_rule(circle: Dataset) 
     rules = {"nearest-pose": "nearest-pose", "also": "nearest-pose"}
     results = evaluate(Drawing(), circle, rules, k=1, clips=2, draws=2)
     assert results["arms"]["nearest-pose"] == results["arms"]["also"]
+
+
+def test_a_model_may_ask_by_what_it_expects_to_see(circle: Dataset) -> None:
+    """Keys are where on the circle a picture was taken; a query turns its own by the way ahead."""
+
+    class Placed(Copier):
+        def keys(self, frames: np.ndarray) -> dict[str, np.ndarray]:
+            return {"vision": (frames[:, 0, 0, :2].astype(np.float32) - 128) / 100}
+
+    class Expecting(Placed):
+        told: list[np.ndarray] = []
+
+        def queries(self, frames: np.ndarray, actions: np.ndarray) -> dict[str, np.ndarray]:
+            self.told.append(actions)
+            (east, north), (sine, cosine) = self.keys(frames)["vision"].T, actions[:, 3:5].T
+            return {"vision": np.stack([east * cosine - north * sine, north * cosine + east * sine], 1)}
+
+    quality = lambda model: evaluate(model, circle, {"rule": "longlive-rag"}, k=1, clips=2, stride=6)["arms"]["rule"]["recall_quality"]["mean"]  # noqa: E731
+    assert quality(Expecting()) > 0.95 > 0.8 > quality(Placed())
+    # The same numbers come from queries.
+    episode, told = circle.episode(0), np.concatenate(Expecting.told)
+    times, poses = episode.times(), episode.poses()
+    now, goal = np.arange(39, 72), np.arange(45, 78)
+    pair = lambda frames: (poses[frames, :3], poses[frames, 3:])  # noqa: E731
+    native = Convention.native()
+    asked = Queries(time=times[now], pose=pair(now), goal=pair(goal), convention=native, stride=times[goal] - times[now])
+    actions = asked.actions()
+    assert actions.shape == (33, 8) and actions[:, 7] == pytest.approx(0.6)
+    way = np.linalg.norm(poses[goal, :3] - poses[now, :3], axis=1)
+    assert np.linalg.norm(actions[:, :3], axis=1) == pytest.approx(way, abs=1e-4)
+    assert np.hypot(actions[:, 3], actions[:, 4]) == pytest.approx(1)
+    assert (np.abs(told[:, None] - actions).max(2).min(1) < 1e-4).any()
+
+    class Wrong(Placed):
+        def queries(self, frames: np.ndarray, actions: np.ndarray) -> dict[str, np.ndarray]:
+            return {"vision": actions}
+
+    with pytest.raises(InputError, match="queries of cue 'vision'"):
+        quality(Wrong())
 
 
 def test_the_page_is_that_of_the_program(circle: Dataset, tmp_path: Path) -> None:

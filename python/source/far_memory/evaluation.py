@@ -51,7 +51,11 @@ class Steps:
 
 
 class WorldModel(Protocol):
-    """What is judged."""
+    """What is judged.
+
+    A model may also have ``queries(frames, actions)``, the embeddings by which memories are looked for, where those are not the
+    keys of the present picture: ``actions`` [n, 8] are those of ``Queries.actions``.
+    """
 
     def predict(self, steps: Steps) -> NDArray[np.uint8]:
         """The predicted pictures, [n, height, width, 3]."""
@@ -164,13 +168,14 @@ class _Asked:
             )
         return found
 
-    def keys(self, cue: str, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """The keys of one cue."""
-        found = self.model.keys(frames)
-        rows = numpy_of(found[cue], f"keys of cue {cue!r}") if cue in found else np.zeros(0)
+    def keys(self, cue: str, frames: NDArray[np.uint8], actions: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """The keys of one cue, or its query embeddings if the actions are told."""
+        queries = None if actions is None else getattr(self.model, "queries", None)
+        what, found = ("keys", self.model.keys(frames)) if queries is None else ("queries", queries(frames, actions))
+        rows = numpy_of(found[cue], f"{what} of cue {cue!r}") if cue in found else np.zeros(0)
         if rows.shape != (len(frames), self.known[cue]) or not np.isfinite(rows).all():
             raise InputError(
-                f"the model's keys of cue {cue!r} have the shape {rows.shape} or a value that is not finite",
+                f"the model's {what} of cue {cue!r} have the shape {rows.shape} or a value that is not finite",
                 f"return finite numbers [{len(frames)}, {self.known[cue]}]",
             )
         return np.ascontiguousarray(rows, np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from .arrays import Keys, key_rows, pose_rows, row, wholes
 from .convention import Convention, check_convention
 from .errors import InputError
@@ -65,6 +66,14 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def actions(self) -> NDArray[np.float32]:
+        """What each query is about to do, [n, 8], for encoders of queries such as ``far_memory.torch.QueryViT``.
+
+        The way to the goal as the camera at ``pose`` has it: meters ahead, left and up, sine and cosine of the turn (to the left
+        is positive) and of the tilt (upward), and the seconds of ``stride``.
+        """
+        return _native.query_actions(self)
 
     def select(self, rows: slice) -> Queries:
         """Some of the questions, as views."""

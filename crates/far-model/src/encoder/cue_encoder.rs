@@ -27,6 +27,11 @@ impl ActionFeatures {
         Self(features)
     }
 
+    /// Where it leads and how long it takes, [8].
+    pub fn displacement(&self) -> &[f32] {
+        &self.0[..Self::LENGTH]
+    }
+
     /// The interactions on the way; empty when none are told.
     pub fn signals(&self) -> &[f32] {
         &self.0[Self::LENGTH..]
