@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 /// A setting or a whole table, and what holds instead.
 const RETIRED: &[(&str, &str)] = &[
-    ("told", "now the table [conditioning]; a memory shows one picture"),
+    ("told", "now the table [conditioning], and world_model.earlier_view"),
     (
         "retriever.exploration",
         "contexts explore from 1 downward while retriever.exploration_steps last",
