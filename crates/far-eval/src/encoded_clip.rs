@@ -44,7 +44,7 @@ impl EncodedClip {
     ///
     /// # Panics
     /// If a frame is no explore frame of its episode.
-    pub fn remembering(&self, memories: &[(&EncodedEpisode, usize)]) -> Result<Self> {
+    pub fn remembering(&self, memories: &[(Arc<EncodedEpisode>, usize)]) -> Result<Self> {
         let (count, boundary) = (memories.len(), self.episode.boundary());
         let episode = Arc::new(self.episode.remembering(boundary, memories)?);
         let pool = Pool::ids((0..count).map(MemoryId::from));
@@ -53,7 +53,7 @@ impl EncodedClip {
     }
 
     /// The episode.
-    pub fn episode(&self) -> &EncodedEpisode {
+    pub fn episode(&self) -> &Arc<EncodedEpisode> {
         &self.episode
     }
 
@@ -159,7 +159,7 @@ mod tests {
         let (_folder, dataset) = road(&[31, 9], None);
         let clips = clips(&dataset);
         let (own, other) = (clips[0].episode(), clips[1].episode());
-        let memories = [(other, 3), (own, 7), (other, 39)];
+        let memories = [(other.clone(), 3), (own.clone(), 7), (other.clone(), 39)];
         let clip = clips[0].remembering(&memories).unwrap();
         assert_eq!((clip.memory(), clip.episode().boundary()), (&[0, 1, 2][..], 3));
         let pairs = clips[0].queries(&plan()).into_iter().zip(clip.queries(&plan()));

@@ -175,6 +175,26 @@ mod tests {
     }
 
     #[test]
+    fn every_memory_shows_its_earlier_view_in_all_steps() {
+        let (_folder, dataset) = road(&[9, 5], None);
+        let (clips, copier) = (clips(&dataset), Copier::of_two_views(0.5));
+        for clip in &clips {
+            let rollouts = roll(rule("random"), &copier, &dataset, std::slice::from_ref(clip));
+            let contexts = std::mem::take(&mut *copier.contexts.lock().unwrap());
+            assert_eq!(contexts.len(), rollouts[0].recalls.len());
+            for (context, recall) in contexts.iter().zip(&rollouts[0].recalls) {
+                let lag = |frame: usize| [Some(frame), frame.checked_sub(5)];
+                let frames = recall.indices().flat_map(lag).flatten();
+                let shown: Vec<f32> =
+                    frames.flat_map(|frame| clip.episode().latent(frame)).copied().collect();
+                assert_eq!(context.len(), 3 * (1 + 2 * plan().slots));
+                assert_eq!(context[3..3 + shown.len()], shown, "{recall:?}");
+                assert!(context[3 + shown.len()..].iter().all(|value| *value == 0.0));
+            }
+        }
+    }
+
+    #[test]
     fn short_clips_drop_out_and_do_not_change_the_others() {
         let (_folder, dataset) = road(&[5, 13, 3], None);
         let clips = clips(&dataset);

@@ -176,6 +176,8 @@ pub struct Copier {
     schedule: NoiseSchedule,
     /// What it generates whatever it is given, if it is that stubborn.
     stubborn: Option<f32>,
+    /// How long before each memory the frame lies that it reads beside it.
+    earlier_view: Option<f32>,
     /// The noise of every prediction in the order they were asked for.
     pub noises: Mutex<Vec<Vec<f32>>>,
     /// The latents, present and slots, of every context that was sampled.
@@ -188,7 +190,13 @@ impl Copier {
     pub fn new() -> Self {
         let schedule = NoiseSchedule::linear(1000, 1e-4, 2e-2).expect("the customary schedule");
         let (noises, contexts) = (Mutex::default(), Mutex::default());
-        Self { schedule, stubborn: None, noises, contexts, timesteps: Mutex::default() }
+        let (stubborn, earlier_view, timesteps) = (None, None, Mutex::default());
+        Self { schedule, stubborn, earlier_view, noises, contexts, timesteps }
+    }
+
+    /// One that reads two frames of every memory.
+    pub fn of_two_views(seconds: f32) -> Self {
+        Self { earlier_view: Some(seconds), ..Self::new() }
     }
 
     /// One that generates nothing but this value.
@@ -222,6 +230,10 @@ impl WorldModel for Copier {
 
     fn scale(&self) -> ConditionScale {
         ConditionScale { length: 4.0, time: 12.8 }
+    }
+
+    fn earlier_view(&self) -> Option<f32> {
+        self.earlier_view
     }
 
     fn schedule(&self) -> &NoiseSchedule {

@@ -205,6 +205,7 @@ impl EncodedDataset {
             memory: memory.snapshot(),
             inputs,
             signals: EpisodeSignals::of(self.conditioning, &episode)?,
+            lenders: Vec::new(),
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::world_model::signal_column::EpisodeSignals;
 use crate::{ActionFeatures, ConditionScale, Remembered};
 use far_memory::{Displacement, Pose, Snapshot};
+use std::sync::Arc;
 
 /// One episode with latents and keys.
 pub struct EncodedEpisode {
@@ -18,6 +19,8 @@ pub struct EncodedEpisode {
     pub(crate) memory: Snapshot,
     pub(crate) inputs: Vec<CueInput>,
     pub(crate) signals: EpisodeSignals,
+    /// Whose frames its memories are, one by one, where they are not its own first ones.
+    pub(crate) lenders: Vec<(Arc<Self>, usize)>,
 }
 
 /// The rows of a cue that is not made of latents, one per frame.
@@ -101,6 +104,27 @@ impl EncodedEpisode {
             latent: self.latent(frame),
             signals: self.signals.frame(frame),
         }
+    }
+
+    /// What was seen so many seconds before a memory, in the episode that it is from: the frame nearest in
+    /// time to then, of two as near the earlier. `None` where the episode begins later, by half a frame or
+    /// more, and where that is the memory itself.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn earlier(&self, frame: usize, seconds: f32) -> Option<Remembered<'_>> {
+        if let Some((lender, own)) = self.lenders.get(frame) {
+            return lender.earlier(*own, seconds);
+        }
+        let past = &self.times[..=frame];
+        let then = past[frame] - f64::from(seconds);
+        let next = past.partition_point(|time| *time < then);
+        if next == 0 {
+            let step = past.get(1)? - past[0];
+            return (past[0] - then < 0.5 * step && frame > 0).then(|| self.remembered(0));
+        }
+        let nearest = if past[next] - then < then - past[next - 1] { next } else { next - 1 };
+        (nearest < frame).then(|| self.remembered(nearest))
     }
 
     /// The action that leads from frame `now` to frame `goal`, as encoders are given it.

@@ -6,21 +6,23 @@
 use crate::encoded_episode::CueInput;
 use crate::{EncodedEpisode, Result};
 use far_memory::{Memory, Observation};
+use std::sync::Arc;
 
 impl EncodedEpisode {
     /// The frames of this episode from `first` on, with these as its memories, each an explore frame of
     /// any episode of the same dataset, in this order: they become frames 0 to M − 1 with their times,
-    /// poses, keys and signals, and frame `first` becomes frame M.
+    /// poses, keys and signals, and frame `first` becomes frame M. What was seen before a memory stays with
+    /// the episode that it is from.
     ///
     /// # Errors
     /// If an episode was encoded with other keys.
     ///
     /// # Panics
     /// If a frame is no explore frame of its episode.
-    pub fn remembering(&self, first: usize, memories: &[(&Self, usize)]) -> Result<Self> {
+    pub fn remembering(&self, first: usize, memories: &[(Arc<Self>, usize)]) -> Result<Self> {
         let frames: Vec<(&Self, usize)> = memories
             .iter()
-            .copied()
+            .map(|(episode, frame)| (episode.as_ref(), *frame))
             .chain((first..self.len()).map(|frame| (self, frame)))
             .collect();
         let schema = self.memory.schema();
@@ -63,6 +65,7 @@ impl EncodedEpisode {
             signals: self
                 .signals
                 .gathered(frames.iter().map(|(episode, frame)| (&episode.signals, *frame))),
+            lenders: memories.to_vec(),
         })
     }
 }

@@ -75,7 +75,7 @@ impl Example {
     pub fn with_memories_of(&self, other: &Self) -> Result<Self> {
         let (own, foreign) = (self.query.episode(), other.query.episode());
         let pool = foreign.memory().pool(&other.recall.pool, other.recall.pool_cap)?;
-        let memories: Vec<_> = pool.iter().map(|id| (foreign.as_ref(), id.index())).collect();
+        let memories: Vec<_> = pool.iter().map(|id| (foreign.clone(), id.index())).collect();
         let first = self.query.now().min(self.query.goal());
         let episode = Arc::new(own.remembering(first, &memories)?);
         let moved = |frame: usize| frame - first + memories.len();

@@ -98,7 +98,8 @@ pub(crate) fn check_judgment(
 
 /// Bytes of one number per token and unit of width of an example that reads so many memories.
 fn frames(config: &TrainConfig, shape: LatentShape, slots: usize) -> f64 {
-    let tokens = (FRAMES + slots as f64) * shape.tokens() as f64;
+    let recalled = slots as f64 * config.world_model.frames_per_memory() as f64;
+    let tokens = (FRAMES + recalled) * shape.tokens() as f64;
     BYTES * tokens * config.world_model.width as f64
 }
 

@@ -47,7 +47,8 @@ fn training_work(config: &TrainConfig, shape: LatentShape) -> Result<f64> {
 fn forward_work(config: &TrainConfig, shape: LatentShape, slots: usize) -> f64 {
     let (width, depth) = (config.world_model.width as f64, config.world_model.depth as f64);
     let frame = shape.tokens() as f64;
-    let tokens = (2.0 + slots as f64) * frame;
+    let recalled = slots as f64 * config.world_model.frames_per_memory() as f64;
+    let tokens = (2.0 + recalled) * frame;
     let linear = 24.0 * width * width;
     let attention = 4.0 * width * (frame + tokens) / 2.0;
     depth * tokens * (linear + attention)
@@ -86,6 +87,9 @@ mod tests {
         assert!(work(&[]) > plain, "retrievers learn from predictions");
         let twice = work(&["arm.id=random", "training.steps=1200"]);
         assert!((twice / plain - 2.0).abs() < 1e-9, "{twice} {plain}");
-        assert!(work(&["arm.id=random", "training.slots=6"]) > plain);
+        let longer = work(&["arm.id=random", "training.slots=6"]);
+        assert!(longer > plain);
+        let both_views = ["arm.id=random", "world_model.earlier_view=1.5"];
+        assert_eq!(work(&both_views), longer, "three memories of two frames each");
     }
 }

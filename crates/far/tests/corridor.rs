@@ -82,9 +82,30 @@ fn the_corridor_is_trained_and_probed_at_both_ends() {
         assert!(read.iter().all(|bytes| *bytes == read[0]), "{name} is made once for all");
     }
 
-    // With an agent cue initialized with another one's weights.
+    // With an agent cue initialized with another one's weights, and a row whose memories show two frames.
     let from = out.join("judge/encoder-agent.safetensors");
     let begun = format!("encoder.pretraining.from={:?}", from.to_str().expect("a plain path"));
-    let found = compare(&data, &both, &["--set", &begun]);
-    assert!(found["arms"]["far-multi"]["both_ends"]["mean"].is_f64());
+    let row = "far-multi-two:arm.id=far-multi,world_model.earlier_view=1.5";
+    let found = compare(&data, &both, &["--arm", row, "--set", &begun]);
+    for arm in ["far-multi", "far-multi-two"] {
+        assert!(found["arms"][arm]["both_ends"]["mean"].is_f64(), "{arm}: {found}");
+    }
+    let page = std::fs::read_to_string(both.join("report/index.html")).expect("a page");
+    assert!(page.contains("far-multi-two"), "the row is on the page");
+
+    // Alone it is judged by its own world model, which reads two frames, too.
+    let run = both.join("arms/far-multi-two");
+    let run = run.to_str().expect("a plain path");
+    let judged: Value =
+        serde_json::from_slice(&far(&["eval", run, "--json"]).stdout).expect("JSON");
+    assert!(judged["arms"]["far-multi"]["predicted_ends"]["mean"].is_f64(), "{judged}");
+    // Its checkpoint is no longer understood by a model that reads one.
+    let kept = std::fs::read_to_string(both.join("arms/far-multi-two/config.toml")).expect("TOML");
+    assert!(kept.contains("\nearlier_view = 1.5\n"), "{kept}");
+    let plain = kept.replace("\nearlier_view = 1.5\n", "\n");
+    std::fs::write(both.join("arms/far-multi-two/config.toml"), plain).expect("written");
+    let refused = Command::new(env!("CARGO_BIN_EXE_far")).args(["eval", run]).output();
+    let refused = refused.expect("far runs");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && message.contains("earlier_view"), "{message}");
 }

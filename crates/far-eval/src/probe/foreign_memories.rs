@@ -118,7 +118,7 @@ impl ForeignMemories {
         row: usize,
     ) -> Result<()> {
         let (plan, quality) = (context.plan, context.quality);
-        let elsewhere = clip.remembering(&foreign.frames())?;
+        let elsewhere = clip.remembering(&foreign.memories)?;
         let goals: Vec<usize> = clip.queries(plan).iter().map(Query::goal).collect();
         let truths = quality.truths(clip, &goals)?.unwrap_or_default();
         let queries = elsewhere.queries(plan);
@@ -216,20 +216,16 @@ impl Foreigners {
         Ok((!memories.is_empty()).then_some(Self { memories }))
     }
 
-    fn frames(&self) -> Vec<(&EncodedEpisode, usize)> {
-        self.memories.iter().map(|(episode, frame)| (episode.as_ref(), *frame)).collect()
-    }
-
-    /// The same with one more in its time, and where it is.
-    fn frames_and<'a>(
-        &'a self,
-        episode: &'a EncodedEpisode,
+    /// All of them with one more in its time, and where it is.
+    fn frames_and(
+        &self,
+        episode: &Arc<EncodedEpisode>,
         frame: usize,
-    ) -> (Vec<(&'a EncodedEpisode, usize)>, usize) {
-        let mut frames = self.frames();
+    ) -> (Vec<(Arc<EncodedEpisode>, usize)>, usize) {
+        let mut frames = self.memories.clone();
         let time = episode.times()[frame];
         let place = frames.partition_point(|(episode, frame)| episode.times()[*frame] <= time);
-        frames.insert(place, (episode, frame));
+        frames.insert(place, (episode.clone(), frame));
         (frames, place)
     }
 }

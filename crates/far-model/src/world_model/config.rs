@@ -65,10 +65,19 @@ far_memory::settings! {
         /// tokens that are linear in pixels alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub seen_from_goal: Option<f32> = None,
+        /// Where given, every memory in the context shows the frame of so many seconds earlier too. Paper:
+        /// 1.5 in the main text on AI2-THOR-dyn, none in its appendix.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub earlier_view: Option<f32> = None,
     }
 }
 
 impl DitConfig {
+    /// Frames of the context that a memory takes.
+    pub fn frames_per_memory(&self) -> usize {
+        frames_per_memory(self.earlier_view)
+    }
+
     /// Checks that the sizes make a network.
     ///
     /// # Errors
@@ -93,8 +102,16 @@ impl DitConfig {
         if self.seen_from_goal.is_some_and(|meters| !(meters > 0.0 && meters.is_finite())) {
             return wrong("world_model.seen_from_goal", "it must be a distance above zero");
         }
+        if self.earlier_view.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
+            return wrong("world_model.earlier_view", "it must be a time above zero, in seconds");
+        }
         Ok(())
     }
+}
+
+/// Frames of the context that a memory takes, where each shows the frame of so many seconds earlier too.
+pub(crate) fn frames_per_memory(earlier_view: Option<f32>) -> usize {
+    1 + usize::from(earlier_view.is_some())
 }
 
 #[cfg(test)]
@@ -102,11 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distance_is_above_zero() {
-        for meters in [0.0, -1.5, f32::NAN, f32::INFINITY] {
-            let config = DitConfig { seen_from_goal: Some(meters), ..DitConfig::default() };
+    fn a_distance_and_a_time_are_above_zero() {
+        for wrong in [0.0, -1.5, f32::NAN, f32::INFINITY] {
+            let config = DitConfig { seen_from_goal: Some(wrong), ..DitConfig::default() };
             let error = config.check().unwrap_err().to_string();
             assert!(error.contains("world_model.seen_from_goal"), "{error}");
+            let config = DitConfig { earlier_view: Some(wrong), ..DitConfig::default() };
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains("world_model.earlier_view"), "{error}");
         }
     }
 

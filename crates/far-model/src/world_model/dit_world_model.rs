@@ -152,6 +152,10 @@ macro_rules! world_model {
                 self.core.setting.signals
             }
 
+            fn earlier_view(&self) -> Option<f32> {
+                self.core.setting.config.earlier_view
+            }
+
             fn schedule(&self) -> &NoiseSchedule {
                 &self.core.schedule
             }

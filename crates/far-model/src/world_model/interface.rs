@@ -54,6 +54,12 @@ pub trait WorldModel: Send + Sync {
         SignalLayout::default()
     }
 
+    /// How many seconds before each memory its earlier frame lies, where contexts show one beside it; none
+    /// by default.
+    fn earlier_view(&self) -> Option<f32> {
+        None
+    }
+
     /// The noise schedule that timesteps refer to.
     fn schedule(&self) -> &NoiseSchedule;
 

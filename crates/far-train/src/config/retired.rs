@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 /// A setting or a whole table, and what holds instead.
 const RETIRED: &[(&str, &str)] = &[
-    ("told", "now the table [conditioning]; a memory shows one picture"),
+    ("told", "now the table [conditioning], and world_model.earlier_view"),
     (
         "retriever.exploration",
         "contexts explore from 1 downward while retriever.exploration_steps last",
@@ -44,6 +44,8 @@ const RETIRED: &[(&str, &str)] = &[
     ("retriever.exploration_end", "always 0.1 after retriever.exploration_steps"),
     ("retriever.metadata_width", "always 128"),
     ("retriever.adapter_width", "always 128"),
+    ("retriever.length_scale", "now the first number of retriever.scales"),
+    ("retriever.time_scale", "now the second number of retriever.scales"),
     ("retriever.stride_products", "the gate always sees the stride by cue"),
     ("training.warm_up_from", "0.2, as in the paper"),
     ("training.clip", "1, as in the paper"),

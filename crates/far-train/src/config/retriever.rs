@@ -77,10 +77,8 @@ pub struct RetrieverSettings {
     pub chunk_size: usize,
     /// Layers of the metadata scorer, 2 or 3. Paper: 2, AI2-THOR 3.
     pub metadata_layers: usize,
-    /// Meters that count as 1 in the metadata scorer.
-    pub length_scale: f32,
-    /// Seconds that count as 1 in the metadata scorer.
-    pub time_scale: f32,
+    /// Meters and seconds that count as 1 in the metadata scorer.
+    pub scales: [f32; 2],
     /// Whether only anchored examples teach the retriever. Paper: dyn.
     pub anchored_only: bool,
 }
@@ -111,6 +109,7 @@ impl RetrieverSettings {
         dimension: impl Fn(&str) -> usize,
         stride_scale: f32,
     ) -> RetrieverConfig {
+        let [length_scale, time_scale] = self.scales;
         let mut cues = Vec::new();
         if arm.metadata {
             let scorer = ScorerConfig::Metadata {
@@ -118,8 +117,8 @@ impl RetrieverSettings {
                 activation: Activation::GeluTanh,
                 layers: self.metadata_layers,
                 width: WIDTH,
-                length_scale: self.length_scale,
-                time_scale: self.time_scale,
+                length_scale,
+                time_scale,
             };
             cues.push(CueConfig { name: METADATA_CUE.to_owned(), scorer });
         }
@@ -134,8 +133,8 @@ impl RetrieverSettings {
         let gate = GateConfig { stride_products: true, stride_scale };
         let learned = matches!(self.selection, SelectionRule::Learned | SelectionRule::Abstaining);
         let set = learned.then(|| SetConfig {
-            length_scale: self.length_scale,
-            time_scale: self.time_scale,
+            length_scale,
+            time_scale,
             key: arm.keys.first().cloned(),
             abstains: self.selection == SelectionRule::Abstaining,
         });
@@ -169,8 +168,9 @@ impl RetrieverSettings {
         };
         super::positive("retriever.interval", self.interval)?;
         super::positive("retriever.chunk_size", self.chunk_size as u64)?;
-        super::positive_number("retriever.length_scale", self.length_scale)?;
-        super::positive_number("retriever.time_scale", self.time_scale)?;
+        self.scales
+            .iter()
+            .try_for_each(|scale| super::positive_number("retriever.scales", *scale))?;
         super::positive_number("retriever.learning_rate", self.learning_rate)?;
         super::positive_number("retriever.gate_rate_factor", self.gate_rate_factor)?;
         share("retriever.random_length", self.random_length)?;

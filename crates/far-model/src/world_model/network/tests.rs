@@ -65,6 +65,7 @@ proptest! {
             copy: output == 2,
             // So far that frames a few meters away are still compared.
             seen_from_goal: seen.then_some(9.0),
+            ..DitConfig::default()
         };
         let (network, parameters) = network(config, seed);
         let filled: Vec<usize> = filled.iter().map(|count| (*count).min(slots)).collect();
