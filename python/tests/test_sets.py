@@ -124,11 +124,11 @@ def plain_loss(retriever: Retriever, batch: RetrieverBatch, drawn: Candidates, u
         for place, slot in enumerate(drawn.slots[row].tolist()):
             if drawn.alone[row, place]:
                 logits = torch.stack([scores.set.worth[row, slot], torch.zeros(())])
-                informed = logits.detach() + torch.tensor([(utilities[row, place] - utilities[row, -1] + (-16.0 if foreign[row] else 2.0)) / 4.0, 0.0], dtype=torch.float32)
+                informed = logits.detach() + torch.tensor([(utilities[row, place] - utilities[row, -1] + (-2.0 if foreign[row] else 2.0)) / 4.0, 0.0], dtype=torch.float32)
                 prior, posterior = logits.log_softmax(0), informed.log_softmax(0)
                 kinds[foreign[row]].append((posterior.exp() * (posterior - prior)).sum())
-    counted = [(share, torch.stack(kind).mean()) for share, kind in zip((1.0, 2.0), kinds) if kind]
-    return total + sum(share * mean for share, mean in counted) / max(sum(share for share, _ in counted), 1.0)
+    means = [torch.stack(kind).mean() for kind in kinds if kind]
+    return total + (torch.stack(means).mean() if means else 0.0)
 
 
 @pytest.mark.parametrize("selection", ["learned", "abstaining"])

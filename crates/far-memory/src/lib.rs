@@ -117,7 +117,7 @@ pub use scratch::Scratch;
 pub use set_term::MOST_PASSED_OVER;
 pub use snapshot::Snapshot;
 pub use standardization::{DEVIATION_FLOOR, Statistics};
-pub use worth::{WORTH_WIDTH, WorthQuery, worth_inputs};
+pub use worth::{WORTH_WIDTH, worth_inputs, worth_relation};
 
 /// The example in the project's README, compiled and run as a test.
 #[cfg(doctest)]

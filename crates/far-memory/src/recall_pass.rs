@@ -10,7 +10,6 @@ use crate::selection::ChunkTopK;
 use crate::set_term::SetBuffers;
 use crate::standardization::{MISSING, PartStatistics, Statistics};
 use crate::worker::{SharedSlice, Workers};
-use crate::worth::WorthQuery;
 use crate::{BLOCK_RECORDS, BlockView, PoolView, Snapshot};
 use pulp::{Arch, Simd, WithSimd};
 use std::ops::Range;
@@ -42,7 +41,6 @@ pub(crate) struct Buffers {
     pub(crate) terms: Vec<Option<CueTerm>>,
     pub(crate) selection: ChunkTopK,
     pub(crate) set: SetBuffers,
-    pub(crate) asked: WorthQuery,
     threads: Vec<ThreadBuffers>,
     workers: Option<Workers>,
 }

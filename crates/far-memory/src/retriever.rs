@@ -16,7 +16,7 @@ use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig, SetCon
 use crate::selection::{Ranked, chunk_top_k_reference};
 use crate::set_term::{Searched, SetTerm, Taken};
 use crate::standardization::{MISSING, Statistics, merge};
-use crate::worth::{Worth, WorthQuery};
+use crate::worth::Worth;
 use crate::{
     Error, FeatureScale, MemoryId, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot,
 };
@@ -81,7 +81,7 @@ impl Retriever {
         let abstains = config.set.as_ref().is_some_and(|set| set.abstains);
         let worth = abstains.then(|| {
             let layers = [0, 1].map(|place| layer(format!("set.worth.{place}")));
-            Box::new(Worth::new(layers, &config))
+            Box::new(Worth::new(layers, config.key_cues().collect()))
         });
         let cues = config.cues.len();
         let gate = (cues > 1)
@@ -241,8 +241,8 @@ impl Retriever {
         }
         let score = |position: usize, cue: usize| raw[cue][position];
         if let Some(set) = &self.set {
-            let (flat, mut asked) = (raw.concat(), WorthQuery::default());
-            let searched = self.searched(snapshot, query, pool, &flat, &mut asked)?;
+            let flat = raw.concat();
+            let searched = self.searched(snapshot, query, pool, &flat)?;
             let (taken, passed) = set.select_reference(&searched, &fused, slots);
             self.explain_set(&pool, &statistics, &taken, &passed, score, &mut recall);
         } else {
@@ -261,11 +261,7 @@ impl Retriever {
         query: &'a RecallQuery,
         pool: PoolView<'a>,
         raw: &'a [f32],
-        asked: &'a mut WorthQuery,
     ) -> Result<Searched<'a>, Error> {
-        if self.abstains() {
-            asked.begin(&self.config, query, snapshot)?;
-        }
         let name = self.config.set.as_ref().and_then(|set| set.key.as_ref());
         let cue = name.and_then(|name| self.names.iter().position(|own| own == name));
         let key = match cue.map(|cue| (cue, &self.config.cues[cue].scorer)) {
@@ -274,7 +270,7 @@ impl Retriever {
             }
             _ => None,
         };
-        Ok(Searched { snapshot, pool, query, key, raw, asked })
+        Ok(Searched { snapshot, pool, query, key, raw })
     }
 
     /// Adds the memories of a set with their scores by cue, what each repeats and is worth.
@@ -399,7 +395,7 @@ impl RecallPolicy for Retriever {
         let cues = self.scorers.len();
         RecallPass { scorers: &self.scorers, snapshot, pool }.run(self.threads, buffers);
 
-        let Buffers { raw, parts, statistics, weights, terms, selection, set, asked, .. } = buffers;
+        let Buffers { raw, parts, statistics, weights, terms, selection, set, .. } = buffers;
         statistics.clear();
         statistics.extend((0..cues).map(|cue| merge(parts.iter().skip(cue).step_by(cues))));
         weights.resize(cues, 0.0);
@@ -430,7 +426,7 @@ impl RecallPolicy for Retriever {
             let threshold = threshold - 1e-5 * (1.0 + threshold.abs());
             Arch::new().dispatch(FuseAndShortlist { scores, threshold, shortlist: set });
         }
-        term.select(&self.searched(snapshot, query, pool, raw, asked)?, slots, set);
+        term.select(&self.searched(snapshot, query, pool, raw)?, slots, set);
         self.explain_set(&pool, statistics, &set.taken, &set.passed, score, recall);
         Ok(())
     }

@@ -192,7 +192,7 @@ impl RetrieverConfig {
             tensors.push(("set.overlap".to_owned(), vec![OVERLAP_FEATURES]));
             tensors.push(("set.strength".to_owned(), vec![1]));
             if set.abstains {
-                let inputs = worth_inputs(self);
+                let inputs = worth_inputs(self.key_cues().count());
                 layer(&mut tensors, "set.worth.0".to_owned(), WORTH_WIDTH, inputs);
                 layer(&mut tensors, "set.worth.1".to_owned(), 1, WORTH_WIDTH);
             }

@@ -4,8 +4,6 @@
 //! entry, `far_retriever`: a JSON object with `version` (1) and `config`. Nothing may be missing or
 //! added: a file is either understood completely or rejected with the reason.
 
-use crate::feature::FEATURES;
-use crate::worth::WORTH_WIDTH;
 use crate::{Error, Retriever, RetrieverConfig};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
@@ -17,8 +15,6 @@ use std::path::Path;
 const ENTRY: &str = "far_retriever";
 /// By which slots stayed empty before memories had a worth of their own.
 const RETIRED: &str = "set.empty";
-/// By which slots stayed empty before worth read keys, in another shape.
-const READS_KEYS: &str = "set.worth.0.weight";
 /// The version this code writes and reads.
 pub const RETRIEVER_VERSION: u32 = 1;
 
@@ -112,13 +108,6 @@ impl Retriever {
             let Some((found, values)) = tensors.remove(&name) else {
                 return refuse(format!("tensor {name:?} of shape {shape:?} is missing"));
             };
-            let keyless = [WORTH_WIDTH, FEATURES + config.key_cues().count()];
-            if name == READS_KEYS && found != shape && found == keyless {
-                return refuse(format!(
-                    "tensor {name:?} of shape {found:?} reads no keys, but what a memory is worth now depends on \
-                     them: {shape:?}; train it again with this version"
-                ));
-            }
             if found != shape || values.len() != shape.iter().product::<usize>() {
                 return refuse(format!("tensor {name:?} has shape {found:?} instead of {shape:?}"));
             }

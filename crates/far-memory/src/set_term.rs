@@ -11,7 +11,7 @@
 use crate::cosine::cosines;
 use crate::overlap::{OVERLAP_FEATURES, Sighting, line_of_sight, overlap_features, positive};
 use crate::selection::Ranked;
-use crate::worth::{Worth, WorthBuffers, WorthQuery};
+use crate::worth::{Worth, WorthBuffers, worth_relation};
 use crate::{FeatureScale, Keys, PoolView, RecallQuery, Snapshot};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -104,8 +104,6 @@ pub(crate) struct Searched<'a> {
     pub(crate) key: Option<(usize, usize)>,
     /// Raw scores of the pool, cue by cue.
     pub(crate) raw: &'a [f32],
-    /// The query as worth reads it.
-    pub(crate) asked: &'a WorthQuery,
 }
 
 impl<'a> Searched<'a> {
@@ -127,8 +125,9 @@ impl<'a> Searched<'a> {
         inputs: &mut Vec<f32>,
     ) {
         let index = self.pool.id(position).index();
-        self.asked.read(self.query, self.snapshot, index, scale, inputs);
-        worth.read_scores(|cue| self.raw[cue * self.pool.len() + position], inputs);
+        let (time, pose) = (self.snapshot.time(index), self.snapshot.pose(index));
+        let relation = worth_relation(self.query, time, pose.as_ref(), scale);
+        worth.read(relation, |cue| self.raw[cue * self.pool.len() + position], inputs);
     }
 }
 

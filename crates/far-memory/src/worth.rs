@@ -7,107 +7,32 @@
 //! | index | input |
 //! |---|---|
 //! | 0–25 | the memory in relation to the query, the features of `feature.rs`; zeros where it lacks a pose that the query has |
-//! | 26… | by each key cue, number by number: √D·h·k, the query's embedding h before any adapter and the memory's key k, both of length one; zeros where one is missing |
-//! | last | its raw score by each key cue; 0 without one |
-//!
-//! A raw score is one sum of such products, weighed to rank the memories of one place. Another sum of them says
-//! better whose a memory is, and this network finds it.
+//! | 26… | its raw score by each key cue; 0 without one |
 //!
 //! Nothing in it depends on the rest of the pool: one memory of use among many foreign ones is worth
 //! what it is worth alone. Nor does it depend on what was recalled before: what a memory adds to others is
 //! little beside what it is worth alone, and the scores know what it repeats.
 
 use crate::feature::{FEATURES, features};
-use crate::key::normalize;
 use crate::layer::{Layer, two_layers, two_layers_reference};
-use crate::retriever_config::{RetrieverConfig, ScorerConfig};
-use crate::{Error, FeatureScale, RecallQuery, Snapshot};
+use crate::{FeatureScale, Pose, RecallQuery};
 
 /// Hidden units.
 pub const WORTH_WIDTH: usize = 32;
 
-/// Numbers that the worth of a memory is computed from.
-pub fn worth_inputs(config: &RetrieverConfig) -> usize {
-    FEATURES + dimensions(config).map(|(_, dimension)| dimension + 1).sum::<usize>()
+/// Numbers that the worth of a memory is computed from, with so many key cues.
+pub const fn worth_inputs(key_cues: usize) -> usize {
+    FEATURES + key_cues
 }
 
-/// The places of the key cues, and the numbers of a key.
-fn dimensions(config: &RetrieverConfig) -> impl Iterator<Item = (usize, usize)> {
-    config.cues.iter().enumerate().filter_map(|(place, cue)| match cue.scorer {
-        ScorerConfig::Cosine { dimension, .. } => Some((place, dimension)),
-        ScorerConfig::Metadata { .. } => None,
-    })
-}
-
-/// A query as worth reads it: the embeddings that memories' keys are multiplied with.
-#[derive(Debug, Default)]
-pub struct WorthQuery {
-    /// √D·h of every key cue, one after another; zeros without an embedding.
-    embeddings: Vec<f32>,
-    /// Of each key cue its place in the memory's schema and the numbers of a key.
-    cues: Vec<(usize, usize)>,
-}
-
-impl WorthQuery {
-    /// Replaces it by another query. What it held is reused.
-    ///
-    /// # Errors
-    /// If the memory lacks a cue.
-    pub fn begin(
-        &mut self,
-        config: &RetrieverConfig,
-        query: &RecallQuery,
-        memory: &Snapshot,
-    ) -> Result<(), Error> {
-        self.embeddings.clear();
-        self.cues.clear();
-        for (place, dimension) in dimensions(config) {
-            let Some(index) = config.cue_index(place, memory.schema())? else { continue };
-            self.cues.push((index, dimension));
-            let first = self.embeddings.len();
-            self.embeddings.resize(first + dimension, 0.0);
-            if let Some(embedding) = query.key(&config.cues[place].name) {
-                let own = &mut self.embeddings[first..];
-                own.copy_from_slice(embedding);
-                normalize(own);
-                own.iter_mut().for_each(|value| *value *= (dimension as f32).sqrt());
-            }
-        }
-        Ok(())
-    }
-
-    /// Replaces `inputs` by what worth reads of a memory besides its raw scores: its relation to the query, and the
-    /// products.
-    pub fn read(
-        &self,
-        query: &RecallQuery,
-        memory: &Snapshot,
-        index: usize,
-        scale: FeatureScale,
-        inputs: &mut Vec<f32>,
-    ) {
-        inputs.clear();
-        let (time, pose) = (memory.time(index), memory.pose(index));
-        let relation = features(query, time, pose.as_ref(), scale);
-        inputs.extend(relation.unwrap_or([0.0; FEATURES]));
-        let mut embeddings = self.embeddings.as_slice();
-        for &(cue, dimension) in &self.cues {
-            let (embedding, rest) = embeddings.split_at(dimension);
-            embeddings = rest;
-            let first = inputs.len();
-            inputs.resize(first + dimension, 0.0);
-            let products = &mut inputs[first..];
-            if let Some(key) = memory.key(cue, index) {
-                key.copy_to(products);
-                products.iter_mut().zip(embedding).for_each(|(key, own)| *key = known(*key * own));
-            }
-        }
-    }
-}
-
-/// A number, or 0 where it is not known.
-fn known(value: f32) -> f32 {
-    if value.is_finite() { value } else { 0.0 }
+/// What a memory's worth reads of its time and pose: its features, zeros where it has none.
+pub fn worth_relation(
+    query: &RecallQuery,
+    time: f64,
+    pose: Option<&Pose>,
+    scale: FeatureScale,
+) -> [f32; FEATURES] {
+    features(query, time, pose, scale).unwrap_or([0.0; FEATURES])
 }
 
 /// What computing a worth reuses.
@@ -128,9 +53,9 @@ pub(crate) struct Worth {
 
 impl Worth {
     /// From layers whose shapes were checked.
-    pub(crate) fn new(layers: [Layer; 2], config: &RetrieverConfig) -> Self {
-        debug_assert_eq!(layers[0].weight.len(), WORTH_WIDTH * worth_inputs(config));
-        Self { layers, key_cues: config.key_cues().collect() }
+    pub(crate) fn new(layers: [Layer; 2], key_cues: Vec<usize>) -> Self {
+        debug_assert_eq!(layers[0].weight.len(), WORTH_WIDTH * worth_inputs(key_cues.len()));
+        Self { layers, key_cues }
     }
 
     /// The parameters by the last parts of their names.
@@ -144,8 +69,17 @@ impl Worth {
         ]
     }
 
-    /// Adds a memory's raw score by each cue of the retriever to what [`WorthQuery::read`] left.
-    pub(crate) fn read_scores(&self, raw: impl Fn(usize) -> f32, inputs: &mut Vec<f32>) {
+    /// Replaces `inputs` by those of a memory: its relation to the query, and its raw score by each cue of the
+    /// retriever.
+    pub(crate) fn read(
+        &self,
+        relation: [f32; FEATURES],
+        raw: impl Fn(usize) -> f32,
+        inputs: &mut Vec<f32>,
+    ) {
+        inputs.clear();
+        inputs.extend(relation);
+        let known = |score: f32| if score.is_finite() { score } else { 0.0 };
         inputs.extend(self.key_cues.iter().map(|cue| known(raw(*cue))));
     }
 

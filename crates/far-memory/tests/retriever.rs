@@ -354,21 +354,6 @@ fn files_that_abstain_by_statistics_of_a_pool_are_refused_by_name() {
 }
 
 #[test]
-fn files_whose_worth_reads_no_keys_are_refused_by_name() {
-    let set = retriever(with_sets(config(2, 8, 10), Some("vision"), true), 5);
-    let tensors = set.tensors().into_iter().map(|(name, shape, values)| {
-        if name == "set.worth.0.weight" {
-            // 26 features and the raw scores of vision and audio.
-            return (name, (vec![32, 28], vec![0.0; 32 * 28]));
-        }
-        (name, (shape, values.to_vec()))
-    });
-    let error = Retriever::from_tensors(set.config().clone(), tensors.collect());
-    let text = error.expect_err("refused").to_string();
-    assert!(text.contains("reads no keys") && text.contains("train it again"), "{text}");
-}
-
-#[test]
 fn files_with_and_without_sets_are_told_apart() {
     let plain = retriever(config(2, 8, 10), 5).to_bytes();
     assert!(

@@ -158,7 +158,7 @@ fn foreign_memories_compete_for_nothing() {
         retriever.candidates(&[asked], &credit, 1).unwrap().remove(0)
     });
     assert!(foreign.foreign && foreign.empty && !own.foreign);
-    assert_eq!((foreign.ids.len(), foreign.readings.len()), (3, 3));
+    assert_eq!((foreign.ids.len(), foreign.relations.len()), (3, 3));
     assert_eq!(own.ids[..3], foreign.ids[..]);
     assert!(own.ids.len() > 3);
 }

@@ -9,8 +9,9 @@
 
 use crate::Result;
 use far_memory::{
-    Error as MemoryError, FeatureScale, MemoryId, OVERLAP_FEATURES, PoolView, Recall, RecallQuery,
-    RetrieverConfig, Sighting, Snapshot, WorthQuery, line_of_sight, overlap_features,
+    Error as MemoryError, FEATURES, FeatureScale, MemoryId, OVERLAP_FEATURES, PoolView, Recall,
+    RecallQuery, RetrieverConfig, Sighting, Snapshot, line_of_sight, overlap_features,
+    worth_relation,
 };
 use far_tensor::Random;
 
@@ -54,8 +55,8 @@ pub struct CandidatePools {
     pub foreign: bool,
     /// How far each candidate is from each taken memory, candidate by candidate, where scores know it.
     pub overlaps: Vec<[f32; OVERLAP_FEATURES]>,
-    /// What the worth of each candidate reads besides its raw scores, where slots may stay empty.
-    pub readings: Vec<Vec<f32>>,
+    /// What the worth of each candidate reads of its time and pose, where slots may stay empty.
+    pub relations: Vec<[f32; FEATURES]>,
 }
 
 impl CandidatePools {
@@ -142,16 +143,11 @@ impl CandidatePools {
         };
         let taken: Vec<_> = self.taken.iter().map(seen).collect();
         self.overlaps.clear();
-        self.readings.clear();
-        let mut asked = WorthQuery::default();
-        if set.abstains {
-            asked.begin(config, query, memory)?;
-        }
+        self.relations.clear();
         for id in &self.ids {
             if set.abstains {
-                let mut reading = Vec::new();
-                asked.read(query, memory, id.index(), scale, &mut reading);
-                self.readings.push(reading);
+                let (time, pose) = (memory.time(id.index()), memory.pose(id.index()));
+                self.relations.push(worth_relation(query, time, pose.as_ref(), scale));
             }
             let (own, key) = seen(id);
             for (other, others) in &taken {

@@ -146,7 +146,7 @@ impl CandidateBatch {
         let (mut read, mut against_empty) = (Vec::new(), Vec::new());
         for (example, (pools, utilities)) in pools.iter().zip(utilities).enumerate() {
             let places = shown(example, &(0..pools.competing).collect::<Vec<_>>());
-            if pools.empty && !pools.readings.is_empty() && !places.is_empty() {
+            if pools.empty && !pools.relations.is_empty() && !places.is_empty() {
                 let empty = utilities[pools.ids.len()];
                 let added = |place: usize| evidence(utilities[place] - empty, pools.foreign);
                 against_empty.push(pools.members(example, slots, &places, added));

@@ -6,33 +6,27 @@
 //! (`candidate_distillation.rs`). Whether it is filled is a choice between two, a memory with log odds w and the
 //! empty one, with the same posterior: σ(w + [`evidence`]) against σ(w). Recall asks about the one memory it
 //! would take, so the best of many lucky draws does not count for more than it is worth. Those that would be
-//! recalled teach it, foreign ones twice as much as all others together: a walk does not say how often memory will
-//! lack its place, and where it does recall asks about [`far_memory::MOST_PASSED_OVER`] and one more.
+//! recalled teach it, foreign ones as much as all others together: a walk does not say how often memory will
+//! lack its place.
 
 use crate::layer::{Linear, Pass};
 use crate::retriever::candidate_distillation::PoolBatch;
 use crate::{CandidatePools, DistillationTarget, RetrieverScores};
-use far_memory::{RetrieverConfig, WORTH_WIDTH, worth_inputs};
+use far_memory::{FEATURES, RetrieverConfig, WORTH_WIDTH, worth_inputs};
 use far_tensor::{ArenaBuilder, Initialization, Result, Tape, Tensor};
 
 /// Nats of utility that move the log odds by one. At most noise levels a memory changes next to nothing, at some
 /// it is worth ten nats: by the signs alone foreign memories were hardly told from others.
 const NATS: f32 = 4.0;
 
-/// Nats for a memory of the place. Credit is measured from a true present, where most memories change nothing;
-/// along a rollout the present drifts, and then they do.
+/// Nats for a memory of the place and against a foreign one. Credit is measured from a true present, where most
+/// memories change nothing; along a rollout the present drifts, and then they do.
 const PLACE: f32 = 2.0;
-
-/// Nats against a foreign memory, more than chance ever speaks for one.
-const FOREIGN: f32 = 16.0;
-
-/// What all foreign memories of a step count for, of 1.
-const FOREIGN_SHARE: f32 = 2.0 / 3.0;
 
 /// What speaks for filling a slot with a memory rather than leaving it empty, as log odds: what it adds to no
 /// memory, in nats, and whether it is of another place, both known in training alone.
 pub(crate) fn evidence(added: f32, foreign: bool) -> f32 {
-    (added + if foreign { -FOREIGN } else { PLACE }) / NATS
+    (added + if foreign { -PLACE } else { PLACE }) / NATS
 }
 
 /// The worth's network, whose parameters live in an arena.
@@ -53,7 +47,7 @@ impl TrainableWorth {
     /// and recalled.
     pub(crate) fn new(builder: &mut ArenaBuilder, config: &RetrieverConfig, rate: f32) -> Self {
         let key_cues: Vec<usize> = config.key_cues().collect();
-        let sizes = [[worth_inputs(config), WORTH_WIDTH], [WORTH_WIDTH, 1]];
+        let sizes = [[worth_inputs(key_cues.len()), WORTH_WIDTH], [WORTH_WIDTH, 1]];
         let hidden = Initialization::Uniform(1.0 / (sizes[0][0] as f32).sqrt());
         let first = [[Initialization::FanIn, hidden], [Initialization::Zero; 2]];
         let layers = [0, 1].map(|place: usize| {
@@ -81,42 +75,34 @@ impl WorthScores {
 pub(crate) struct WorthBatch {
     /// P pools of A candidates, with the evidence of their worth.
     pools: PoolBatch,
-    /// What worth reads besides raw scores, [P·A, R].
-    readings: Tensor,
+    /// Relations to the query, [P·A, F].
+    relations: Tensor,
     /// What each candidate counts for, [P·A], 1 in all.
     shares: Tensor,
 }
 
 impl WorthBatch {
-    /// From pools, and the candidates in them with what is read of them.
+    /// From pools, and the candidates in them with their relations.
     pub(crate) fn new(pools: PoolBatch, read: &[(&CandidatePools, Vec<usize>)]) -> Result<Self> {
-        let numbers = read.iter().flat_map(|(pools, _)| &pools.readings).map(Vec::len).max();
-        let numbers = numbers.unwrap_or(0);
         let width = pools.mask.shape().last();
         let count = |foreign: bool| {
             let own = read.iter().filter(|(pools, _)| pools.foreign == foreign);
             own.map(|(_, places)| places.len()).sum::<usize>()
         };
         let counts = [count(false), count(true)];
-        // Alone, either kind counts for all.
-        let share = |foreign: bool| match (counts[usize::from(!foreign)], foreign) {
-            (0, _) => 1.0,
-            (_, true) => FOREIGN_SHARE,
-            (_, false) => 1.0 - FOREIGN_SHARE,
-        };
+        let kinds = counts.iter().filter(|count| **count > 0).count();
         let (mut rows, mut shares) = (Vec::new(), Vec::new());
         for (row, (pools, places)) in read.iter().enumerate() {
             for place in places {
-                rows.extend_from_slice(&pools.readings[*place]);
-                let count = counts[usize::from(pools.foreign)] as f32;
-                shares.push(share(pools.foreign) / count);
+                rows.extend(pools.relations[*place]);
+                shares.push(1.0 / (kinds * counts[usize::from(pools.foreign)]) as f32);
             }
-            rows.resize((row + 1) * width * numbers, 0.0);
+            rows.resize((row + 1) * width * FEATURES, 0.0);
             shares.resize((row + 1) * width, 0.0);
         }
-        let rows = Tensor::from_slice(&rows, [read.len() * width, numbers])?;
+        let rows = Tensor::from_slice(&rows, [read.len() * width, FEATURES])?;
         let shares = Tensor::from_slice(&shares, [read.len() * width])?;
-        Ok(Self { pools, readings: rows, shares })
+        Ok(Self { pools, relations: rows, shares })
     }
 
     /// The worth of every candidate, [P, A]. What it is computed from is data: it teaches no score.
@@ -126,8 +112,8 @@ impl WorthBatch {
         scores: &RetrieverScores,
         worth: &WorthScores,
     ) -> Result<Tensor> {
-        let rows = self.readings.shape().rows();
-        let mut parts = vec![self.readings.clone()];
+        let rows = self.relations.shape().rows();
+        let mut parts = vec![self.relations.clone()];
         for cue in &worth.key_cues {
             let own = self.pools.gathered(tape, &scores.raw[*cue].detach())?;
             parts.push(own.reshape([rows, 1])?);
@@ -138,8 +124,8 @@ impl WorthBatch {
         tape.linear(&hidden, output, Some(offset))?.reshape(*self.pools.mask.shape())
     }
 
-    /// KL(q ‖ r) of the choice between each candidate and the empty memory: the mean over foreign memories and that
-    /// over others, by their shares.
+    /// KL(q ‖ r) of the choice between each candidate and the empty memory: the mean of that over foreign
+    /// memories and that over others.
     pub(crate) fn divergence(
         &self,
         tape: &mut Tape,

@@ -11,11 +11,8 @@ use far_tensor::Tensor;
 /// Nats of utility that move the log odds of filling a slot by one.
 const NATS: f64 = 4.0;
 
-/// Nats for a memory of the place.
+/// Nats for a memory of the place and against a foreign one.
 const PLACE: f64 = 2.0;
-
-/// Nats against a foreign one.
-const FOREIGN: f64 = 16.0;
 
 /// Utilities of the empty set, of all single memories and of all pairs, with interactions; a set has the
 /// same utility in any order.
@@ -193,9 +190,8 @@ fn the_divergence_of_a_slot_is_that_of_filling_it_and_that_of_who_fills_it() {
     }
 }
 
-/// At worth 0 the slope is −½·tanh((û + PLACE)/2·NATS), of a foreign memory with −FOREIGN for PLACE: worth settles at
-/// 0 where that is 0 on average, so a slot stays empty where harm and foreign memories outweigh help, none of it
-/// counting for more than some nats.
+/// At worth 0 the slope is −½·tanh((û ± PLACE)/2·NATS): worth settles at 0 where that is 0 on average, so a slot
+/// stays empty where harm and foreign memories outweigh help, none of it counting for more than some nats.
 #[test]
 fn worth_is_below_zero_where_harm_outweighs_help() {
     for target in [DistillationTarget::Posterior, DistillationTarget::UtilityOnly] {
@@ -207,7 +203,7 @@ fn worth_is_below_zero_where_harm_outweighs_help() {
             let mut pools = toy.candidates(&[]);
             pools.ids.truncate(1);
             pools.positions.truncate(1);
-            pools.readings.truncate(1);
+            pools.relations.truncate(1);
             (pools.global, pools.competing, pools.foreign) = (vec![0], 1, foreign);
             let utilities = [vec![100.0 + utility, 100.0]];
             let candidates = CandidateBatch::new(toy.batch.mask(), &[pools], &utilities);
@@ -215,7 +211,7 @@ fn worth_is_below_zero_where_harm_outweighs_help() {
             let slopes = toy
                 .gradient(|tape, scores| candidate_distillation(tape, scores, &candidates, target));
             let found: f64 = slopes.iter().sum();
-            let place = if foreign { -FOREIGN } else { PLACE };
+            let place = if foreign { -PLACE } else { PLACE };
             let expected = -0.5 * ((f64::from(utility) + place) / (2.0 * NATS)).tanh();
             assert!((found - expected).abs() < 1e-5, "{target:?} {utility}: {found} {expected}");
             assert_eq!(

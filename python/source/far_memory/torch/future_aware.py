@@ -25,7 +25,7 @@ from .candidates import CandidateDraw, Candidates, Ranked, gathered
 from .draw import Draw
 from .retriever import Retriever, Scores
 from .set_term import fill
-from .worth import FOREIGN_SHARE, worth_divergence
+from .worth import worth_divergence
 
 Utility = Callable[[Tensor, Draw], Tensor]
 
@@ -171,17 +171,14 @@ class FutureAware:
         return total
 
     def _shares(self, counted: Tensor) -> Tensor:
-        """What each candidate counts for, [B, A]: foreign ones twice as much as all others together, 1 over all processes."""
+        """What each candidate counts for, [B, A]: foreign ones as much as all others together, 1 over all processes."""
         kinds = torch.stack([counted & ~self._foreign[:, None], counted & self._foreign[:, None]])
         numbers = kinds.sum((1, 2)).to(torch.float32)
         if _distributed():
             torch.distributed.all_reduce(numbers)
             numbers = numbers / torch.distributed.get_world_size()  # DDP takes the mean over processes
         shares = kinds / numbers.clamp(min=1e-12)[:, None, None]
-        # Alone, either kind counts for all.
-        weights = torch.tensor([1 - FOREIGN_SHARE, FOREIGN_SHARE], device=numbers.device) * (numbers > 0)
-        weights = weights / weights.sum().clamp(min=1e-12)
-        return (shares * weights[:, None, None]).sum(0)
+        return shares.sum(0) / (numbers > 0).sum().clamp(min=1)
 
     def _examples(self, count: int) -> list[int]:
         """The number of each example among those of all processes."""

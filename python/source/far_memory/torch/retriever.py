@@ -141,8 +141,7 @@ class Retriever(nn.Module):
         self.gate = nn.Parameter(torch.zeros(features)) if len(config["cues"]) > 1 else None
         keyed = [place for place, cue in enumerate(config["cues"]) if cue["scorer"]["kind"] == "cosine"]
         self.key_cues: list[int] = keyed
-        dimensions = [config["cues"][place]["scorer"]["dimension"] for place in keyed]
-        self.set = SetTerm(dimensions, config["set"]["abstains"]) if config.get("set") else None
+        self.set = SetTerm(len(keyed), config["set"]["abstains"]) if config.get("set") else None
         found = {name: list(tensor.shape) for name, tensor in self._tensors().items()}
         if found != {name: list(shape) for name, shape in shapes}:
             raise RetrieverError(f"this module has the tensors {found}, the file {shapes}", "use far and far_memory of one version")
@@ -172,8 +171,7 @@ class Retriever(nn.Module):
         largest = torch.where(available, largest, 0.0)
         statistics = torch.stack([largest, mean, deviation], dim=-1)
         weights = self._weights(statistics, available, batch.strides)
-        keyed = [batch.inputs[place] for place in self.key_cues]
-        term = None if self.set is None else self.set(batch.relations, keyed, raw[..., self.key_cues])
+        term = None if self.set is None else self.set(batch.relations, raw[..., self.key_cues])
         return Scores((weights[:, None] * standardized).sum(-1), weights, raw, standardized, term)
 
     def _weights(self, statistics: Tensor, available: Tensor, strides: Tensor) -> Tensor:

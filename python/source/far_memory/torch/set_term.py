@@ -7,7 +7,7 @@ Rust says what φ is (``far-memory/src/overlap.rs``) and computes it here too; t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -51,19 +51,19 @@ class SetScores(NamedTuple):
 class SetTerm(nn.Module):
     """The parameters of the set term, under the names of the file."""
 
-    def __init__(self, dimensions: Sequence[int], abstains: bool) -> None:
+    def __init__(self, key_cues: int, abstains: bool) -> None:
         super().__init__()
         self.overlap = nn.Parameter(torch.tensor(FIRST_OVERLAP))
         self.strength = nn.Parameter(torch.zeros(1))
-        self.worth = Worth(dimensions) if abstains else None
+        self.worth = Worth(key_cues) if abstains else None
         if len(FIRST_OVERLAP) != _native.OVERLAP_FEATURES:
             raise ValueError(f"Rust has {_native.OVERLAP_FEATURES} features of an overlap, this module {len(FIRST_OVERLAP)}")
 
-    def forward(self, relations: Tensor | None, cues: Sequence[tuple[Tensor, ...]], cosines: Tensor) -> SetScores:
-        """From what memories are to the query [B, N, F], keys and query embeddings of key cues, and raw scores by those [B, N, M]."""
+    def forward(self, relations: Tensor | None, cosines: Tensor) -> SetScores:
+        """From what memories are to the query [B, N, F], and their raw scores by key cues [B, N, M]."""
         weights = self.overlap.clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()
         strength = self.strength.clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT).exp()[0]
-        worth = None if self.worth is None or relations is None else self.worth(relations, cues, cosines)
+        worth = None if self.worth is None or relations is None else self.worth(relations, cosines)
         return SetScores(weights, strength, worth)
 
 
