@@ -127,7 +127,7 @@ fn the_earlier_frame_is_the_nearest_in_time() {
         assert_eq!(frame(&regular, of, seconds), expected, "{of} {seconds}");
         // As many frames as that is, rounded, where frames are evenly spaced.
         let lag = (10.0 * seconds).round() as usize;
-        assert_eq!(expected, (of as usize).checked_sub(lag).filter(|_| lag > 0));
+        assert_eq!(expected, usize::checked_sub(of, lag).filter(|_| lag > 0));
     }
     for (of, seconds, expected) in [
         (6, 1.5, Some(3)),
