@@ -27,7 +27,7 @@ impl ActionFeatures {
         Self(features)
     }
 
-    /// Where it leads and how long it takes, [8].
+    /// Where it leads and how long it takes: [`Self::LENGTH`] numbers.
     pub fn displacement(&self) -> &[f32] {
         &self.0[..Self::LENGTH]
     }
