@@ -114,7 +114,7 @@ impl JudgedModel {
             let pixels = shaped(Array4::from_shape_vec((count, height, width, 3), pixels))?;
             let told = actions.map(|actions| {
                 let rows = &actions[number * KEY_BATCH..][..count];
-                let told = rows.iter().flat_map(|action| &action.displacement()[..]).copied();
+                let told = rows.iter().flat_map(ActionFeatures::displacement).copied();
                 shaped(Array2::from_shape_vec((count, ActionFeatures::LENGTH), told.collect()))
             });
             let told = told.transpose()?;
