@@ -8,9 +8,10 @@
 //! | a step of a replay | candidates × draws |
 //! | a counterfactual pair | two generated frames for each arm |
 //!
-//! `copy` and `tokenizer` generate nothing. A pass reads at most 2 + slots frames, with earlier views 2 + 2 × slots. What is not known before
-//! is counted as if it took all of these: an oracle that stops early takes less, memories and sets that
-//! arms recall beyond the candidates take at most (slots + 1) × arms more for each choice.
+//! `copy` and `tokenizer` generate nothing. A pass reads at most 2 + slots frames, with earlier views
+//! 2 + 2 × slots. What is not known before is counted as if it took all of these: an oracle that stops
+//! early takes less, memories and sets that arms recall beyond the candidates take at most
+//! (slots + 1) × arms more for each choice.
 
 use crate::arm::{Arm, Control};
 use crate::plan::EvaluationPlan;
