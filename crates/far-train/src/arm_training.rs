@@ -44,7 +44,7 @@ impl<'a> ArmTraining<'a> {
     /// learn beside the arm's own from the credit of the same world model.
     ///
     /// # Errors
-    /// As [`ArmTraining::new`]; also if a companion is no learned arm.
+    /// As [`ArmTraining::new`]; also if a companion is no learned arm, or has another's name.
     pub fn with_companions(
         prepared: &'a PreparedData,
         companions: &[(String, TrainConfig)],
@@ -68,6 +68,12 @@ impl<'a> ArmTraining<'a> {
             }
         };
         for (name, config) in companions {
+            if retrievers.iter().any(|known: &LearnedRetriever| known.name() == name) {
+                return Err(Error::setting(
+                    "arm.id",
+                    format!("two learned arms are called `{name}`"),
+                ));
+            }
             match config.arm.arm()? {
                 Arm::Far(arm) => retrievers.push(fresh_retriever(prepared, config, name, &arm)?),
                 Arm::Rule(_) => {
@@ -122,6 +128,18 @@ impl<'a> ArmTraining<'a> {
     /// If the rule's settings are out of range.
     pub fn arm(&self, name: &str) -> Result<far_eval::Arm> {
         Ok(none_or_policy(self.prepared.arm(), name, self.policy()?))
+    }
+
+    /// Writes every retriever that learns here as `NAME.safetensors`, which embeds without the world model.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn save_retrievers(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+        for retriever in self.joint.retrievers() {
+            retriever.policy().save(folder.join(format!("{}.safetensors", retriever.name())))?;
+        }
+        Ok(())
     }
 
     /// The policy by which the arm recalls now.

@@ -9,6 +9,7 @@ use far_eval::{
     Sight,
 };
 use far_memory::policy::PolicyConfig;
+use far_memory::{Retriever, ScorerConfig};
 use far_model::{CueEncoder, CueFeature, EncodedDataset, WorldModel};
 use far_tensor::Device;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct RunEvaluation {
     pub common: bool,
     /// Published rules that stand beside the runs' arms.
     pub rules: Vec<String>,
+    /// Retrievers from files that stand beside them, each by its name, with the judge's world model.
+    pub retrievers: Vec<(String, Retriever)>,
     /// What every arm gets alike.
     pub plan: EvaluationPlan,
     /// Features of cues that are neither built in nor columns of the dataset.
@@ -64,8 +67,18 @@ impl RunEvaluation {
         });
         let names = names(&called.collect::<Vec<_>>());
         let common = runs.len() == 1;
-        let (rules, features, probes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { names, judge, judge_is_arm: true, common, rules, plan, features, probes, runs }
+        Self {
+            names,
+            judge,
+            judge_is_arm: true,
+            common,
+            rules: Vec::new(),
+            retrievers: Vec::new(),
+            plan,
+            features: Vec::new(),
+            probes: Vec::new(),
+            runs,
+        }
     }
 
     /// The same for runs whose cues are neither built in nor columns of the dataset.
@@ -157,6 +170,13 @@ impl RunEvaluation {
                 arms.push(Arm::policy(id.clone(), rule));
             }
         }
+        for (name, retriever) in &self.retrievers {
+            if arms.iter().any(|arm| arm.id() == name) {
+                return Err(Error::setting("--retriever", format!("two arms are called `{name}`")));
+            }
+            check_keys(name, retriever, &data)?;
+            arms.push(Arm::policy(name, Box::new(retriever.clone())));
+        }
         let none = arms.iter().any(|arm| arm.is(Control::None));
         arms.extend((!none).then(|| Arm::control(Control::None)));
         arms.extend([Arm::control(Control::Copy), oracle, Arm::control(Control::Tokenizer)]);
@@ -220,6 +240,22 @@ impl RunEvaluation {
         }
         Ok(first.with_features(features).with_encoders(encoders))
     }
+}
+
+/// Refuses a retriever that compares keys which these runs do not have.
+fn check_keys(name: &str, retriever: &Retriever, data: &EncodedDataset) -> Result<()> {
+    for cue in &retriever.config().cues {
+        let ScorerConfig::Cosine { dimension, .. } = cue.scorer else { continue };
+        let found = data.encoders().iter().find(|encoder| encoder.cue() == cue.name);
+        if found.is_none_or(|encoder| encoder.dimension() != dimension) {
+            let (key, found) = (&cue.name, found.map_or(0, |encoder| encoder.dimension()));
+            let reason = format!(
+                "`{name}` compares keys of `{key}` with {dimension} numbers, and here they have {found}"
+            );
+            return Err(Error::setting("--retriever", reason));
+        }
+    }
+    Ok(())
 }
 
 /// What runs are called, each given by its arm's id and its folder's name: by the id, and with the folder

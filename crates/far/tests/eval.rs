@@ -1,7 +1,7 @@
 //! `far eval` as a user runs it, on runs of two steps.
 
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn far(arguments: &[&str], paths: &[&Path]) -> Output {
@@ -13,8 +13,16 @@ fn succeed(output: Output) -> Vec<u8> {
     output.stdout
 }
 
-/// Trains an arm for two steps on a tiny world model.
-fn train(data: &Path, out: &Path, arm: &str) {
+/// Ten small walks in a folder below this one.
+fn record(folder: &Path) -> PathBuf {
+    let data = folder.join("village");
+    let record = ["world", "record", "--world", "village", "--episodes", "10", "--size", "32"];
+    succeed(far(&[&record[..], &["--out"]].concat(), &[&data]));
+    data
+}
+
+/// Trains an arm for two steps on a tiny world model, with more arguments.
+fn train(data: &Path, out: &Path, arm: &str, more: &[&str]) {
     let arm = format!("arm.id={arm}");
     let settings = [
         arm.as_str(),
@@ -31,6 +39,7 @@ fn train(data: &Path, out: &Path, arm: &str) {
     ];
     let mut arguments = vec!["train", "--config", "quick"];
     settings.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    arguments.extend(more);
     arguments.extend(["--data", data.to_str().unwrap(), "--out"]);
     succeed(far(&arguments, &[out]));
 }
@@ -38,12 +47,10 @@ fn train(data: &Path, out: &Path, arm: &str) {
 #[test]
 fn runs_are_judged_with_rules_and_controls_and_again_alike() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("village");
-    let record = ["world", "record", "--world", "village", "--episodes", "10", "--size", "32"];
-    succeed(far(&[&record[..], &["--out"]].concat(), &[&data]));
+    let data = record(folder.path());
     let [meta, temporal] = ["far-meta", "temporal"].map(|arm| {
         let run = folder.path().join(arm);
-        train(&data, &run, arm);
+        train(&data, &run, arm, &[]);
         run
     });
 
@@ -84,4 +91,41 @@ fn a_folder_without_a_run_is_named_with_a_hint() {
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("there is no run in") && message.contains("hint: "), "{message}");
+}
+
+#[test]
+fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (record(folder.path()), folder.path().join("run"));
+    let beside = "chunked:arm.id=far-meta,retriever.chunk_size=7";
+    train(&data, &run, "far-meta", &["--set", "retriever.interval=1", "--beside", beside]);
+    let log = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    assert!(log.contains("\"arm\":\"far-meta\"") && log.contains("\"arm\":\"chunked\""), "{log}");
+    let file = run.join("retrievers/chunked.safetensors");
+    assert_eq!(far_memory::Retriever::load(&file).unwrap().config().chunk_size, 7);
+
+    let asked = |text: &str| {
+        let words = ["eval", "--json", "--no-rules", "--steps", "2", "--retriever", text];
+        far(&words, &[&run])
+    };
+    let named = |name: &str| format!("{name}={}", file.display());
+    let results: Value = serde_json::from_slice(&succeed(asked(&named("chunked")))).unwrap();
+    assert!(results["paired"]["far-meta"]["chunked"]["psnr"]["mean"].is_number(), "{results}");
+
+    // What the run's own arm recalls by stands beside it under another name: the two are equal.
+    let own = run.join("retrievers/far-meta.safetensors");
+    let results = succeed(asked(&format!("own={}", own.display())));
+    let results: Value = serde_json::from_slice(&results).unwrap();
+    assert_eq!(results["arms"]["own"]["psnr"], results["arms"]["far-meta"]["psnr"]);
+
+    for (text, reason) in [
+        (named("far-meta"), "two arms are called `far-meta`"),
+        ("chunked".to_owned(), "`chunked` is not NAME=FILE"),
+        ("gone=nowhere.safetensors".to_owned(), "nowhere.safetensors"),
+    ] {
+        let output = asked(&text);
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains(reason), "{message}");
+    }
 }

@@ -10,6 +10,7 @@ use crate::world_sight::WorldSight;
 use clap::Args;
 use far_data::{Dataset, Picture};
 use far_eval::{KEPT_FOLDERS, Perceptual, Progress, Results, Shown, summary};
+use far_memory::Retriever;
 use far_model::{DreamSim, Lpips};
 use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, check_rule};
 use serde_json::json;
@@ -39,6 +40,10 @@ pub struct Arguments {
     /// for a single run: nearest-pose, worldmem and temporal).
     #[arg(long = "rule", value_name = "ID")]
     rules: Vec<String>,
+    /// A trained retriever to compare with them, with the judge's world model: --retriever
+    /// paper=runs/far/retrievers/paper.safetensors; repeatable.
+    #[arg(long = "retriever", value_name = "NAME=FILE")]
+    retrievers: Vec<String>,
     /// Compare with no rule.
     #[arg(long, conflicts_with = "rules")]
     no_rules: bool,
@@ -132,6 +137,9 @@ fn plan(arguments: &Arguments, runs: &[PathBuf]) -> far_train::Result<RunEvaluat
     }
     evaluation.common |= arguments.common;
     evaluation.rules.clone_from(&arguments.rules);
+    for text in &arguments.retrievers {
+        evaluation.retrievers.push(retriever(text)?);
+    }
     if arguments.rules.is_empty() && arguments.runs.len() == 1 && !arguments.no_rules {
         evaluation.rules = default_rules(&evaluation)?;
     }
@@ -139,6 +147,17 @@ fn plan(arguments: &Arguments, runs: &[PathBuf]) -> far_train::Result<RunEvaluat
     evaluation.plan.steps = arguments.steps.or(evaluation.plan.steps);
     evaluation.plan.slots = arguments.slots.unwrap_or(evaluation.plan.slots);
     Ok(evaluation)
+}
+
+/// A retriever by its name and its file, as `NAME=FILE`.
+fn retriever(text: &str) -> far_train::Result<(String, Retriever)> {
+    let setting = |reason: String| far_train::Error::Setting { key: "--retriever".into(), reason };
+    let (name, path) = text
+        .split_once('=')
+        .filter(|(name, path)| !name.is_empty() && !path.is_empty())
+        .ok_or_else(|| setting(format!("`{text}` is not NAME=FILE")))?;
+    let loaded = Retriever::load(path).map_err(|error| setting(format!("{path}: {error}")))?;
+    Ok((name.to_owned(), loaded))
 }
 
 /// Rules that a single run is compared with unless others are named: those of [`RULES`] that its

@@ -2,6 +2,7 @@
 
 mod arm_table;
 mod bench;
+mod beside;
 mod compare;
 mod completions;
 mod compute;

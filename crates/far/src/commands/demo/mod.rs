@@ -10,6 +10,7 @@ mod judgment;
 mod separate;
 mod walks;
 
+use crate::commands::beside::{BesideArguments, Companion};
 use crate::commands::compute::ComputeArguments;
 use crate::commands::train::{explain, finish, located, preparation};
 use crate::commands::{arm_table, report};
@@ -62,10 +63,8 @@ pub struct Arguments {
     /// Number of walks, a fifth of them held out (default: 120, or 20 with --quick).
     #[arg(long)]
     episodes: Option<u32>,
-    /// A further learned arm beside far-multi and far-meta, with other settings of its retriever:
-    /// --beside paper:retriever.credit=single,retriever.selection=chunks; repeatable.
-    #[arg(long, value_name = "NAME:KEY=VALUE,...")]
-    beside: Vec<String>,
+    #[command(flatten)]
+    beside: BesideArguments,
     /// Override a setting of configs/demo.toml: --set training.steps=2000; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -117,10 +116,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut training = ArmTraining::with_companions(&prepared, &companions).map_err(explain)?;
     stage::next("training the world model and its retrievers");
     finish(&mut training, &mut folder, &config.training)?;
-    for retriever in training.joint().retrievers() {
-        let path = out.join(format!("{}.safetensors", retriever.name()));
-        retriever.policy().save(&path)?;
-    }
+    training.save_retrievers(&out).map_err(explain)?;
     let seconds = folder.seconds();
     stage::next("evaluating every arm on held-out walks");
     let judged = judgment::common(&prepared, &training, seconds, &run).map_err(explain)?;
@@ -213,19 +209,11 @@ fn configuration(sets: &[String]) -> far_train::Result<TrainConfig> {
 }
 
 /// The retrievers that learn beside the leading one, each by its name with its configuration.
-fn companions(
-    arguments: &Arguments,
-    sets: &[String],
-) -> far_train::Result<Vec<(String, TrainConfig)>> {
-    let mut contenders = vec![Contender::parse("far-meta")?];
-    for text in &arguments.beside {
-        contenders.push(Contender::parse(text)?);
-    }
-    let with_config = |contender: Contender| {
-        let config = contender.config("demo", sets)?;
-        Ok((contender.name, config))
-    };
-    contenders.into_iter().map(with_config).collect()
+fn companions(arguments: &Arguments, sets: &[String]) -> far_train::Result<Vec<Companion>> {
+    let meta = Contender::parse("far-meta")?;
+    let mut all = vec![(meta.name.clone(), meta.config("demo", sets)?)];
+    all.extend(arguments.beside.companions("demo", sets)?);
+    Ok(all)
 }
 
 /// The compared arms, with the configuration's settings.

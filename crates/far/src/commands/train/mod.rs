@@ -5,6 +5,7 @@ mod forecast;
 mod health;
 mod view;
 
+use super::beside::{self, BesideArguments, Companion};
 use super::compute::ComputeArguments;
 use crate::hint::Hint;
 use crate::interrupt::{self, Interrupted};
@@ -12,13 +13,16 @@ use crate::stage;
 use crate::step_table::StepTable;
 use clap::Args;
 use far_train::{
-    ArmTraining, Ending, Existing, PreparedData, RunCheck, RunFolder, Session, Stage, TrainConfig,
-    TrainingLoop, TrainingSettings, check_prepared, share_preparation,
+    ArmTraining, CueRegistry, Ending, Existing, PreparedData, RunCheck, RunFolder, Session, Stage,
+    TrainConfig, TrainingLoop, TrainingSettings, check_prepared, share_preparation,
 };
 use forecast::Forecast;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use view::View;
+
+/// The folder of a run that has the retrievers it trained, for `far eval --retriever`, Rust and Python.
+const RETRIEVERS: &str = "retrievers";
 
 /// Arguments of `far train`.
 #[derive(Args)]
@@ -40,6 +44,8 @@ pub struct Arguments {
     /// Override a setting: --set training.steps=300; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+    #[command(flatten)]
+    beside: BesideArguments,
     #[command(flatten)]
     compute: ComputeArguments,
     /// Run whose tokenizer and encoders are reused.
@@ -68,7 +74,9 @@ pub struct Arguments {
 
 /// Trains, or prints the configuration.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let config = configuration(arguments).map_err(explain)?;
+    let sets = overlays(arguments).map_err(explain)?;
+    let config = configuration(arguments, &sets).map_err(explain)?;
+    let companions = arguments.beside.companions(&arguments.config, &sets).map_err(explain)?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.print_config) else {
         print!("{}", config.to_commented_toml());
         return Ok(());
@@ -80,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.check {
         return check(arguments, &config, out);
     }
-    let (outcome, view) = train(arguments, &config, out).map_err(explain)?;
+    let (outcome, view) = train(arguments, &config, &companions, out).map_err(explain)?;
     let finished = outcome.ending == Ending::Finished;
     if arguments.json {
         let mut summary = serde_json::json!({
@@ -140,12 +148,17 @@ fn check(arguments: &Arguments, config: &TrainConfig, out: &Path) -> anyhow::Res
     Ok(())
 }
 
-fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
+/// Settings that the arguments override in the preset.
+fn overlays(arguments: &Arguments) -> far_train::Result<Vec<String>> {
     let mut sets: Vec<String> = arguments.sets.clone();
     if let Some(folder) = &arguments.data {
         sets.push(folder_setting(folder)?);
     }
     sets.extend(arguments.compute.sets());
+    Ok(sets)
+}
+
+fn configuration(arguments: &Arguments, sets: &[String]) -> far_train::Result<TrainConfig> {
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     TrainConfig::resolve(&arguments.config, &sets)
 }
@@ -173,13 +186,15 @@ struct Outcome {
 fn train(
     arguments: &Arguments,
     config: &TrainConfig,
+    companions: &[Companion],
     out: &Path,
 ) -> far_train::Result<(Outcome, View)> {
+    let others = beside::arms(companions)?;
     let device = config.compute.open()?;
     // Everything is checked before anything is deleted or written.
     RunFolder::look(out, config, existing(arguments))?;
     arguments.prepared.as_deref().map_or(Ok(()), check_prepared)?;
-    let checked = RunCheck::new(config, &[], &device)?;
+    let checked = RunCheck::new(config, &others, &device)?;
     if checked.clips == 0 {
         let split = config.evaluation.split.name();
         eprintln!("warning: the dataset has no {split} episode: the run cannot be evaluated on it");
@@ -189,11 +204,13 @@ fn train(
     if let Some(prepared) = &arguments.prepared {
         share_preparation(prepared, folder.path())?;
     }
-    let prepared = PreparedData::open(config, folder.path(), &device, &mut preparation())?;
+    let cues = CueRegistry::of(config);
+    let (path, stages) = (folder.path(), &mut preparation());
+    let prepared = PreparedData::open_with(config, &others, &cues, path, &device, stages)?;
     if let Some([then, now]) = prepared.change_of_episodes() {
         eprintln!("note: {then} episodes were learned from up to the last checkpoint, now {now}");
     }
-    let mut training = ArmTraining::new(&prepared)?;
+    let mut training = ArmTraining::with_companions(&prepared, companions)?;
     let parameters = training.parameters().total();
     eprintln!("world model: {}", training.parameters());
     eprintln!("arm: {} on {device}", config.arm.id);
@@ -205,6 +222,7 @@ fn train(
     });
     view.end();
     let ending = ending?;
+    training.save_retrievers(&folder.path().join(RETRIEVERS))?;
     let (times, steps) = training.joint().all_times();
     let copies = device.copies().zip(earlier).map(|(now, earlier)| now.since(earlier));
     let profile = StepTable { steps, elapsed: begun.elapsed(), times, copies };
@@ -267,11 +285,12 @@ fn again(arguments: &Arguments) -> String {
     words.extend(prepared.map(|prepared| format!("--prepared {}", quote(prepared))));
     let sets = arguments.sets.iter().cloned().chain(arguments.compute.sets());
     words.extend(sets.map(|set| format!("--set {}", shell_word(&set))));
+    words.extend(arguments.beside.words());
     words.join(" ")
 }
 
 /// A word quoted for a shell, if needed.
-fn shell_word(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./=,:+".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
