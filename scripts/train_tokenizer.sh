@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Makes assets/tokenizer.safetensors again: records frames of the four built-in worlds at 64, 128 and 256 pixels, on
-# seeds that nothing else uses, and trains on them. Recording takes about a minute on 16 cores and 4 GB of disk; 14,000
+# seeds that nothing else uses, and trains on them. Recording takes about a minute on 16 cores and 4 GB of disk; 11,000
 # updates take about six minutes on a GPU. The perceptual loss needs the weights that scripts/make_lpips_weights.py makes.
 #
 #     scripts/train_tokenizer.sh [OUT] [UPDATES] [FOLDER OF THE FRAMES]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out="${1:-assets/tokenizer.safetensors}"
-updates="${2:-14000}"
+updates="${2:-11000}"
 folder="${3:-data/tokenizer}"
 far="${FAR:-target/release/far}"
 
