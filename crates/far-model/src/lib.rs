@@ -53,9 +53,9 @@ pub use retriever::utility::UtilityEstimator;
 pub use retriever::utility_config::UtilityConfig;
 pub use retriever::utility_meter::{Utilities, UtilityMeter};
 pub use tokenizer::{
-    Autoencoder, AutoencoderConfig, AutoencoderStructure, KlStructure, PatchPca, PatchPcaConfig,
-    Precomputed, PrecomputedConfig, TaesdLosses, TaesdStructure, TaesdTraining, Tokenizer,
-    VitVaeStructure, area_resize,
+    Autoencoder, AutoencoderConfig, AutoencoderStructure, BUILT_IN, KlStructure, PatchPca,
+    PatchPcaConfig, Precomputed, PrecomputedConfig, TaesdLosses, TaesdStructure, TaesdTraining,
+    Tokenizer, VitVaeStructure, area_resize,
 };
 pub use world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
 pub use world_model::condition_scale::{ConditionScale, POSE_FEATURES};

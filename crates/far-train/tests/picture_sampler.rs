@@ -38,31 +38,47 @@ fn sampler(seed: u64) -> ([TempDir; 2], PictureSampler) {
 }
 
 #[test]
-fn crops_have_one_size_and_are_runs_of_neighboring_pixels() {
+fn crops_are_runs_of_neighboring_pixels_as_large_as_their_frames() {
     let (_folders, sampler) = sampler(3);
-    let (mut sources, mut turned) = (Vec::new(), Vec::new());
-    for number in 0..20 {
+    let (mut frames, mut turned) = (Vec::new(), Vec::new());
+    for number in 0..40 {
         let batch = sampler.draw(number).expect("a batch");
-        // As many pixels as one picture of 128 × 128, in crops of the smaller frames' size.
-        assert_eq!(batch.shape().extents(), [128 * 128 / (32 * 16), 16, 32, 3]);
-        for crop in batch.values().chunks_exact(16 * 32 * 3) {
+        let [count, height, width, colors] = *batch.shape().extents() else { panic!("a picture") };
+        // About as many pixels as one picture of 128 × 128, in crops of the frames' own size.
+        assert_eq!((count, colors), (128 * 128 / (width * height), 3));
+        for crop in batch.values().chunks_exact(width * height * 3) {
             let color = |x: usize, y: usize| {
-                [0, 1, 2].map(|c| (255.0 * crop[3 * (32 * y + x) + c]).round() as i32)
+                [0, 1, 2].map(|c| (255.0 * crop[3 * (width * y + x) + c]).round() as i32)
             };
             let [left, top, blue] = color(0, 0);
             let step = color(1, 0)[0] - left;
             assert!(step.abs() == 1, "columns follow each other: {step}");
-            for (x, y) in [(31, 0), (0, 15), (31, 15), (7, 9)] {
+            for (x, y) in [(width - 1, 0), (0, height - 1), (width - 1, height - 1), (7, 9)] {
                 assert_eq!(color(x, y), [left + step * x as i32, top + y as i32, blue]);
             }
-            sources.push(blue);
+            frames.push(([width, height], blue));
             turned.push(step);
         }
     }
-    for expected in [10, 11, 200, 201] {
-        assert!(sources.contains(&expected), "frame {expected} was never drawn");
-    }
+    frames.sort_unstable();
+    frames.dedup();
+    let [small, large] = [[32, 16], [96, 64]];
+    assert_eq!(frames, [(small, 10), (small, 11), (large, 200), (large, 201)]);
     assert!(turned.contains(&1) && turned.contains(&-1));
+}
+
+#[test]
+fn datasets_of_one_size_share_batches() {
+    let ([_first, _second], [first, second]) = {
+        let (folder, data) = dataset([32, 32], 10);
+        let (other, more) = dataset([32, 32], 200);
+        ([folder, other], [data, more])
+    };
+    let sampler = PictureSampler::new(vec![first, second], 1, 5).expect("there are frames");
+    let batch = sampler.draw(0).expect("a batch");
+    let blue = |crop: &[f32]| crop[2] > 0.5;
+    let of_second = batch.values().chunks_exact(32 * 32 * 3).filter(|crop| blue(crop)).count();
+    assert!((1..16).contains(&of_second), "{of_second} of 16");
 }
 
 #[test]

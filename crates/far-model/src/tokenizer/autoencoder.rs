@@ -1,8 +1,9 @@
-//! Tokenizers that are networks: published ones, whose weights scripts put into the cache, and those that
-//! `far tokenizer train` makes. What a network is made of is read off its file.
+//! Tokenizers that are networks: the one that comes with the program, published ones, whose weights scripts
+//! put into the cache, and those that `far tokenizer train` makes. What a network is made of is read off
+//! its file.
 
 use super::autoencoder_network::{AutoencoderNetwork, AutoencoderStructure};
-use super::{PATCH, Tokenizer, area_resize};
+use super::{BUILT_IN, PATCH, Tokenizer, area_resize, built_in};
 use crate::layer::Pass;
 use crate::{Error, LatentShape, Result, weight_cache};
 use far_data::{Episode, Picture, hash_bytes};
@@ -21,8 +22,8 @@ far_memory::settings! {
     /// The settings of a [`Autoencoder`].
     #[derive(Eq)]
     pub struct AutoencoderConfig {
-        /// A file of weights, or the name of one in the cache without its ending.
-        pub weights: String = "taef2".to_owned(),
+        /// A file of weights, the name of one in the cache without its ending, or [`BUILT_IN`].
+        pub weights: String = BUILT_IN.to_owned(),
         /// Width and height that pictures are averaged down to: a world model reads the latent in patches of
         /// 2 × 2, so that they are multiples of 16 where it is eight times smaller.
         pub resolution: [usize; 2] = [128, 128],
@@ -50,18 +51,22 @@ impl AutoencoderConfig {
 
     /// The bytes of the weights, and where they are from.
     fn read(&self) -> Result<(Vec<u8>, PathBuf)> {
+        if self.weights == BUILT_IN {
+            return Ok((built_in::BYTES.to_vec(), BUILT_IN.into()));
+        }
         let path = self.path();
         let bytes = std::fs::read(&path).map_err(|source| Error::File {
             path: path.clone(),
             reason: format!(
                 "{source}; scripts/make_taesd_weights.py and scripts/make_autoencoder_weights.py make such \
-                 files of published weights, `far tokenizer train` of your own frames"
+                 files of published weights, `far tokenizer train` of your own frames, and the tokenizer \
+                 `{BUILT_IN}` needs none"
             ),
         })?;
         Ok((bytes, path))
     }
 
-    /// Where the weights are looked for.
+    /// Where weights that do not come with the program are looked for.
     pub fn path(&self) -> PathBuf {
         let named = PathBuf::from(&self.weights);
         let is_name = named.components().count() == 1 && named.extension().is_none();

@@ -2,6 +2,7 @@
 
 mod autoencoder;
 mod autoencoder_network;
+mod built_in;
 mod kl_network;
 mod patch_pca;
 mod precomputed;
@@ -13,6 +14,7 @@ mod vit_vae_network;
 
 pub use autoencoder::{Autoencoder, AutoencoderConfig};
 pub use autoencoder_network::AutoencoderStructure;
+pub use built_in::BUILT_IN;
 pub use kl_network::KlStructure;
 pub use patch_pca::{PatchPca, PatchPcaConfig};
 pub use precomputed::{Precomputed, PrecomputedConfig};

@@ -237,7 +237,9 @@ mod tests {
             let (inherited, own) = inherited(text, name).expect(name);
             let mut changed = Vec::new();
             keys(&own, "", &mut changed);
-            assert!(!changed.is_empty(), "{name} changes nothing");
+            // What lays one preset over another need not change anything besides.
+            let lays = text.contains("extends = [");
+            assert!(lays || !changed.is_empty(), "{name} changes nothing");
             for (key, value) in changed {
                 assert_ne!(find(&inherited, &key), Some(&value), "{name} restates {key}");
             }

@@ -3,8 +3,8 @@
 use crate::{Error, Result};
 use far_data::Dataset;
 use far_model::{
-    Autoencoder, AutoencoderConfig, PatchPca, PatchPcaConfig, Precomputed, PrecomputedConfig,
-    Tokenizer,
+    Autoencoder, AutoencoderConfig, BUILT_IN, PatchPca, PatchPcaConfig, Precomputed,
+    PrecomputedConfig, Tokenizer,
 };
 use far_tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,10 @@ pub struct TokenizerConfig {
     pub precomputed: PrecomputedConfig,
 }
 
-/// Published networks, whose weights are looked for in the cache.
-const NETWORKS: [&str; 8] =
-    ["taesd", "taesdxl", "taesd3", "taef1", "taef2", "sd-vae", "sdxl-vae", "oasis"];
+/// Networks by name: the one that comes with the program, and published ones, whose weights are looked for
+/// in the cache.
+const NETWORKS: [&str; 9] =
+    [BUILT_IN, "taesd", "taesdxl", "taesd3", "taef1", "taef2", "sd-vae", "sdxl-vae", "oasis"];
 /// How precomputed latents are named, and what comes between that and their decoder's name.
 const PRECOMPUTED: &str = "precomputed";
 const DECODED_BY: char = ':';
@@ -38,7 +39,7 @@ pub enum TokenizerKind {
     PatchPca,
     /// Latents that came with the data, and the autoencoder that shows them, as in `Network`.
     Precomputed(Option<String>),
-    /// An autoencoder: its name in the cache, or the path of its file.
+    /// An autoencoder: its name, or the path of its file.
     Network(String),
 }
 
@@ -182,6 +183,7 @@ mod tests {
             ("patch-pca", TokenizerKind::PatchPca),
             ("precomputed", TokenizerKind::Precomputed(None)),
             ("precomputed:oasis", TokenizerKind::Precomputed(Some("oasis".to_owned()))),
+            ("far", TokenizerKind::Network("far".to_owned())),
             ("taef2", TokenizerKind::Network("taef2".to_owned())),
             ("a:b/c.safetensors", TokenizerKind::Network("a:b/c.safetensors".to_owned())),
         ];
@@ -192,6 +194,7 @@ mod tests {
         for name in ["pca", "precomputed:pca", "precomputed:", "own.pth"] {
             let refused = TokenizerKind::try_from(name.to_owned()).unwrap_err();
             assert!(refused.contains("there is no tokenizer"), "{refused}");
+            assert!(refused.contains("it is patch-pca, far, taesd"), "{refused}");
         }
     }
 }

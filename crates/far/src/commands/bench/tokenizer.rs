@@ -14,8 +14,8 @@ use serde_json::json;
 /// What to measure and how.
 #[derive(Args)]
 pub struct Arguments {
-    /// Weights of the TAESD family: a file or a name in the cache; random ones of taef2's structure if
-    /// left out.
+    /// Weights of the TAESD family: a file, a name in the cache or `far`; random ones of taef2's structure
+    /// if left out.
     #[arg(long)]
     weights: Option<String>,
     /// Width and height of the pictures, multiples of 16.
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let AutoencoderStructure::Taesd(structure) = *tokenizer.structure() else {
         return Err(Hint::error(
             "only autoencoders of the TAESD family have a known floor",
-            "give the weights of one, such as taef2",
+            "give the weights of one, such as far or taef2",
         ));
     };
     let bar = progress::bar(2 * arguments.batch.len() as u64, "cases");

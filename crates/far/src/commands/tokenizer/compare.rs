@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Arguments of `far tokenizer compare`.
 #[derive(Args)]
 #[command(
-    after_help = "Example: far tokenizer compare --data data/village --kind patch-pca --kind mine.safetensors --picture look.png"
+    after_help = "Example: far tokenizer compare --data data/village --kind patch-pca --kind far --kind mine.safetensors --picture look.png"
 )]
 pub struct Arguments {
     /// Folder of the dataset; frames of its test split are compared.

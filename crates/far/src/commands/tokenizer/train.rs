@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Number of updates, over which the learning rate falls to zero.
     #[arg(long, default_value_t = 20_000)]
     steps: u64,
-    /// Pictures of 128 × 128 pixels per update, or as many pixels in crops of the smallest frames' size.
+    /// Pictures of 128 × 128 pixels per update, or as many pixels of smaller frames.
     #[arg(long, default_value_t = 16)]
     batch: usize,
     /// Channels of a latent, at an eighth of the resolution.
