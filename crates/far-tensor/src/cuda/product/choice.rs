@@ -1,6 +1,7 @@
 //! Which of the library's ways computes a product fastest.
 
 use super::{Answer, Call, Cuda, Plan, WORKSPACE};
+use crate::Result;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 
@@ -28,8 +29,12 @@ impl Cuda {
         Ok(best.1)
     }
 
-    /// The shortest of a few runs.
     fn trial(&self, call: &Call, algorithm: &sys::cublasLtMatmulAlgo_t) -> Option<f32> {
+        self.shortest(|| self.call(call, algorithm).ok())
+    }
+
+    /// The time of the shortest of a few runs.
+    fn shortest(&self, mut work: impl FnMut() -> Option<()>) -> Option<f32> {
         use cudarc::driver::result::event;
         let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
         let (start, end) = (event::create(flags).ok()?, event::create(flags).ok()?);
@@ -39,7 +44,7 @@ impl Cuda {
             // SAFETY: events and stream are alive.
             let time = unsafe {
                 event::record(start, stream).ok()?;
-                self.call(call, algorithm).ok()?;
+                work()?;
                 event::record(end, stream).ok()?;
                 event::synchronize(end).ok()?;
                 event::elapsed(start, end).ok()?
@@ -51,6 +56,36 @@ impl Cuda {
             let _ = (event::destroy(start), event::destroy(end));
         }
         shortest
+    }
+
+    /// A product and what follows it, by the faster of two ways that write the same: fused, which may not be
+    /// possible, or apart. Both are tried where the sizes are met for the first time and it is worth it.
+    pub(crate) fn fused_or_apart<T>(
+        &self,
+        sizes: [usize; 3],
+        fused: impl Fn() -> Result<Option<T>>,
+        apart: impl Fn() -> Result<T>,
+    ) -> Result<T> {
+        let choices = || self.products.fused.lock().expect("nobody panics while looking");
+        let known = choices().get(&sizes).copied();
+        if known != Some(false)
+            && let Some(made) = fused()?
+        {
+            if known.is_some() || sizes.iter().product::<usize>() < WORTH_TIMING {
+                return Ok(made);
+            }
+            let times = [
+                self.shortest(|| fused().ok().flatten().map(drop)),
+                self.shortest(|| apart().ok().map(drop)),
+            ];
+            let faster = matches!(times, [Some(fused), Some(apart)] if fused < apart);
+            choices().insert(sizes, faster);
+            if faster {
+                // The other way was the last to write.
+                return Ok(fused()?.unwrap_or(made));
+            }
+        }
+        apart()
     }
 
     fn suggestions(&self, call: &Call, plan: &Plan) -> Answer<Vec<sys::cublasLtMatmulAlgo_t>> {
