@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard};
 
-/// Scratch memory of the library: what its makers advise for Hopper.
-const WORKSPACE: usize = 32 << 20;
+/// Scratch memory of the library: twice what its makers advise for Hopper, for the parts of long sums.
+const WORKSPACE: usize = 64 << 20;
 
 /// What the library answers.
 type Answer<T> = std::result::Result<T, CublasError>;
