@@ -62,10 +62,11 @@ __device__ __forceinline__ void column_sums(const T *source, float *partials, i6
 
 // The same for widths of whole vectors: 256 threads, of which each warp takes 32 neighboring vectors
 // of one row, and the eight warps rows in turn, several of which a thread has under way at once. With
-// GELU, on the way: gradient ← gradient·GELU'(before) in place, and the sums are of that gradient.
+// GELU, on the way: gradient ← gradient·GELU'(before) in place, and the sums are of that gradient. Rows
+// are `stride` apart, in the matrix and in the sums.
 template <typename T, bool GELU>
 __device__ __forceinline__ void strip_sums(T *gradient, const T *before, float *partials, i64 rows,
-                                           i64 width, i64 part_rows) {
+                                           i64 width, i64 part_rows, i64 stride) {
     const int vector = Vector<T>::width, lanes = 32, warps = 8, batch = GELU ? 4 : 8;
     __shared__ float sums[warps][lanes * vector];
     int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
@@ -80,7 +81,7 @@ __device__ __forceinline__ void strip_sums(T *gradient, const T *before, float *
             uint4 raw_d[batch], raw_x[batch];
 #pragma unroll
             for (int index = 0; index < batch; index++) {
-                i64 own = row + index * warps, place = own * width + column;
+                i64 own = row + index * warps, place = own * stride + column;
                 raw_d[index] = load_raw(gradient + place, own < end);
                 if (GELU) raw_x[index] = load_raw(before + place, own < end);
             }
@@ -94,7 +95,7 @@ __device__ __forceinline__ void strip_sums(T *gradient, const T *before, float *
 #pragma unroll
                     for (int step = 0; step < vector; step++) d[step] *= gelu_slope(x[step]);
                     i64 own = row + index * warps;
-                    if (own < end) store_vector(gradient + own * width + column, d);
+                    if (own < end) store_vector(gradient + own * stride + column, d);
                 }
 #pragma unroll
                 for (int step = 0; step < vector; step++) sum[step] += d[step];
@@ -110,7 +111,7 @@ __device__ __forceinline__ void strip_sums(T *gradient, const T *before, float *
         float total = 0.0f;
 #pragma unroll
         for (int other = 0; other < warps; other++) total += sums[other][index];
-        partials[blockIdx.y * width + place] = total;
+        partials[blockIdx.y * stride + place] = total;
     }
 }
 
@@ -149,12 +150,12 @@ extern "C" __global__ void __launch_bounds__(1024) add_partials(const float *par
         column_sums(source, partials, rows, width, part_rows);                                     \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(256, 4) strip_sums_##suffix(                      \
-        T *source, float *partials, i64 rows, i64 width, i64 part_rows) {                          \
-        strip_sums<T, false>(source, nullptr, partials, rows, width, part_rows);                   \
+        T *source, float *partials, i64 rows, i64 width, i64 part_rows, i64 stride) {              \
+        strip_sums<T, false>(source, nullptr, partials, rows, width, part_rows, stride);           \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(256, 4) gelu_backward_##suffix(                   \
         T *gradient, const T *before, float *partials, i64 rows, i64 width, i64 part_rows) {       \
-        strip_sums<T, true>(gradient, before, partials, rows, width, part_rows);                   \
+        strip_sums<T, true>(gradient, before, partials, rows, width, part_rows, width);            \
     }
 
 LINEAR(f32, float)

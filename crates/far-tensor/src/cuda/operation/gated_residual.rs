@@ -1,6 +1,6 @@
 //! x + gate·f on a GPU.
 
-use super::modulation::{Chunks, aligned, with_modulation};
+use super::modulation::{Chunks, SUMMED_ROWS, aligned, with_modulation};
 use crate::cuda::{Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
 use crate::gradient::{CudaGradient, GradientStore, RowSums};
 use crate::{Result, Tape, Tensor};
@@ -16,10 +16,6 @@ programs! {
 const THREADS: usize = 256;
 /// Rows that a thread has under way at once.
 const BATCH: usize = 4;
-
-/// Rows for each block from which it pays to leave the block's share in the sum over all rows: so many in
-/// half precision take as long to read as a share to write and to read.
-const SUMMED_ROWS: usize = 4;
 
 /// Threads of a processor that the memory is busy with; more leave more partial sums.
 const PROCESSOR_THREADS: usize = 640;

@@ -46,10 +46,39 @@ impl Cuda {
     ) -> Result<RowSums> {
         let strips = Strips::new(self, element, [rows, width], pointer);
         let partials = self.buffer(Element::F32, strips.parts * width)?;
-        let name = if strips.vectors { "strip_sums" } else { "column_sums" };
-        let arguments = arguments![pointer, partials.pointer(), rows, width, strips.part_rows];
-        self.launch(LINEAR.kernel(name), element, strips.launch(), arguments)?;
+        let sums = partials.pointer();
+        if strips.vectors {
+            self.strip_sums((pointer, element), sums, [rows, width, width], &strips)?;
+        } else {
+            let arguments = arguments![pointer, sums, rows, width, strips.part_rows];
+            self.launch(LINEAR.kernel("column_sums"), element, strips.launch(), arguments)?;
+        }
         Ok(RowSums { partials, parts: strips.parts, width })
+    }
+
+    /// The sums over parts of `part_rows` rows of a band, whole vectors at an aligned place: `width` columns of
+    /// rows that are `stride` long, in the matrix and among the sums.
+    pub(in crate::cuda::operation) fn band_sums(
+        &self,
+        source: (u64, Element),
+        sums: u64,
+        [rows, width, stride]: [usize; 3],
+        part_rows: usize,
+    ) -> Result<()> {
+        let across = width.div_ceil(32 * 16 / source.1.size());
+        let strips = Strips { vectors: true, across, parts: rows.div_ceil(part_rows), part_rows };
+        self.strip_sums(source, sums, [rows, width, stride], &strips)
+    }
+
+    fn strip_sums(
+        &self,
+        (pointer, element): (u64, Element),
+        sums: u64,
+        [rows, width, stride]: [usize; 3],
+        strips: &Strips,
+    ) -> Result<()> {
+        let arguments = arguments![pointer, sums, rows, width, strips.part_rows, stride];
+        self.launch(LINEAR.kernel("strip_sums"), element, strips.launch(), arguments)
     }
 
     /// target [width] ← the sum over the parts, added if `accumulate`.
