@@ -8,6 +8,9 @@ use crate::gradient::RowSums;
 /// Blocks of a sum over rows for each processor of the chip.
 const BLOCKS_EACH: usize = 4;
 
+/// Rows of f32 that are added up at once, as if they were parts.
+const FEW_ROWS: usize = 256;
+
 /// Threads that each take one 16-byte vector.
 fn vectors(element: Element, length: usize) -> Launch {
     Launch::elements(length.div_ceil(16 / element.size()))
@@ -30,11 +33,14 @@ impl Cuda {
     pub(crate) fn column_sums(
         &self,
         source: (u64, Element),
-        sizes: [usize; 2],
+        [rows, width]: [usize; 2],
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let sums = self.row_sums(source, sizes)?;
+        if source.1 == Element::F32 && rows <= FEW_ROWS {
+            return self.add_partials(source.0, [rows, width], target, accumulate);
+        }
+        let sums = self.row_sums(source, [rows, width])?;
         self.add_row_sums(&sums, target, accumulate)
     }
 
@@ -83,9 +89,19 @@ impl Cuda {
 
     /// target [width] ← the sum over the parts, added if `accumulate`.
     pub(super) fn add_row_sums(&self, sums: &RowSums, target: u64, accumulate: bool) -> Result<()> {
-        let RowSums { partials, parts, width } = sums;
-        let arguments = arguments![partials.pointer(), target, *parts, *width, accumulate];
-        let threads = if *parts > 64 { 1024 } else { 256 };
+        let sizes = [sums.parts, sums.width];
+        self.add_partials(sums.partials.pointer(), sizes, target, accumulate)
+    }
+
+    fn add_partials(
+        &self,
+        partials: u64,
+        [parts, width]: [usize; 2],
+        target: u64,
+        accumulate: bool,
+    ) -> Result<()> {
+        let arguments = arguments![partials, target, parts, width, accumulate];
+        let threads = if parts > 64 { 1024 } else { 256 };
         let launch = Launch::blocks(width.div_ceil(32), threads);
         self.launch_plain(LINEAR.kernel("add_partials"), launch, arguments)
     }
