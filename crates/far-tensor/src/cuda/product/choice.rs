@@ -236,7 +236,8 @@ mod tests {
                 })
                 .collect();
             let expected = found[0].clone();
-            found.iter().for_each(|found| assert_close(found, &expected, 1e-3));
+            // Some round f32 to tf32, others cut it; a part that is missing would be off by a tenth and more.
+            found.iter().for_each(|found| assert_close(found, &expected, 5e-3));
             let first: f64 = (0..inner)
                 .map(|place| {
                     let (left, right) =
