@@ -142,12 +142,9 @@ pub struct Futures {
 
 impl<'a> FromIterator<Future<'a>> for Futures {
     fn from_iter<T: IntoIterator<Item = Future<'a>>>(futures: T) -> Self {
-        let mut all = Self::default();
-        for future in futures {
-            all.latents.extend_from_slice(future.latent);
-            all.states.extend_from_slice(future.state);
-        }
-        all
+        let (latents, states): (Vec<&[f32]>, Vec<&[f32]>) =
+            futures.into_iter().map(|future| (future.latent, future.state)).unzip();
+        Self { latents: latents.concat(), states: states.concat() }
     }
 }
 
@@ -170,9 +167,9 @@ pub fn embed_queries(
         })
         .collect();
     for encoder in encoders {
-        let inputs = presents.iter().flat_map(|present| present.input(encoder.cue()));
-        let inputs: Vec<f32> = inputs.copied().collect();
-        let embeddings = encoder.queries(&inputs, &actions)?;
+        let inputs: Vec<&[f32]> =
+            presents.iter().map(|present| present.input(encoder.cue())).collect();
+        let embeddings = encoder.queries(&inputs.concat(), &actions)?;
         for (query, embedding) in queries.iter_mut().zip(embeddings.chunks(encoder.dimension())) {
             query.set_key(encoder.cue(), embedding);
         }

@@ -48,13 +48,13 @@ impl Device {
         Ok(Self { cuda: Some(Cuda::open(ordinal, precision, false)?), ..Self::cpu() })
     }
 
-    /// What works beside this device without waiting for it: the same GPU in a precision of its own, with a
-    /// stream and memory of its own, where its work comes first; or the CPU.
+    /// The same GPU in another precision, or the CPU. Work of both is done in the order in which it is
+    /// launched, whichever threads do; who reads a result waits for what was launched before.
     ///
     /// # Errors
-    /// If the GPU cannot be used.
-    pub fn beside(&self, precision: Precision) -> Result<Self> {
-        let cuda = self.cuda.as_ref().map(|cuda| cuda.beside(precision)).transpose()?;
+    /// If the GPU has no room.
+    pub fn in_precision(&self, precision: Precision) -> Result<Self> {
+        let cuda = self.cuda.as_ref().map(|cuda| cuda.in_precision(precision)).transpose()?;
         Ok(Self { cuda, ..Self::cpu() })
     }
 

@@ -98,8 +98,8 @@ pub(crate) struct ArtifactBuilder<'a> {
     pub lost: Lost,
     /// What encoders learn on, and a tokenizer that is a network runs on.
     pub device: &'a Device,
-    /// What encoders run on once they have: beside the world model, on the same chip.
-    pub beside: &'a Device,
+    /// What encoders run on once they have: the same in the precision of keys.
+    pub encoding: &'a Device,
     pub dataset: &'a Dataset,
     pub learned: &'a [u32],
 }
@@ -179,7 +179,7 @@ impl ArtifactBuilder<'_> {
         let first = self.config.arm.arm()?.key_cues().first().is_none_or(|first| first == cue);
         let given = |path: &Option<PathBuf>| path.clone().filter(|_| first);
         let load = |path: &Path| -> Result<Arc<dyn CueEncoder>> {
-            let encoder = KeyEncoder::load(path, self.beside)?;
+            let encoder = KeyEncoder::load(path, self.encoding)?;
             encoder.check_input(&data.input_recipe(cue))?;
             Ok(Arc::new(encoder))
         };
@@ -193,7 +193,7 @@ impl ArtifactBuilder<'_> {
             let mut contrastive =
                 Contrastive::new(data, cue, sampling, network, training, self.device)?;
             if let Some(from) = given(&encoder.pretraining.from) {
-                contrastive.begin_with(&KeyEncoder::load(&from, self.beside)?)?;
+                contrastive.begin_with(&KeyEncoder::load(&from, self.encoding)?)?;
             }
             let steps = encoder.pretraining.steps;
             let mut report = counter("updates of the encoder", steps, progress);
@@ -236,7 +236,7 @@ impl ArtifactBuilder<'_> {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Arc<dyn CueEncoder>> {
         let load = |path: &Path| -> Result<Arc<dyn CueEncoder>> {
-            Ok(Arc::new(LongLiveEncoder::load(path, self.beside)?))
+            Ok(Arc::new(LongLiveEncoder::load(path, self.encoding)?))
         };
         self.kept_or_made(LONGLIVE, load, |path| {
             let (settings, seed) = (&self.config.longlive, self.config.training.seed);

@@ -39,7 +39,7 @@ pub struct PreparedData {
 
 impl PreparedData {
     /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
-    /// model will run on `device`, and what learns here learns there; encoders that have learned run beside it.
+    /// model will run on `device`, and what learns here learns there; encoders that have learned run there in finer numbers.
     ///
     /// # Errors
     /// If the dataset lacks something, a latent is not finite, or the disk refuses.
@@ -110,13 +110,13 @@ impl PreparedData {
         let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         // Encoders are a hundredth of a step's work, and keys of neighbors differ little: they round finely.
-        let beside = &device.beside(Precision::Tf32)?;
+        let encoding = &device.in_precision(Precision::Tf32)?;
         let maker = ArtifactBuilder {
             config,
             folder,
             lost,
             device,
-            beside,
+            encoding,
             dataset: &dataset,
             learned: &learned,
         };

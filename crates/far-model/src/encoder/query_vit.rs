@@ -156,12 +156,10 @@ impl QueryVit {
         let positions = pass.repeat(&self.positions, 0, count)?;
         let tokens = pass.add(&tokens, &positions)?;
         let class = pass.tape.repeat(&pass.parameters.tensor(self.class), 0, count)?;
-        let mut x = pass.concat(&[&class, &tokens], 1)?;
+        let x = pass.concat(&[&class, &tokens], 1)?;
         let (last, others) = self.blocks.split_last().expect("a network has a block");
-        for block in others {
-            let grouping = Grouping { groups: count, key_mask: None };
-            x = block.forward(pass, &x, &condition, grouping)?;
-        }
+        let grouping = Grouping { groups: count, key_mask: None };
+        let x = Block::chain(others, pass, x, &condition, |_| grouping)?;
 
         // Only [CLS] is read, so only it goes through most of the last block.
         let modulation = last.modulate(pass, &condition)?;

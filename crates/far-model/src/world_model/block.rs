@@ -167,6 +167,30 @@ impl Block {
         self.leave(pass, &entered, &attended)
     }
 
+    /// x through several blocks, as [`Block::forward`] through each; `grouping` is that of a block by its place.
+    pub(crate) fn chain<'a>(
+        blocks: &[Self],
+        pass: &mut Pass<'_>,
+        x: Tensor,
+        condition: &Tensor,
+        grouping: impl Fn(usize) -> Grouping<'a>,
+    ) -> Result<Tensor> {
+        let Some(first) = blocks.first() else { return Ok(x) };
+        let modulation = first.modulate(pass, condition)?;
+        let mut entered = first.enter(pass, &x, modulation)?;
+        let mut index = 0;
+        loop {
+            let block = &blocks[index];
+            let attended = block.attend(pass, &entered, grouping(index))?;
+            index += 1;
+            let Some(next) = blocks.get(index) else {
+                return block.leave(pass, &entered, &attended);
+            };
+            let modulation = next.modulate(pass, condition)?;
+            entered = block.leave_into(pass, (&entered, &attended), next, modulation)?;
+        }
+    }
+
     /// Shifts, scales and gates for `condition` = SiLU(c) [G, D]: [G, 6, D].
     pub(crate) fn modulate(&self, pass: &mut Pass<'_>, condition: &Tensor) -> Result<Tensor> {
         let modulation = self.modulation.forward(pass, condition)?;

@@ -118,6 +118,9 @@ impl DitDiffusion {
         batch: &TrainingBatch<'_>,
         range: Range<usize>,
     ) -> far_tensor::Result<Tensor> {
+        // A GPU reads the contexts while the host disturbs the futures.
+        let goal_states = &batch.futures.states;
+        let state = self.network.read_context(pass, batch.contexts, goal_states, range.clone())?;
         let elements = self.setting.shape.elements();
         let all = range.start * elements..range.end * elements;
         let clean = &batch.futures.latents[all.clone()];
@@ -135,8 +138,6 @@ impl DitDiffusion {
         let sizes = self.sizes(range.len());
         let weights = batch.weights.map(|weights| Tensor::from_slice(&weights[all], sizes));
         let weights = weights.transpose()?;
-        let goal_states = &batch.futures.states;
-        let state = self.network.read_context(pass, batch.contexts, goal_states, range)?;
         let noisy = NoisyTargets::apart(&noisy, &times);
         let output = self.network.target(pass, &state, &noisy)?;
         if !self.setting.config.learned_variance {

@@ -49,12 +49,11 @@ impl TokenDit {
         let samples = condition.shape().rows();
         let frames = x.shape().extents().iter().rev().skip(2).product::<usize>();
         let condition = pass.activate(condition, Activation::Silu)?;
-        let mut x = self.input.forward(pass, x)?;
-        for (index, block) in self.blocks.iter().enumerate() {
-            let groups = if index % 2 == 0 { frames } else { samples };
-            let grouping = Grouping { groups, key_mask: None };
-            x = block.forward(pass, &x, &condition, grouping)?;
-        }
+        let x = self.input.forward(pass, x)?;
+        let x = Block::chain(&self.blocks, pass, x, &condition, |index| {
+            let groups = if index.is_multiple_of(2) { frames } else { samples };
+            Grouping { groups, key_mask: None }
+        })?;
         self.output.forward(pass, &x)
     }
 }

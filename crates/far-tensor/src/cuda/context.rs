@@ -9,22 +9,13 @@ use cudarc::driver::sys;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Whose work comes first where two streams want the GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Urgency {
-    /// That of others may.
-    Usual,
-    /// This one's.
-    First,
-}
-
-/// A GPU with its primary context and one stream.
+/// A GPU with its primary context and one stream, beside which numbers are read.
 pub(crate) struct Context {
-    /// Its number.
-    pub(super) ordinal: usize,
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    /// Where copies to the host go: what other threads have put on the stream meanwhile is not waited for.
+    reading: sys::CUstream,
     /// What the maker calls it.
     pub name: String,
     /// Compute capability: major and minor.
@@ -56,7 +47,7 @@ pub(crate) fn failed(action: &'static str) -> impl Fn(DriverError) -> Error {
 
 impl Context {
     /// The GPU with that number; the driver runs already.
-    pub(super) fn open(ordinal: usize, urgency: Urgency) -> Result<Self> {
+    pub(super) fn open(ordinal: usize) -> Result<Self> {
         const CHOOSE: &str = "choose another with --device cuda:N, or use --device cpu";
         let count = result::device::get_count().map_err(failed("counting the GPUs"))?;
         let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
@@ -92,10 +83,10 @@ impl Context {
             (memory, context.map_err(failed("starting the GPU's context"))?)
         };
         let mut this = Self {
-            ordinal,
             device,
             context,
             stream: std::ptr::null_mut(),
+            reading: std::ptr::null_mut(),
             name,
             capability,
             memory,
@@ -103,13 +94,9 @@ impl Context {
             copies: Arc::default(),
         };
         this.bind()?;
-        let kind = result::stream::StreamKind::NonBlocking;
-        let stream = match urgency {
-            Urgency::Usual => result::stream::create(kind),
-            Urgency::First => result::stream::get_priority_range()
-                .and_then(|(_, first)| result::stream::create_with_priority(kind, first)),
-        };
-        this.stream = stream.map_err(failed("making a stream"))?;
+        let stream = || result::stream::create(result::stream::StreamKind::NonBlocking);
+        this.stream = stream().map_err(failed("making a stream"))?;
+        this.reading = stream().map_err(failed("making a stream"))?;
         Ok(this)
     }
 
@@ -140,15 +127,33 @@ impl Context {
     /// Elements of any plain type at an address, after all work before.
     pub(super) fn read_elements<T: Copy>(&self, pointer: u64, target: &mut [T]) -> Result<()> {
         // Waited for first, so that waiting does not count as copying.
-        self.synchronize()?;
+        self.reach()?;
         let begun = Instant::now();
         // SAFETY: callers own as many elements at the address, and the stream is waited for before
         // `target` is looked at.
-        let copied = unsafe { result::memcpy_dtoh_async(target, pointer, self.stream) };
+        let copied = unsafe {
+            result::memcpy_dtoh_async(target, pointer, self.reading)
+                .and_then(|()| result::stream::synchronize(self.reading))
+        };
         copied.map_err(failed("reading from the GPU"))?;
-        self.synchronize()?;
         self.copies.to_host.add(size_of_val(target), begun);
         Ok(())
+    }
+
+    /// Waits until the work is done that is on the stream now.
+    fn reach(&self) -> Result<()> {
+        use result::event;
+        self.bind()?;
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
+        let event = event::create(flags).map_err(failed("waiting for the GPU"))?;
+        // SAFETY: stream and event are alive; the event is destroyed once, and a failure there has no remedy.
+        let reached = unsafe {
+            let reached =
+                event::record(event, self.stream).and_then(|()| event::synchronize(event));
+            let _ = event::destroy(event);
+            reached
+        };
+        reached.map_err(failed("waiting for the GPU"))
     }
 
     /// Waits until all work is done.
@@ -166,10 +171,37 @@ impl Drop for Context {
         }
         // SAFETY: both are alive and nobody else holds them. A failure here has no remedy.
         unsafe {
-            if !self.stream.is_null() {
-                let _ = result::stream::destroy(self.stream);
+            for stream in [self.stream, self.reading].into_iter().filter(|it| !it.is_null()) {
+                let _ = result::stream::destroy(stream);
             }
             let _ = result::primary_ctx::release(self.device);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assert_close, gpus, normal};
+    use crate::{Precision, Tape};
+
+    /// Threads whose work has one order, in memory that passes from one to another: each reads what it
+    /// computed, in its own precision.
+    #[test]
+    fn threads_that_share_a_stream_read_their_own_results() {
+        for (_, device) in gpus() {
+            std::thread::scope(|scope| {
+                for (number, precision) in (0..).zip(Precision::ALL) {
+                    let device = device.in_precision(precision).unwrap();
+                    scope.spawn(move || {
+                        for round in 0..50 {
+                            let x = normal([64, 96], 100 * number + round);
+                            let expected: Vec<f32> = x.values().iter().map(|x| 2.0 * x).collect();
+                            let doubled = Tape::inference(&device).affine(&x, 2.0, 0.0).unwrap();
+                            assert_close(doubled.values(), &expected, 1e-2);
+                        }
+                    });
+                }
+            });
         }
     }
 }

@@ -4,7 +4,7 @@
 //! handed out at once: whoever writes to it next comes later in the stream than its last reader.
 //! Recorded work is launched again, so its buffers go back to a [`Reserve`] of its own.
 
-use super::context::{Context, Urgency};
+use super::context::Context;
 use super::graph;
 use super::staging::Staging;
 use crate::{Error, Result};
@@ -196,20 +196,9 @@ impl CudaPool {
         if let Some(pool) = pools.get(&ordinal).and_then(Weak::upgrade) {
             return Ok(pool);
         }
-        let pool = Arc::new(Self::new(Context::open(ordinal, Urgency::Usual)?));
+        let pool = Arc::new(Self::new(Context::open(ordinal)?));
         pools.insert(ordinal, Arc::downgrade(&pool));
         Ok(pool)
-    }
-
-    /// A pool of the same GPU whose work is in the order of a stream of its own, before that of this one
-    /// where both want the GPU. Neither reads the other's tensors.
-    ///
-    /// # Errors
-    /// If the GPU cannot be used.
-    pub(super) fn beside(&self) -> Result<Arc<Self>> {
-        let mut context = Context::open(self.context.ordinal, Urgency::First)?;
-        context.copies = self.context.copies.clone();
-        Ok(Arc::new(Self::new(context)))
     }
 
     fn new(context: Context) -> Self {

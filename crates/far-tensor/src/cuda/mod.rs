@@ -62,13 +62,12 @@ impl Cuda {
         Self::new(CudaPool::of(ordinal)?, versions, precision, poisoned)
     }
 
-    /// The same GPU with a stream and memory of its own: what it works on waits for nothing that was
-    /// launched here.
+    /// The same GPU in another precision, with the same stream and memory.
     ///
     /// # Errors
-    /// If the GPU cannot be used.
-    pub(crate) fn beside(&self, precision: Precision) -> Result<Arc<Self>> {
-        Self::new(self.pool.beside()?, self.versions, precision, self.poisoned)
+    /// If the GPU has no room.
+    pub(crate) fn in_precision(&self, precision: Precision) -> Result<Arc<Self>> {
+        Self::new(self.pool.clone(), self.versions, precision, self.poisoned)
     }
 
     fn new(

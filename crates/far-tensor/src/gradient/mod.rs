@@ -9,7 +9,7 @@ use crate::storage::Storage;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(crate) use store::{CudaGradient, GradientBuffer, GradientStore};
+pub(crate) use store::{CudaGradient, GradientBuffer, GradientStore, RowSums};
 
 /// The gradients of one parameter arena: a flat buffer parallel to it.
 pub struct Gradients {

@@ -5,6 +5,7 @@ use crate::buffer::Buffer;
 use crate::cuda::{Cuda, CudaBuffer, Element};
 use crate::tensor::Origin;
 use crate::{Device, Result, Tensor};
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -64,11 +65,24 @@ enum NodeGradient {
     Cuda(CudaBuffer),
 }
 
+/// Sums over the rows of a gradient, which are the gradient of a bias, in parts [parts, width] that are
+/// still to be added up; in f32.
+pub(crate) struct RowSums {
+    /// The parts.
+    pub partials: CudaBuffer,
+    /// How many there are.
+    pub parts: usize,
+    /// Sums of each.
+    pub width: usize,
+}
+
 /// All gradients of one backward pass.
 pub(crate) struct GradientStore<'a> {
     device: Device,
     tape: u64,
     nodes: Vec<Option<NodeGradient>>,
+    /// Of gradients of nodes, where what made them had their sums at hand.
+    row_sums: HashMap<usize, RowSums>,
     arenas: Vec<(u64, Vec<ParameterSlot<'a>>)>,
     checking: bool,
     current: (&'static str, usize),
@@ -90,7 +104,8 @@ impl<'a> GradientStore<'a> {
         let nodes = std::iter::repeat_with(|| None).take(nodes).collect();
         let current = ("loss", 0);
         let device = device.clone();
-        Ok(Self { device, tape, nodes, arenas, checking: false, current, culprit: None })
+        let row_sums = HashMap::new();
+        Ok(Self { device, tape, nodes, row_sums, arenas, checking: false, current, culprit: None })
     }
 
     pub(crate) fn check(&mut self, checking: bool) {
@@ -160,6 +175,7 @@ impl<'a> GradientStore<'a> {
             Origin::Constant => None,
             Origin::Node { tape, index } => {
                 debug_assert_eq!(tape, self.tape);
+                self.row_sums.remove(&index);
                 let kept = self.nodes[index].take().map(|gradient| self.to_host(gradient));
                 let accumulate = kept.is_some();
                 let elements = input.shape().elements();
@@ -234,6 +250,7 @@ impl<'a> GradientStore<'a> {
             Origin::Constant => return Ok(None),
             Origin::Node { tape, index } => {
                 debug_assert_eq!(tape, self.tape);
+                self.row_sums.remove(&index);
                 (input.element(self.cuda()), Some(index))
             }
             Origin::Parameter { arena, index } => {
@@ -301,6 +318,29 @@ impl<'a> GradientStore<'a> {
             self.give_cuda(input, gradient)?;
         }
         Ok(())
+    }
+
+    /// Whether a gradient of elements of type `element` would be the first that `input`, a node, receives.
+    pub(crate) fn is_first(&self, input: &Tensor, element: Element) -> bool {
+        match input.origin {
+            Origin::Node { index, .. } => {
+                self.nodes[index].is_none() && input.element(self.cuda()) == element
+            }
+            _ => false,
+        }
+    }
+
+    /// Leaves the sums over the rows of the gradient that `input` has now to whoever reads it; whatever is
+    /// added to that gradient discards them.
+    pub(crate) fn leave_row_sums(&mut self, input: &Tensor, sums: RowSums) {
+        if let Origin::Node { index, .. } = input.origin {
+            self.row_sums.insert(index, sums);
+        }
+    }
+
+    /// What [`GradientStore::leave_row_sums`] left for the current operation's upstream, in rows of `width`.
+    pub(crate) fn row_sums(&mut self, width: usize) -> Option<RowSums> {
+        self.row_sums.remove(&self.current.1).filter(|sums| sums.width == width)
     }
 
     /// Adds a whole gradient; if it is the first one, the buffer itself is moved in.

@@ -43,7 +43,7 @@ impl Tape {
 mod tests {
     use super::*;
     use crate::Device;
-    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use crate::testing::{assert_close, check_gradients, compare_gradients, evaluate, normal};
     use proptest::prelude::*;
 
     /// One linear layer by plain loops in f64.
@@ -107,6 +107,20 @@ mod tests {
         check_gradients(&inputs, |tape, x| {
             tape.feed_forward(&x[0], [&x[1], &x[2]], [&x[3], &x[4]])
         });
+    }
+
+    /// Rows in one part and in several, and hidden rows that a GPU's library multiplies by the slope, and not.
+    #[test]
+    fn gradients_agree_on_every_device() {
+        for (rows, sizes) in
+            [(37, [24, 72, 16]), (37, [24, 72, 13]), (37, [24, 71, 16]), (700, [8, 256, 64])]
+        {
+            let [w1, b1, w2, b2] = weights(sizes, 1);
+            let inputs = [normal([rows, sizes[0]], 9), w1, b1, w2, b2];
+            compare_gradients(&inputs, |tape, x| {
+                tape.feed_forward(&x[0], [&x[1], &x[2]], [&x[3], &x[4]])
+            });
+        }
     }
 
     #[test]

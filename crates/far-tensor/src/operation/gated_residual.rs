@@ -145,7 +145,8 @@ impl GatedBackward {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{assert_close, check_gradients, evaluate, normal};
+    use crate::testing::{assert_close, check_gradients, compare_gradients, evaluate, normal};
+    use crate::{Result, Tape, Tensor};
     use proptest::prelude::*;
 
     proptest! {
@@ -175,6 +176,49 @@ mod tests {
             let inputs = [1, 2].map(|seed| normal([2, each, width], seed));
             let inputs = [&inputs[..], &[normal([2, 3, width], 3)]].concat();
             check_gradients(&inputs, |tape, x| tape.gated_residual(&x[0], &x[1], &x[2], 2));
+        }
+    }
+
+    /// What gates a linear map knows the gradient of its bias on a GPU: unless GELU follows the map, or what
+    /// is gated has a second reader, before or after.
+    #[test]
+    fn biases_of_what_is_gated_learn_the_same_on_every_device() {
+        type Map = fn(&mut Tape, &[Tensor]) -> Result<Tensor>;
+        let maps: [Map; 3] = [
+            |tape, x| tape.linear(&x[1], &x[2], Some(&x[3])),
+            |tape, x| tape.linear_gelu(&x[1], &x[2], Some(&x[3])),
+            |tape, x| tape.feed_forward(&x[1], [&x[5], &x[6]], [&x[2], &x[3]]),
+        ];
+        for (groups, each, width) in [(2, 40, 48), (3, 3, 48), (2, 70, 33)] {
+            let rows = [groups, each, width];
+            let hidden = [groups, each, 24];
+            let inputs = [
+                normal(rows, 1),
+                normal(hidden, 2),
+                normal([24, width], 3),
+                normal([width], 4),
+                normal([groups, 3, width], 5),
+                normal([24, 24], 6),
+                normal([24], 7),
+            ];
+            for map in maps {
+                compare_gradients(&inputs, |tape, x| {
+                    let f = map(tape, x)?;
+                    tape.gated_residual(&x[0], &f, &x[4], 1)
+                });
+                compare_gradients(&inputs, |tape, x| {
+                    let f = map(tape, x)?;
+                    let early = tape.multiply(&f, &x[0])?;
+                    let gated = tape.gated_residual(&x[0], &f, &x[4], 1)?;
+                    tape.add(&gated, &early)
+                });
+                compare_gradients(&inputs, |tape, x| {
+                    let f = map(tape, x)?;
+                    let gated = tape.gated_residual(&x[0], &f, &x[4], 1)?;
+                    let late = tape.multiply(&f, &x[0])?;
+                    tape.add(&gated, &late)
+                });
+            }
         }
     }
 }

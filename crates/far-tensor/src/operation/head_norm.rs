@@ -184,7 +184,9 @@ impl HeadNormBackward {
 mod tests {
     use super::*;
     use crate::Device;
-    use crate::testing::{assert_close, check_gradients, evaluate, gpus, normal};
+    use crate::testing::{
+        assert_close, check_gradients, compare_gradients, evaluate, gpus, normal,
+    };
     use proptest::prelude::*;
 
     proptest! {
@@ -257,5 +259,35 @@ mod tests {
             let affine = Some(Affine { scale: &x[1], offset: &x[2] });
             tape.head_norm(&x[0], 1, &[None, affine, None, None, affine, affine], 1e-5)
         });
+    }
+
+    /// What normalizes a linear map knows the gradient of its bias on a GPU, in part or as a whole, unless slots
+    /// are copied in between or the map has a second reader.
+    #[test]
+    fn biases_of_what_is_normalized_learn_the_same_on_every_device() {
+        for (rows, channels) in [(72, 8), (70, 8), (72, 128), (72, 5)] {
+            let width = 3 * 2 * channels;
+            let inputs = [
+                normal([rows, 16], 1),
+                normal([16, width], 2),
+                normal([width], 3),
+                normal([channels], 4),
+                normal([channels], 5),
+            ];
+            for normed in
+                [[true, true, false], [true, false, false], [true; 3], [true, false, true]]
+            {
+                let run = |tape: &mut Tape, x: &[Tensor], again: bool| {
+                    let affine = Some(Affine { scale: &x[3], offset: &x[4] });
+                    let slots = normed.map(|normed| affine.filter(|_| normed));
+                    let mapped = tape.linear(&x[0], &x[1], Some(&x[2]))?;
+                    let early = tape.affine(&mapped, 0.5, 0.0)?;
+                    let found = tape.head_norm(&mapped, 2, &slots, 1e-5)?;
+                    if again { tape.add(&found, &early) } else { Ok(found) }
+                };
+                compare_gradients(&inputs, |tape, x| run(tape, x, false));
+                compare_gradients(&inputs, |tape, x| run(tape, x, true));
+            }
+        }
     }
 }

@@ -51,11 +51,13 @@ __device__ __forceinline__ void gated_forward(const T *x, const T *f, const T *v
         gated_rows<1>(x, f, y, gate, row, slots, width, column);
 }
 
-// df of N rows, written, added (where ADD) or not wanted (where null), and what they add to Σ d·f.
+// df of N rows, written, added (where ADD) or not wanted (where null), and what they add to Σ d·f and
+// to Σ d.
 template <int N, bool ADD, typename T, int V>
 __device__ __forceinline__ void gated_rows_backward(const T *upstream, const T *f, T *gradient,
                                                     const float (&gate)[V], float (&sum)[V],
-                                                    i64 row, i64 slots, i64 width, i64 column) {
+                                                    float (&plain)[V], i64 row, i64 slots,
+                                                    i64 width, i64 column) {
     float d[N][V], branch[N][V], before[N][V];
 #pragma unroll
     for (int index = 0; index < N; index++) {
@@ -69,6 +71,7 @@ __device__ __forceinline__ void gated_rows_backward(const T *upstream, const T *
 #pragma unroll
         for (int step = 0; step < V; step++) {
             sum[step] += d[index][step] * branch[index][step];
+            plain[step] += d[index][step];
             d[index][step] *= gate[step];
             if (ADD) d[index][step] += before[index][step];
         }
@@ -76,48 +79,55 @@ __device__ __forceinline__ void gated_rows_backward(const T *upstream, const T *
     }
 }
 
-// df is written or added to, unless it is null; partials [block, width] receive Σ d·f.
+// df is written or added to, unless it is null; partials [block, width] receive Σ d·f, and `row_sums`,
+// unless it is null, Σ df, which is gate·Σ d.
 template <typename T, int V>
 __device__ __forceinline__ void gated_backward(const T *upstream, const T *f, const T *vectors,
-                                               T *gradient, float *partials, i64 parts,
-                                               i64 gate_part, i64 width, i64 columns,
+                                               T *gradient, float *partials, float *row_sums,
+                                               i64 parts, i64 gate_part, i64 width, i64 columns,
                                                i64 group_rows, i64 chunks, i64 chunk_rows,
                                                int accumulate) {
-    __shared__ float scratch[256 * V];
+    __shared__ float scratch[2][256 * V];
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
     int slot = threadIdx.x / (int)columns;
     i64 slots = blockDim.x / (int)columns;
     i64 column = ((i64)blockIdx.y * columns + threadIdx.x % (int)columns) * V;
     bool inside = column < width;
-    float sum[V];
+    float gate[V], sum[V], plain[V];
 #pragma unroll
-    for (int step = 0; step < V; step++) sum[step] = 0.0f;
+    for (int step = 0; step < V; step++) sum[step] = plain[step] = 0.0f;
     if (inside) {
-        float gate[V];
         load_vector(vectors + (chunk.group * parts + gate_part) * width + column, gate);
         i64 row = chunk.first + slot;
         if (accumulate && gradient) {
             for (; row < chunk.end; row += slots)
-                gated_rows_backward<1, true>(upstream, f, gradient, gate, sum, row, slots, width,
-                                             column);
+                gated_rows_backward<1, true>(upstream, f, gradient, gate, sum, plain, row, slots,
+                                             width, column);
         } else {
             for (; row + (UNROLL - 1) * slots < chunk.end; row += UNROLL * slots)
-                gated_rows_backward<UNROLL, false>(upstream, f, gradient, gate, sum, row, slots,
-                                                   width, column);
+                gated_rows_backward<UNROLL, false>(upstream, f, gradient, gate, sum, plain, row,
+                                                   slots, width, column);
             for (; row < chunk.end; row += slots)
-                gated_rows_backward<1, false>(upstream, f, gradient, gate, sum, row, slots, width,
-                                              column);
+                gated_rows_backward<1, false>(upstream, f, gradient, gate, sum, plain, row, slots,
+                                              width, column);
         }
     }
 #pragma unroll
-    for (int step = 0; step < V; step++) scratch[threadIdx.x * V + step] = sum[step];
+    for (int step = 0; step < V; step++) {
+        scratch[0][threadIdx.x * V + step] = sum[step];
+        scratch[1][threadIdx.x * V + step] = plain[step];
+    }
     __syncthreads();
     if (!inside || slot > 0) return;
 #pragma unroll
     for (int step = 0; step < V; step++) {
-        for (int other = 1; other < slots; other++)
-            sum[step] += scratch[(other * (int)columns + threadIdx.x) * V + step];
-        partials[(i64)blockIdx.x * width + column + step] = sum[step];
+        for (int other = 1; other < slots; other++) {
+            sum[step] += scratch[0][(other * (int)columns + threadIdx.x) * V + step];
+            plain[step] += scratch[1][(other * (int)columns + threadIdx.x) * V + step];
+        }
+        i64 place = (i64)blockIdx.x * width + column + step;
+        partials[place] = sum[step];
+        if (row_sums) row_sums[place] = gate[step] * plain[step];
     }
 }
 
@@ -141,11 +151,11 @@ __device__ __forceinline__ void gated_finish(const float *partials, T *gradient,
                             chunk_rows);                                                           \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(256) gated_residual_backward##suffix(             \
-        const T *upstream, const T *f, const T *vectors, T *gradient, float *partials, i64 parts,  \
-        i64 gate, i64 width, i64 columns, i64 group_rows, i64 chunks, i64 chunk_rows,              \
-        int accumulate) {                                                                          \
-        gated_backward<T, V>(upstream, f, vectors, gradient, partials, parts, gate, width,         \
-                             columns, group_rows, chunks, chunk_rows, accumulate);                 \
+        const T *upstream, const T *f, const T *vectors, T *gradient, float *partials,             \
+        float *row_sums, i64 parts, i64 gate, i64 width, i64 columns, i64 group_rows, i64 chunks,  \
+        i64 chunk_rows, int accumulate) {                                                          \
+        gated_backward<T, V>(upstream, f, vectors, gradient, partials, row_sums, parts, gate,      \
+                             width, columns, group_rows, chunks, chunk_rows, accumulate);          \
     }
 
 #define GATED(suffix, T)                                                                           \

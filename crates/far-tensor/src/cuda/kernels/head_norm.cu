@@ -105,10 +105,12 @@ __device__ __forceinline__ void head_forward(const T *x, T *y, const Slots &slot
 }
 
 // Turns the upstream into dx in place; partials [block, tile, slot, 2, channels] receive the sums of
-// dγ and dβ. What is copied stays as it is.
+// dγ and dβ. What is copied stays as it is. Unless it is null, row_sums [block, width] receives the sums
+// over rows of dx where it was not copied.
 template <typename T>
 __device__ __forceinline__ void head_backward(T *gradient, const T *x, float *partials,
-                                              const Slots &slots, i64 rows, i64 width, i64 span,
+                                              float *row_sums, const Slots &slots, i64 rows,
+                                              i64 width, i64 span,
                                               i64 slot_width, i64 channels, i64 chunk_rows,
                                               float epsilon) {
     const int V = Vector<T>::width;
@@ -118,11 +120,11 @@ __device__ __forceinline__ void head_backward(T *gradient, const T *x, float *pa
     const float *scale = column < span ? pick(slots.scale, column / slot_width) : 0;
     int team = channels / V;
     float share = 1.0f / (float)channels;
-    float factor[V], scale_sum[V], offset_sum[V];
+    float factor[V], scale_sum[V], offset_sum[V], row_sum[V];
 #pragma unroll
     for (int step = 0; step < V; step++) {
         factor[step] = scale ? scale[column % channels + step] : 0.0f;
-        scale_sum[step] = offset_sum[step] = 0.0f;
+        scale_sum[step] = offset_sum[step] = row_sum[step] = 0.0f;
     }
     // Warps whose heads are all copied have nothing to do.
     if (__any_sync(0xffffffffu, scale != 0)) {
@@ -168,11 +170,16 @@ __device__ __forceinline__ void head_backward(T *gradient, const T *x, float *pa
                     float n = (normal[step] - mean[index]) * inverse[index];
                     d[step] = inverse[index] * (d[step] * factor[step] - plain[index] * share
                                                 - n * weighted[index] * share);
+                    row_sum[step] += d[step];
                 }
                 store_vector(gradient + (row + index) * width + column, d);
             }
         }
     }
+    if (row_sums && scale)
+#pragma unroll
+        for (int step = 0; step < V; step++)
+            row_sums[(i64)blockIdx.x * width + column + step] = row_sum[step];
     i64 tile = (i64)blockDim.x * V, count = span / slot_width;
     partials += ((i64)blockIdx.x * gridDim.y + blockIdx.y) * count * 2 * channels;
 #pragma unroll
@@ -299,13 +306,13 @@ extern "C" __global__ void head_norm_finish(const float *partials, float *t0, fl
         Slots slots = {{g0, g1, g2, g3}, {b0, b1, b2, b3}};                                        \
         head_forward(x, y, slots, rows, width, span, slot_width, channels, chunk_rows, epsilon);   \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(192, 3) head_norm_backward_##suffix(              \
-        T *gradient, const T *x, float *partials, const float *g0, const float *g1,                \
-        const float *g2, const float *g3, i64 rows, i64 width, i64 span, i64 slot_width,           \
-        i64 channels, i64 chunk_rows, float epsilon) {                                             \
+    extern "C" __global__ void __launch_bounds__(192, 3) head_norm_backward_##suffix(             \
+        T *gradient, const T *x, float *partials, float *row_sums, const float *g0,                \
+        const float *g1, const float *g2, const float *g3, i64 rows, i64 width, i64 span,          \
+        i64 slot_width, i64 channels, i64 chunk_rows, float epsilon) {                             \
         Slots slots = {{g0, g1, g2, g3}, {0, 0, 0, 0}};                                            \
-        head_backward(gradient, x, partials, slots, rows, width, span, slot_width, channels,       \
-                      chunk_rows, epsilon);                                                        \
+        head_backward(gradient, x, partials, row_sums, slots, rows, width, span, slot_width,       \
+                      channels, chunk_rows, epsilon);                                              \
     }                                                                                              \
     extern "C" __global__ void head_norm_forward_any_##suffix(                                     \
         const T *x, T *y, const float *scale, const float *offset, i64 rows, i64 width, i64 start, \

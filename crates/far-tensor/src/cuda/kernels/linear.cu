@@ -61,12 +61,13 @@ __device__ __forceinline__ void column_sums(const T *source, float *partials, i6
 }
 
 // The same for widths of whole vectors: 256 threads, of which each warp takes 32 neighboring vectors
-// of one row, and the eight warps rows in turn. With GELU, on the way: before ← GELU(before) and
-// gradient ← gradient·GELU'(before), both in place, and the sums are of that gradient.
+// of one row, and the eight warps rows in turn, several of which a thread has under way at once. With
+// GELU, on the way: gradient ← gradient·GELU'(before) in place, and the sums are of that gradient. Rows
+// are `stride` apart, in the matrix and in the sums.
 template <typename T, bool GELU>
-__device__ __forceinline__ void strip_sums(T *gradient, T *before, float *partials, i64 rows,
-                                           i64 width, i64 part_rows) {
-    const int vector = Vector<T>::width, lanes = 32, warps = 8;
+__device__ __forceinline__ void strip_sums(T *gradient, const T *before, float *partials, i64 rows,
+                                           i64 width, i64 part_rows, i64 stride) {
+    const int vector = Vector<T>::width, lanes = 32, warps = 8, batch = GELU ? 4 : 8;
     __shared__ float sums[warps][lanes * vector];
     int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     i64 column = ((i64)blockIdx.x * lanes + lane) * vector;
@@ -75,26 +76,30 @@ __device__ __forceinline__ void strip_sums(T *gradient, T *before, float *partia
 #pragma unroll
     for (int step = 0; step < vector; step++) sum[step] = 0.0f;
     if (column < width) {
-#pragma unroll 4
-        for (i64 row = first + warp; row < end; row += warps) {
-            i64 place = row * width + column;
-            float d[vector];
-            load_vector(gradient + place, d);
-            if (GELU) {
-                float x[vector];
-                load_vector(before + place, x);
+        for (i64 row = first + warp; row < end; row += warps * batch) {
+            // Rows past the end are zeros, which add nothing.
+            uint4 raw_d[batch], raw_x[batch];
 #pragma unroll
-                for (int step = 0; step < vector; step++) {
-                    float gate = gelu_gate(x[step]);
-                    float inner = 1.595769122f * (1.0f + 3.0f * 0.044715f * x[step] * x[step]);
-                    d[step] *= gate * (1.0f + x[step] * (1.0f - gate) * inner);
-                    x[step] *= gate;
-                }
-                store_vector(before + place, x);
-                store_vector(gradient + place, d);
+            for (int index = 0; index < batch; index++) {
+                i64 own = row + index * warps, place = own * stride + column;
+                raw_d[index] = load_raw(gradient + place, own < end);
+                if (GELU) raw_x[index] = load_raw(before + place, own < end);
             }
 #pragma unroll
-            for (int step = 0; step < vector; step++) sum[step] += d[step];
+            for (int index = 0; index < batch; index++) {
+                float d[vector];
+                load_vector((const T *)&raw_d[index], d);
+                if (GELU) {
+                    float x[vector];
+                    load_vector((const T *)&raw_x[index], x);
+#pragma unroll
+                    for (int step = 0; step < vector; step++) d[step] *= gelu_slope(x[step]);
+                    i64 own = row + index * warps;
+                    if (own < end) store_vector(gradient + own * stride + column, d);
+                }
+#pragma unroll
+                for (int step = 0; step < vector; step++) sum[step] += d[step];
+            }
         }
     }
 #pragma unroll
@@ -106,24 +111,27 @@ __device__ __forceinline__ void strip_sums(T *gradient, T *before, float *partia
         float total = 0.0f;
 #pragma unroll
         for (int other = 0; other < warps; other++) total += sums[other][index];
-        partials[blockIdx.y * width + place] = total;
+        partials[blockIdx.y * stride + place] = total;
     }
 }
 
-// target[column] ← Σ over the parts, added if `accumulate`: 256 threads, 32 columns by 8 parts in turn.
-extern "C" __global__ void add_partials(const float *partials, float *target, i64 parts, i64 width,
-                                        int accumulate) {
-    __shared__ float sums[8][33];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+// target[column] ← Σ over the parts, added if `accumulate`: a warp has 32 columns, and the warps of a
+// block (at most 32) parts in turn.
+extern "C" __global__ void __launch_bounds__(1024) add_partials(const float *partials,
+                                                                float *target, i64 parts,
+                                                                i64 width, int accumulate) {
+    __shared__ float sums[32][33];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     i64 column = (i64)blockIdx.x * 32 + lane;
     float sum = 0.0f;
     if (column < width)
-        for (i64 part = warp; part < parts; part += 8) sum += partials[part * width + column];
+#pragma unroll 4
+        for (i64 part = warp; part < parts; part += warps) sum += partials[part * width + column];
     sums[warp][lane] = sum;
     __syncthreads();
     if (warp > 0 || column >= width) return;
     float total = accumulate ? target[column] : 0.0f;
-    for (int other = 0; other < 8; other++) total += sums[other][lane];
+    for (int other = 0; other < warps; other++) total += sums[other][lane];
     target[column] = total;
 }
 
@@ -141,13 +149,13 @@ extern "C" __global__ void add_partials(const float *partials, float *target, i6
                                                     i64 width, i64 part_rows) {                    \
         column_sums(source, partials, rows, width, part_rows);                                     \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) strip_sums_##suffix(                         \
-        T *source, float *partials, i64 rows, i64 width, i64 part_rows) {                          \
-        strip_sums<T, false>(source, nullptr, partials, rows, width, part_rows);                   \
+    extern "C" __global__ void __launch_bounds__(256, 4) strip_sums_##suffix(                      \
+        T *source, float *partials, i64 rows, i64 width, i64 part_rows, i64 stride) {              \
+        strip_sums<T, false>(source, nullptr, partials, rows, width, part_rows, stride);           \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) gelu_backward_##suffix(                      \
-        T *gradient, T *before, float *partials, i64 rows, i64 width, i64 part_rows) {             \
-        strip_sums<T, true>(gradient, before, partials, rows, width, part_rows);                   \
+    extern "C" __global__ void __launch_bounds__(256, 4) gelu_backward_##suffix(                   \
+        T *gradient, const T *before, float *partials, i64 rows, i64 width, i64 part_rows) {       \
+        strip_sums<T, true>(gradient, before, partials, rows, width, part_rows, width);            \
     }
 
 LINEAR(f32, float)

@@ -168,43 +168,57 @@ __device__ __forceinline__ void norm_forward(const T *x, const Residual<T> &resi
     }
 }
 
-// dx is written or added to, unless it is null; partials [block, 2, width] receive a and b.
-template <typename T>
+// What came before the norm where that was a residual, x = base + gate·f: dx is then whole, and from it
+// follow df = gate·dx, the sums Σ dx·f for the gate, and, unless it is null, Σ df.
+template <typename T> struct Branch {
+    const T *f;
+    T *gradient;
+    float *partials, *row_sums;
+    const T *vectors;
+    i64 parts, gate_part;
+};
+
+// dx is written or added to, unless it is null; partials [block, 2, width] receive a and b. Where GATED,
+// so does the branch that is behind x, with fewer rows at once, as there is more to hold of each.
+template <bool GATED, typename T>
 __device__ __forceinline__ void norm_backward(const T *upstream, const T *x,
                                               const float *statistics, T *gradient,
-                                              float *partials, const float *gamma,
-                                              const T *vectors, i64 parts, i64 scale_part,
-                                              i64 width, i64 group_rows, i64 chunks,
-                                              i64 chunk_rows, int accumulate) {
-    const int V = Vector<T>::width;
-    __shared__ __align__(16) float scratch[2][MOST_WARPS * 2 * BATCH];
+                                              const Branch<T> &branch, float *partials,
+                                              const float *gamma, const T *vectors, i64 parts,
+                                              i64 scale_part, i64 width, i64 group_rows,
+                                              i64 chunks, i64 chunk_rows, int accumulate) {
+    const int V = Vector<T>::width, ROWS = GATED ? BATCH / 2 : BATCH;
+    __shared__ __align__(16) float scratch[2][MOST_WARPS * 2 * ROWS];
     Chunk chunk = chunk_of_block(group_rows, chunks, chunk_rows);
     i64 column = (i64)threadIdx.x * V;
     bool inside = column < width;
-    float factor[V], plain_sum[V], weighted_sum[V];
+    float factor[V], plain_sum[V], weighted_sum[V], gate[V], gate_sum[V], branch_sum[V];
     const T *scale = vector_of(vectors, chunk.group, parts, scale_part, width);
+    const T *gates = vector_of(branch.vectors, chunk.group, branch.parts, branch.gate_part, width);
 #pragma unroll
     for (int step = 0; step < V; step++) {
         factor[step] = inside ? factor_of(gamma, scale, column + step) : 0.0f;
-        plain_sum[step] = weighted_sum[step] = 0.0f;
+        gate[step] = GATED && inside ? to_float(gates[column + step]) : 0.0f;
+        plain_sum[step] = weighted_sum[step] = gate_sum[step] = branch_sum[step] = 0.0f;
     }
     float share = 1.0f / (float)width;
     int turn = 0;
-    for (i64 row = chunk.first; row < chunk.end; row += BATCH, turn ^= 1) {
-        uint4 raw_x[BATCH], raw_d[BATCH], before[BATCH];
-        float mean[BATCH], inverse[BATCH], sums[2 * BATCH];
+    for (i64 row = chunk.first; row < chunk.end; row += ROWS, turn ^= 1) {
+        uint4 raw_x[ROWS], raw_d[ROWS], before[ROWS], raw_f[ROWS];
+        float mean[ROWS], inverse[ROWS], sums[2 * ROWS];
 #pragma unroll
-        for (int index = 0; index < BATCH; index++) {
+        for (int index = 0; index < ROWS; index++) {
             bool present = inside && row + index < chunk.end;
             i64 place = (row + index) * width + column;
             raw_x[index] = load_raw(x + place, present);
             raw_d[index] = load_raw(upstream + place, present);
             before[index] = load_raw(gradient + place, present && accumulate && gradient);
+            if (GATED) raw_f[index] = load_raw(branch.f + place, present);
             mean[index] = row + index < chunk.end ? statistics[2 * (row + index)] : 0.0f;
             inverse[index] = row + index < chunk.end ? statistics[2 * (row + index) + 1] : 0.0f;
         }
 #pragma unroll
-        for (int index = 0; index < BATCH; index++) {
+        for (int index = 0; index < ROWS; index++) {
             float d[V], normal[V];
             load_vector((const T *)&raw_x[index], normal);
             load_vector((const T *)&raw_d[index], d);
@@ -224,7 +238,7 @@ __device__ __forceinline__ void norm_backward(const T *upstream, const T *x,
         if (!gradient) continue;
         block_sums(sums, scratch[turn]);
 #pragma unroll
-        for (int index = 0; index < BATCH; index++) {
+        for (int index = 0; index < ROWS; index++) {
             if (row + index >= chunk.end || !inside) break;
             float d[V], normal[V], result[V];
             stay_packed(raw_x[index]);
@@ -238,15 +252,37 @@ __device__ __forceinline__ void norm_backward(const T *upstream, const T *x,
                 float n = (normal[step] - mean[index]) * inverse[index];
                 result[step] += inverse[index] * (d[step] * factor[step] - plain - n * weighted);
             }
-            store_vector(gradient + (row + index) * width + column, result);
+            i64 place = (row + index) * width + column;
+            if (!GATED) {
+                store_vector(gradient + place, result);
+                continue;
+            }
+            // Rounded first, as if the branch came to read it.
+            uint4 whole;
+            store_vector((T *)&whole, result);
+            *(uint4 *)(gradient + place) = whole;
+            float f[V];
+            load_vector((const T *)&whole, result);
+            load_vector((const T *)&raw_f[index], f);
+#pragma unroll
+            for (int step = 0; step < V; step++) {
+                gate_sum[step] += result[step] * f[step];
+                branch_sum[step] += result[step];
+                result[step] *= gate[step];
+            }
+            store_vector(branch.gradient + place, result);
         }
     }
     if (!inside) return;
     float *target = partials + (i64)blockIdx.x * 2 * width + column;
+    i64 place = (i64)blockIdx.x * width + column;
 #pragma unroll
     for (int step = 0; step < V; step++) {
         target[step] = plain_sum[step];
         target[width + step] = weighted_sum[step];
+        if (!GATED) continue;
+        branch.partials[place + step] = gate_sum[step];
+        if (branch.row_sums) branch.row_sums[place + step] = gate[step] * branch_sum[step];
     }
 }
 
@@ -376,8 +412,20 @@ __device__ __forceinline__ void norm_finish(const float *partials, const float *
         const T *upstream, const T *x, const float *statistics, T *gradient, float *partials,      \
         const float *gamma, const T *vectors, i64 parts, i64 scale, i64 width, i64 group_rows,     \
         i64 chunks, i64 chunk_rows, int accumulate) {                                              \
-        norm_backward(upstream, x, statistics, gradient, partials, gamma, vectors, parts, scale,   \
-                      width, group_rows, chunks, chunk_rows, accumulate);                          \
+        norm_backward<false>(upstream, x, statistics, gradient, Branch<T>{}, partials, gamma,      \
+                             vectors, parts, scale, width, group_rows, chunks, chunk_rows,         \
+                             accumulate);                                                          \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(512) gated_norm_backward_##suffix(                \
+        const T *upstream, const T *x, const float *statistics, T *gradient, const T *f,           \
+        T *branch_gradient, float *branch_partials, float *row_sums, const T *gates,               \
+        i64 gate_parts, i64 gate, float *partials, const float *gamma, const T *vectors,           \
+        i64 parts, i64 scale, i64 width, i64 group_rows, i64 chunks, i64 chunk_rows,               \
+        int accumulate) {                                                                          \
+        Branch<T> branch = {f,     branch_gradient, branch_partials, row_sums,                     \
+                            gates, gate_parts,      gate};                                         \
+        norm_backward<true>(upstream, x, statistics, gradient, branch, partials, gamma, vectors,   \
+                            parts, scale, width, group_rows, chunks, chunk_rows, accumulate);      \
     }                                                                                              \
     extern "C" __global__ void modulated_norm_forward_any_##suffix(                                \
         const T *x, T *y, float *statistics, const float *gamma, const float *beta,                \

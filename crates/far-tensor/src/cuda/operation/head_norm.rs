@@ -1,8 +1,8 @@
 //! LayerNorm over the channels of each head on a GPU.
 
-use super::modulation::{Chunks, aligned, totals};
+use super::modulation::{Chunks, SUMMED_ROWS, aligned, totals};
 use crate::cuda::{Argument, Cuda, CudaBuffer, Element, Launch, Program, arguments, programs};
-use crate::gradient::{CudaGradient, GradientStore};
+use crate::gradient::{CudaGradient, GradientStore, RowSums};
 use crate::operation::Affine;
 use crate::{Result, Tape, Tensor};
 
@@ -202,27 +202,39 @@ impl HeadNormBackward {
         gradients: &mut GradientStore<'_>,
     ) -> Result<()> {
         let norm = &self.norm;
+        let mut row_sums = None;
         if upstream.length() > 0 {
             let x = self.x.pointer(cuda, cuda.element())?;
             if norm.is_fast(cuda, &[x, upstream.pointer()]) {
-                self.fast_backward(cuda, upstream.pointer(), x, gradients)?;
+                row_sums = self.fast_backward(cuda, upstream.pointer(), x, gradients)?;
             } else {
                 self.general_backward(cuda, upstream.pointer(), x, gradients)?;
             }
         }
-        gradients.add_whole_cuda(&self.x, upstream)
+        let first = gradients.is_first(&self.x, cuda.element());
+        gradients.add_whole_cuda(&self.x, upstream)?;
+        if let Some(row_sums) = row_sums.filter(|_| first) {
+            gradients.leave_row_sums(&self.x, row_sums);
+        }
+        Ok(())
     }
 
+    /// Also the sums over the rows of dx, which are likely the gradient of a bias, if one launch is all and only
+    /// slots at the end are copied.
     fn fast_backward(
         &self,
         cuda: &Cuda,
         gradient: u64,
         x: u64,
         gradients: &mut GradientStore<'_>,
-    ) -> Result<()> {
+    ) -> Result<Option<RowSums>> {
         let norm = &self.norm;
         let element = cuda.element();
         let HeadNorm { rows, width, channels, epsilon, .. } = *norm;
+        let normed = norm.slots.iter().take_while(|slot| slot.is_some()).count();
+        let summed =
+            normed > 0 && normed <= SLOTS && norm.slots[normed..].iter().all(Option::is_none);
+        let mut row_sums = None;
         for first in (0..norm.slots.len()).step_by(SLOTS) {
             let rest = &norm.slots[first..norm.slots.len().min(first + SLOTS)];
             // Copied slots at the end need no thread.
@@ -233,8 +245,14 @@ impl HeadNormBackward {
             let parts = launch.grid[0] * launch.grid[1];
             let stride = count * 2 * channels;
             let partials = cuda.buffer(Element::F32, parts * stride)?;
+            if summed && rows >= SUMMED_ROWS * launch.grid[0] {
+                let partials = cuda.buffer(Element::F32, launch.grid[0] * width)?;
+                row_sums = Some(RowSums { partials, parts: launch.grid[0], width });
+            }
+            let row_place = row_sums.as_ref().map_or(0, |sums| sums.partials.pointer());
             let at = (start * element.size()) as u64;
-            let mut arguments = arguments![gradient + at, x + at, partials.pointer()].to_vec();
+            let mut arguments =
+                arguments![gradient + at, x + at, partials.pointer(), row_place].to_vec();
             for slot in first..first + SLOTS {
                 let scale = if slot < first + count { norm.vectors(cuda, slot)?[0] } else { 0 };
                 arguments.extend_from_slice(arguments![scale]);
@@ -244,10 +262,15 @@ impl HeadNormBackward {
                 rows, width, span, slot_width, channels, chunk_rows, epsilon
             ]);
             cuda.launch(HEAD_NORM.kernel("head_norm_backward"), element, launch, &arguments)?;
+            if row_place != 0 && span < width {
+                let source = (gradient + (span * element.size()) as u64, element);
+                let sums = row_place + (span * Element::F32.size()) as u64;
+                cuda.band_sums(source, sums, [rows, width - span, width], chunk_rows)?;
+            }
             let sums = Sums { address: partials.pointer(), parts, stride };
             self.finish(cuda, &rest[..count], &sums, gradients)?;
         }
-        Ok(())
+        Ok(row_sums)
     }
 
     fn general_backward(

@@ -1,12 +1,12 @@
 //! LayerNorm with affine map and modulation on a GPU.
 
+use super::gated_residual::{BranchPlaces, GatedBackward};
 use super::modulation::{Chunks, aligned, with_modulation};
 use crate::cuda::{
     Cuda, CudaBuffer, Element, Launch, Program, argument_groups, arguments, programs,
 };
 use crate::gradient::GradientStore;
 use crate::operation::{Affine, Gate, Modulation};
-use crate::tensor::Origin;
 use crate::{Result, Tape, Tensor};
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ programs! {
 const BATCH: usize = 4;
 /// The most threads of the fast kernels, one for each 16-byte vector of a row.
 const MOST_THREADS: usize = 512;
-/// Threads of the fast kernels that the registers of a processor are enough for.
+/// Threads of the fast kernels that the registers of a processor are enough for: of the norm alone, and of
+/// those that hold a residual or gradients too.
 const FORWARD_THREADS: usize = 576;
-const BACKWARD_THREADS: usize = 512;
+const FULL_THREADS: usize = 512;
 
 /// The small vectors and the sizes of one norm.
 #[derive(Clone)]
@@ -100,13 +101,9 @@ impl Tape {
         if rows * width > 0 {
             norm.forward(cuda, x, &output, &statistics, epsilon)?;
         }
-        let mut inputs = vec![x];
-        inputs.extend(affine.iter().flat_map(|affine| [affine.scale, affine.offset]));
-        inputs.extend(modulation.iter().map(|modulation| modulation.vectors));
-        Ok(self.record_cuda(operation, *x.shape(), output, &inputs, |_| {
-            let node = NormBackward { norm, x: x.clone(), statistics };
-            move |cuda, upstream, gradients| node.backward(cuda, upstream, gradients)
-        }))
+        let node = NormBackward { norm, x: x.clone(), statistics, gated: None };
+        let vectors = modulation.map(|modulation| modulation.vectors);
+        Ok(self.record_norm(operation, output, node, affine, vectors))
     }
 
     /// See [`Tape::gated_norm`]; `None` where there is no kernel for both at once.
@@ -133,7 +130,7 @@ impl Tape {
         let statistics = cuda.buffer(Element::F32, 2 * rows)?;
         let Places { gamma, beta, vectors, parts, shift, scale } = norm.places(cuda)?;
         let gates = gate.vectors.pointer(cuda, element)?;
-        let dealt = norm.chunks(cuda, threads, FORWARD_THREADS);
+        let dealt = norm.chunks(cuda, threads, FULL_THREADS);
         let Chunks { chunks, chunk_rows, .. } = dealt;
         let arguments = argument_groups![
             [base, branch, sum.pointer(), gates],
@@ -144,10 +141,29 @@ impl Tape {
         ];
         let launch = Launch::blocks(dealt.blocks(), threads);
         cuda.launch(MODULATED_NORM.kernel("gated_norm_forward"), element, launch, &arguments)?;
-        let constant = |buffer: CudaBuffer| {
-            Tensor::new(*x.shape(), Arc::new(buffer.into()), 0, Origin::Constant)
-        };
-        Ok(Some([constant(sum), constant(output)]))
+        let gated = GatedBackward::new([x, f, gate.vectors], gate.part);
+        let sum = self.record_gated_residual(sum, &gated);
+        let node = NormBackward { norm, x: sum.clone(), statistics, gated: Some(gated) };
+        let normed =
+            self.record_norm("modulated_norm", output, node, affine, Some(modulation.vectors));
+        Ok(Some([sum, normed]))
+    }
+
+    /// Records a norm that was computed.
+    fn record_norm(
+        &mut self,
+        operation: &'static str,
+        output: CudaBuffer,
+        node: NormBackward,
+        affine: Option<Affine<'_>>,
+        modulation: Option<&Tensor>,
+    ) -> Tensor {
+        let x = node.x.clone();
+        let small = affine.iter().flat_map(|affine| [affine.scale, affine.offset]);
+        let inputs: Vec<&Tensor> = [&x].into_iter().chain(small).chain(modulation).collect();
+        self.record_cuda(operation, *x.shape(), output, &inputs, |_| {
+            move |cuda, upstream, gradients| node.backward(cuda, upstream, gradients)
+        })
     }
 }
 
@@ -204,6 +220,9 @@ struct NormBackward {
     x: Tensor,
     /// Mean and 1/√(σ² + ε) of each row.
     statistics: CudaBuffer,
+    /// The operation that made x right before. Whatever else reads x came later and so is behind us on the
+    /// way back: what is written or added here makes dx whole, and the gradients of that operation follow.
+    gated: Option<Arc<GatedBackward>>,
 }
 
 impl NormBackward {
@@ -221,9 +240,26 @@ impl NormBackward {
         let places = norm.places(cuda)?;
         let taken = gradients.take_cuda(&self.x, element)?;
         let target = taken.as_ref().map_or((0, false), |taken| (taken.pointer, taken.accumulate));
-        let (dealt, partials) = self.rows_backward(cuda, &places, upstream.pointer(), target)?;
+        let fast =
+            norm.threads(cuda, &[self.x.pointer(cuda, element)?, upstream.pointer(), target.0]);
+        let dealt = norm.chunks(cuda, fast.unwrap_or(128), FULL_THREADS);
+        let branch = match &self.gated {
+            Some(gated) if fast.is_some() && taken.is_some() => {
+                gated.take(cuda, gradients, dealt)?
+            }
+            _ => None,
+        };
+        let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * norm.width)?;
+        let rows = Rows { upstream: upstream.pointer(), target, dealt, sums: partials.pointer() };
+        match fast {
+            Some(threads) => self.fast_backward(cuda, &places, &rows, threads, branch.as_ref())?,
+            None => self.general_backward(cuda, &places, &rows)?,
+        }
         if let Some(taken) = taken {
             gradients.give_cuda(&self.x, taken)?;
+        }
+        if let (Some(gated), Some(branch)) = (&self.gated, branch) {
+            gated.give(cuda, gradients, dealt, branch)?;
         }
         let Places { gamma, beta, vectors, parts, shift, scale } = places;
         let (groups, width) = (norm.groups, norm.width);
@@ -269,38 +305,48 @@ impl NormBackward {
         Ok(())
     }
 
-    /// dx and the partial sums [block, 2, width] of what the small vectors need.
-    fn rows_backward(
+    /// dx and the partial sums of what the small vectors need, and the gradients of the branch behind x.
+    fn fast_backward(
         &self,
         cuda: &Cuda,
         places: &Places,
-        upstream: u64,
-        (target, accumulate): (u64, bool),
-    ) -> Result<(Chunks, CudaBuffer)> {
+        rows: &Rows,
+        threads: usize,
+        branch: Option<&BranchPlaces>,
+    ) -> Result<()> {
+        let element = cuda.element();
+        let Places { gamma, vectors, parts, scale, .. } = *places;
+        let Rows { upstream, target: (target, accumulate), dealt, sums } = *rows;
+        let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
+        let (kernel, branch) = match branch {
+            Some(BranchPlaces { places, gate, .. }) => {
+                ("gated_norm_backward", argument_groups![*places, *gate])
+            }
+            None => ("modulated_norm_backward", Vec::new()),
+        };
+        let Chunks { chunks, chunk_rows, group_rows, .. } = dealt;
+        let arguments = [
+            argument_groups![[upstream, x, statistics, target]],
+            branch,
+            argument_groups![
+                [sums, gamma, vectors],
+                [parts, scale, self.norm.width, group_rows, chunks, chunk_rows],
+                [accumulate]
+            ],
+        ]
+        .concat();
+        let launch = Launch::blocks(dealt.blocks(), threads);
+        cuda.launch(MODULATED_NORM.kernel(kernel), element, launch, &arguments)
+    }
+
+    /// The same for rows of any width, without a branch.
+    fn general_backward(&self, cuda: &Cuda, places: &Places, rows: &Rows) -> Result<()> {
         let norm = &self.norm;
         let element = cuda.element();
         let Places { gamma, vectors, parts, scale, .. } = *places;
+        let Rows { upstream, target: (target, accumulate), dealt, sums } = *rows;
         let (width, group_rows) = (norm.width, norm.group_rows());
         let (x, statistics) = (self.x.pointer(cuda, element)?, self.statistics.pointer());
-        let fast = norm.threads(cuda, &[x, upstream, target]);
-        let dealt = norm.chunks(cuda, fast.unwrap_or(128), BACKWARD_THREADS);
-        let Chunks { chunks, chunk_rows, .. } = dealt;
-        let partials = cuda.buffer(Element::F32, dealt.blocks() * 2 * width)?;
-        let sums = partials.pointer();
-        if let Some(threads) = fast {
-            let arguments = arguments![
-                upstream, x, statistics, target, sums, gamma, vectors, parts, scale, width,
-                group_rows, chunks, chunk_rows, accumulate
-            ];
-            let launch = Launch::blocks(dealt.blocks(), threads);
-            cuda.launch(
-                MODULATED_NORM.kernel("modulated_norm_backward"),
-                element,
-                launch,
-                arguments,
-            )?;
-            return Ok((dealt, partials));
-        }
         if target != 0 {
             let arguments = arguments![
                 upstream, x, statistics, target, gamma, vectors, parts, scale, width, group_rows,
@@ -314,11 +360,21 @@ impl NormBackward {
                 arguments,
             )?;
         }
+        let Chunks { chunks, chunk_rows, .. } = dealt;
         let arguments =
             arguments![upstream, x, statistics, sums, width, group_rows, chunks, chunk_rows];
         let launch =
             Launch { grid: [dealt.blocks(), width.div_ceil(128), 1], threads: 128, shared: 0 };
-        cuda.launch(MODULATED_NORM.kernel("modulated_norm_sums_any"), element, launch, arguments)?;
-        Ok((dealt, partials))
+        cuda.launch(MODULATED_NORM.kernel("modulated_norm_sums_any"), element, launch, arguments)
     }
+}
+
+/// What a backward reads and writes by rows.
+struct Rows {
+    upstream: u64,
+    /// dx, null if it is not wanted, and whether to add to it.
+    target: (u64, bool),
+    dealt: Chunks,
+    /// The partial sums [block, 2, width] of what the small vectors need.
+    sums: u64,
 }

@@ -5,6 +5,10 @@ use crate::cuda::{Cuda, Element, Launch};
 use crate::gradient::GradientStore;
 use crate::{Result, Tensor};
 
+/// Rows for each block from which it pays that a block leaves its share in the sum over all rows: so many in
+/// half precision take as long to read as a share to write and to read.
+pub(super) const SUMMED_ROWS: usize = 4;
+
 /// Rows dealt out to blocks: `chunks` blocks for each group of consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunks {

@@ -1,22 +1,31 @@
 //! Which of the library's ways computes a product fastest.
 
 use super::{Answer, Call, Cuda, Plan, WORKSPACE};
+use crate::Result;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 
 /// How many ways of computing a product are tried when it is first met.
 const CANDIDATES: usize = 24;
+/// How often the terms of a sum outnumber rows and columns where the result is too small to fill a GPU: the
+/// gradient of a weight, which sums over tokens.
+const DEEP: usize = 8;
+/// Into how many parts such sums are cut for a trial; which fill the GPU in whole rounds depends on the tiles.
+const SPLITS: [i32; 8] = [1, 2, 3, 4, 5, 6, 8, 11];
 /// Multiplications from which the ways are timed; below, the library's first choice is taken.
 const WORTH_TIMING: usize = 1 << 28;
 
 impl Cuda {
     /// The fastest of the library's first suggestions, timed on the operands themselves.
     pub(super) fn choose(&self, call: &Call, plan: &Plan) -> Answer<sys::cublasLtMatmulAlgo_t> {
-        let suggestions = self.suggestions(call, plan)?;
+        let mut suggestions = self.suggestions(call, plan)?;
         let [rows, inner, columns] = plan.sizes;
         // What accumulates would count every trial.
-        if rows * inner * columns < WORTH_TIMING || plan.accumulate || suggestions.len() < 2 {
+        if rows * inner * columns < WORTH_TIMING || plan.accumulate {
             return Ok(suggestions[0]);
+        }
+        if inner >= DEEP * rows.max(columns) {
+            self.add_splits(call, &mut suggestions);
         }
         let mut best = (f32::INFINITY, suggestions[0]);
         for suggestion in suggestions {
@@ -28,8 +37,12 @@ impl Cuda {
         Ok(best.1)
     }
 
-    /// The shortest of a few runs.
     fn trial(&self, call: &Call, algorithm: &sys::cublasLtMatmulAlgo_t) -> Option<f32> {
+        self.shortest(|| self.call(call, algorithm).ok())
+    }
+
+    /// The time of the shortest of a few runs.
+    fn shortest(&self, mut work: impl FnMut() -> Option<()>) -> Option<f32> {
         use cudarc::driver::result::event;
         let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
         let (start, end) = (event::create(flags).ok()?, event::create(flags).ok()?);
@@ -39,7 +52,7 @@ impl Cuda {
             // SAFETY: events and stream are alive.
             let time = unsafe {
                 event::record(start, stream).ok()?;
-                self.call(call, algorithm).ok()?;
+                work()?;
                 event::record(end, stream).ok()?;
                 event::synchronize(end).ok()?;
                 event::elapsed(start, end).ok()?
@@ -51,6 +64,86 @@ impl Cuda {
             let _ = (event::destroy(start), event::destroy(end));
         }
         shortest
+    }
+
+    /// A product and what follows it, by the faster of two ways that write the same: fused, which may not be
+    /// possible, or apart. Both are tried where the sizes are met for the first time and it is worth it.
+    pub(crate) fn fused_or_apart<T>(
+        &self,
+        sizes: [usize; 3],
+        fused: impl Fn() -> Result<Option<T>>,
+        apart: impl Fn() -> Result<T>,
+    ) -> Result<T> {
+        let choices = || self.products.fused.lock().expect("nobody panics while looking");
+        let known = choices().get(&sizes).copied();
+        if known != Some(false)
+            && let Some(made) = fused()?
+        {
+            if known.is_some() || sizes.iter().product::<usize>() < WORTH_TIMING {
+                return Ok(made);
+            }
+            let times = [
+                self.shortest(|| fused().ok().flatten().map(drop)),
+                self.shortest(|| apart().ok().map(drop)),
+            ];
+            let faster = matches!(times, [Some(fused), Some(apart)] if fused < apart);
+            choices().insert(sizes, faster);
+            if faster {
+                // The other way was the last to write.
+                return Ok(fused()?.unwrap_or(made));
+            }
+        }
+        apart()
+    }
+
+    /// Adds what is suggested with its sums cut into other numbers of parts, as far as the library can.
+    fn add_splits(&self, call: &Call, suggestions: &mut Vec<sys::cublasLtMatmulAlgo_t>) {
+        use sys::cublasLtMatmulAlgoConfigAttributes_t as Of;
+        use sys::cublasLtReductionScheme_t as Scheme;
+        for suggestion in suggestions.clone() {
+            for parts in SPLITS {
+                // The parts are added up as they were computed, in f32.
+                let scheme = match parts {
+                    1 => Scheme::CUBLASLT_REDUCTION_SCHEME_NONE,
+                    _ => Scheme::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+                } as u32;
+                let mut split = suggestion;
+                let [layout, other, target] = call.layouts;
+                // SAFETY: algorithm, descriptions and the result are alive; sizes are those of the values.
+                let found = unsafe {
+                    let mut found: sys::cublasLtMatmulHeuristicResult_t = std::mem::zeroed();
+                    let set = |split: &mut sys::cublasLtMatmulAlgo_t, of, value: *const u32| {
+                        sys::cublasLtMatmulAlgoConfigSetAttribute(split, of, value.cast(), 4)
+                            .result()
+                    };
+                    set(&mut split, Of::CUBLASLT_ALGO_CONFIG_SPLITK_NUM, (&raw const parts).cast())
+                        .and_then(|()| {
+                            set(&mut split, Of::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme)
+                        })
+                        .and_then(|()| {
+                            let handle = self.products.handle;
+                            sys::cublasLtMatmulAlgoCheck(
+                                handle,
+                                call.description,
+                                layout,
+                                other,
+                                target,
+                                target,
+                                &split,
+                                &mut found,
+                            )
+                            .result()
+                        })
+                        .map(|()| found)
+                };
+                let usable = found.is_ok_and(|found| {
+                    found.state.result().is_ok() && found.workspaceSize <= WORKSPACE
+                });
+                if usable && !suggestions.contains(&split) {
+                    suggestions.push(split);
+                }
+            }
+        }
     }
 
     fn suggestions(&self, call: &Call, plan: &Plan) -> Answer<Vec<sys::cublasLtMatmulAlgo_t>> {
@@ -99,6 +192,60 @@ impl Cuda {
                 return Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED));
             }
             Ok(usable)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cuda::{Element, Epilogue, Operand, Product};
+    use crate::testing::{assert_close, gpus, normal};
+
+    /// However a long sum is cut, it is the same product.
+    #[test]
+    fn every_way_of_a_deep_product_is_that_product() {
+        let [rows, inner, columns] = [128, 40_000, 192];
+        let (left, right) = (normal([inner, rows], 1), normal([inner, columns], 2));
+        for (precision, device) in gpus() {
+            let cuda = device.gpu().expect("it is one");
+            let element = cuda.element();
+            let target = cuda.buffer(Element::F32, rows * columns).unwrap();
+            let product = Product {
+                sizes: [rows, inner, columns],
+                left: Operand::transposed(left.pointer(cuda, element).unwrap(), element),
+                right: Operand::plain(right.pointer(cuda, element).unwrap(), element),
+                target: target.pointer(),
+                target_element: Element::F32,
+                accumulate: false,
+                epilogue: Epilogue::None,
+            };
+            let (call, plan) = cuda.prepare(&product).unwrap();
+            let mut ways = cuda.suggestions(&call, &plan).unwrap();
+            let suggested = ways.len();
+            cuda.add_splits(&call, &mut ways);
+            println!("{precision}: {suggested} ways are suggested, {} known", ways.len());
+            let found: Vec<Vec<f32>> = ways
+                .iter()
+                .map(|way| {
+                    cuda.fill_bytes(target.pointer(), 0xff, 4 * rows * columns).unwrap();
+                    cuda.call(&call, way).unwrap();
+                    let mut values = vec![0.0; rows * columns];
+                    target.read(&mut values).unwrap();
+                    // Sums of so many terms are of the order of their root.
+                    values.iter().map(|value| value / (inner as f32).sqrt()).collect()
+                })
+                .collect();
+            let expected = found[0].clone();
+            // Some round f32 to tf32, others cut it; a part that is missing would be off by a tenth and more.
+            found.iter().for_each(|found| assert_close(found, &expected, 5e-3));
+            let first: f64 = (0..inner)
+                .map(|place| {
+                    let (left, right) =
+                        (left.values()[place * rows], right.values()[place * columns]);
+                    f64::from(left) * f64::from(right)
+                })
+                .sum();
+            assert_close(&expected[..1], &[(first / (inner as f64).sqrt()) as f32], 2e-2);
         }
     }
 }

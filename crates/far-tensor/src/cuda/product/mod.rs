@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard};
 
-/// Scratch memory of the library: what its makers advise for Hopper.
-const WORKSPACE: usize = 32 << 20;
+/// Scratch memory of the library: twice what its makers advise for Hopper, for the parts of long sums.
+const WORKSPACE: usize = 64 << 20;
 
 /// What the library answers.
 type Answer<T> = std::result::Result<T, CublasError>;
@@ -54,6 +54,8 @@ pub(crate) enum Epilogue {
     Bias(u64),
     /// A bias is added, the sum kept at `before`, and GELU (tanh) applied.
     BiasGelu { bias: u64, before: u64 },
+    /// The product is multiplied by the slope of GELU at what was before it, which is here.
+    GeluSlope(u64),
 }
 
 impl Epilogue {
@@ -64,13 +66,14 @@ impl Epilogue {
             Self::Bias(_) => Code::CUBLASLT_EPILOGUE_BIAS,
             Self::BiasGelu { before: 0, .. } => Code::CUBLASLT_EPILOGUE_GELU_BIAS,
             Self::BiasGelu { .. } => Code::CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+            Self::GeluSlope(_) => Code::CUBLASLT_EPILOGUE_DGELU,
         }
     }
 
     /// The vector of the width of the target.
     fn vector(self) -> Option<u64> {
         match self {
-            Self::None => None,
+            Self::None | Self::GeluSlope(_) => None,
             Self::Bias(bias) | Self::BiasGelu { bias, .. } => Some(bias),
         }
     }
@@ -78,7 +81,9 @@ impl Epilogue {
     /// The matrix of the size of the target.
     fn matrix(self) -> Option<u64> {
         match self {
-            Self::BiasGelu { before, .. } => Some(before).filter(|pointer| *pointer != 0),
+            Self::BiasGelu { before, .. } | Self::GeluSlope(before) => {
+                Some(before).filter(|pointer| *pointer != 0)
+            }
             _ => None,
         }
     }
@@ -119,6 +124,8 @@ pub(super) struct Products {
     workspace: Mutex<CudaBuffer>,
     /// `None` where the library knows no way.
     plans: Mutex<HashMap<Plan, Option<sys::cublasLtMatmulAlgo_t>>>,
+    /// By the sizes of a product, whether what follows it is better fused with it.
+    fused: Mutex<HashMap<[usize; 3], bool>>,
 }
 
 // SAFETY: the handle may be used from any thread; the scratch memory in the order of one stream.
@@ -137,7 +144,12 @@ impl Products {
     pub(super) fn new(pool: &std::sync::Arc<super::CudaPool>) -> Result<Self> {
         let handle = result::create_handle().map_err(refused)?;
         let workspace = pool.take(Element::F32, WORKSPACE / 4)?;
-        Ok(Self { handle, workspace: Mutex::new(workspace), plans: Mutex::default() })
+        Ok(Self {
+            handle,
+            workspace: Mutex::new(workspace),
+            plans: Mutex::default(),
+            fused: Mutex::default(),
+        })
     }
 }
 
@@ -185,16 +197,7 @@ impl Cuda {
             }
             return Ok(matches!(product.epilogue, Epilogue::None));
         }
-        self.context().bind()?;
-        let plan = Plan {
-            sizes: product.sizes,
-            elements: [product.left.element, product.right.element, product.target_element],
-            transposed: [product.left.transposed, product.right.transposed],
-            accumulate: product.accumulate,
-            epilogue: product.epilogue.code() as u32,
-            alignment: [product.left.pointer, product.right.pointer, product.target].map(alignment),
-        };
-        let call = Call::new(self, product).map_err(refused)?;
+        let (call, plan) = self.prepare(product)?;
         let plans = || self.products.plans.lock().expect("nobody panics while looking");
         let known = plans().get(&plan).copied();
         let algorithm = match known {
@@ -209,6 +212,20 @@ impl Cuda {
         let Some(algorithm) = algorithm else { return Ok(false) };
         self.timed("matrix product", || self.call(&call, &algorithm).map_err(refused))?;
         Ok(true)
+    }
+
+    /// A product in the library's words, and what decides how it is computed.
+    fn prepare<'a>(&self, product: &'a Product) -> Result<(Call<'a>, Plan)> {
+        self.context().bind()?;
+        let plan = Plan {
+            sizes: product.sizes,
+            elements: [product.left.element, product.right.element, product.target_element],
+            transposed: [product.left.transposed, product.right.transposed],
+            accumulate: product.accumulate,
+            epilogue: product.epilogue.code() as u32,
+            alignment: [product.left.pointer, product.right.pointer, product.target].map(alignment),
+        };
+        Ok((Call::new(self, product).map_err(refused)?, plan))
     }
 
     /// Keeps others from using the scratch memory while work that uses it is put on the stream.

@@ -1,16 +1,17 @@
-//! x·W + b on a GPU, alone, with GELU behind it, or as a whole MLP.
+//! x·W + b on a GPU, alone or with GELU behind it.
 
+mod feed_forward;
 mod row_sum;
 
 use crate::cuda::{
     Cuda, CudaBuffer, Element, Epilogue, Launch, Operand, Product, Program, arguments, programs,
 };
-use crate::gradient::GradientStore;
-use crate::{Result, Shape, Tape, Tensor};
+use crate::gradient::{GradientStore, RowSums};
+use crate::{Result, Tape, Tensor};
 
 programs! {
     /// Biases, GELU and sums over rows.
-    LINEAR = "linear": "linear.cu";
+    LINEAR = "linear": "packed.cu", "linear.cu";
 }
 
 impl Tape {
@@ -37,69 +38,19 @@ impl Tape {
             move |cuda, upstream, gradients| {
                 let element = cuda.element();
                 let (length, upstream) = (upstream.length(), upstream.pointer());
+                let mut sums = gradients.row_sums(width);
                 if let Some(before) = &before {
+                    sums = None;
                     let arguments = arguments![upstream, before.pointer(), length];
                     let launch = Launch::elements(length);
                     cuda.launch(LINEAR.kernel("gelu_slope"), element, launch, arguments)?;
                 }
                 let source = x.pointer(cuda, element)?;
-                cuda.map_gradients(gradients, sizes, source, upstream, &weight, bias.as_ref())?;
+                if let Some(bias) = &bias {
+                    cuda.bias_gradient(gradients, [sizes[0], width], upstream, sums, bias)?;
+                }
+                cuda.weight_gradient(gradients, sizes, source, upstream, &weight)?;
                 cuda.input_gradient(gradients, sizes, &x, upstream, &weight)
-            }
-        }))
-    }
-
-    /// See [`Tape::feed_forward`]: `first` and `second` are weight and bias of the two maps.
-    pub(crate) fn feed_forward_cuda(
-        &mut self,
-        cuda: &Cuda,
-        shape: Shape,
-        x: &Tensor,
-        first: [&Tensor; 2],
-        second: [&Tensor; 2],
-    ) -> Result<Tensor> {
-        let (rows, hidden) = (x.shape().rows(), first[0].shape().last());
-        let (input, width) = (x.shape().last(), second[0].shape().last());
-        let inputs = [x, first[0], first[1], second[0], second[1]];
-        let keep = inputs.iter().any(|input| self.wants(input));
-        let element = cuda.element();
-        let before = keep.then(|| cuda.buffer(element, rows * hidden)).transpose()?;
-        let map = Map::new(cuda, [rows, input, hidden], x, first[0], Some(first[1]))?;
-        let active = map.forward(cuda, true, before.as_ref())?;
-        let second_map = Map {
-            sizes: [rows, hidden, width],
-            x: active.pointer(),
-            weight: second[0].pointer(cuda, element)?,
-            bias: Some(second[1].pointer(cuda, element)?),
-        };
-        let output = second_map.forward(cuda, false, None)?;
-        Ok(self.record_cuda("feed_forward", shape, output, &inputs, |_| {
-            let x = x.clone();
-            let [first, second] = [first, second].map(|map| map.map(Tensor::clone));
-            move |cuda, upstream, gradients| {
-                let element = cuda.element();
-                let before = before.as_ref().expect("it was kept for this").pointer();
-                let upstream = upstream.pointer();
-                let inner = cuda.buffer(element, rows * hidden)?;
-                cuda.multiply(&Product {
-                    sizes: [rows, width, hidden],
-                    left: Operand::plain(upstream, element),
-                    right: Operand::transposed(second[0].pointer(cuda, element)?, element),
-                    target: inner.pointer(),
-                    target_element: element,
-                    accumulate: false,
-                    epilogue: Epilogue::None,
-                })?;
-                let inner = inner.pointer();
-                cuda.gelu_backward(gradients, inner, before, [rows, hidden], &first[1])?;
-                // What was before GELU has now passed it.
-                let (active, [weight, bias]) = (before, &second);
-                let sizes = [rows, hidden, width];
-                cuda.map_gradients(gradients, sizes, active, upstream, weight, Some(bias))?;
-                let (source, weight) = (x.pointer(cuda, element)?, &first[0]);
-                let sizes = [rows, input, hidden];
-                cuda.map_gradients(gradients, sizes, source, inner, weight, None)?;
-                cuda.input_gradient(gradients, sizes, &x, inner, weight)
             }
         }))
     }
@@ -174,25 +125,33 @@ impl Map {
 }
 
 impl Cuda {
-    /// The gradients of a weight [inputs, outputs] and its bias from x [rows, inputs] and the
-    /// gradient [rows, outputs] of the result.
-    fn map_gradients(
+    /// The gradient of a bias from the gradient [rows, width] of the result, whose sums over the rows may
+    /// be known. The library can add up the rows on the way, at a higher price than a pass of their own.
+    fn bias_gradient(
         &self,
         gradients: &mut GradientStore<'_>,
-        sizes: [usize; 3],
+        sizes: [usize; 2],
+        upstream: u64,
+        sums: Option<RowSums>,
+        bias: &Tensor,
+    ) -> Result<()> {
+        gradients.with_cuda(bias, Element::F32, |target, accumulate| match &sums {
+            Some(sums) => self.add_row_sums(sums, target, accumulate),
+            None => self.column_sums((upstream, self.element()), sizes, target, accumulate),
+        })
+    }
+
+    /// The gradient of a weight [inputs, outputs] from x [rows, inputs] and the gradient [rows, outputs] of
+    /// the result.
+    fn weight_gradient(
+        &self,
+        gradients: &mut GradientStore<'_>,
+        [rows, input, width]: [usize; 3],
         x: u64,
         upstream: u64,
         weight: &Tensor,
-        bias: Option<&Tensor>,
     ) -> Result<()> {
         let element = self.element();
-        let [rows, input, width] = sizes;
-        // The library can add up the rows on the way, at a higher price than this pass of their own.
-        if let Some(bias) = bias {
-            gradients.with_cuda(bias, Element::F32, |target, accumulate| {
-                self.column_sums((upstream, element), [rows, width], target, accumulate)
-            })?;
-        }
         gradients.with_cuda(weight, Element::F32, |target, accumulate| {
             self.multiply(&Product {
                 sizes: [input, rows, width],

@@ -1,12 +1,15 @@
-//! Passes over whole matrices beside the products: GELU, its backward, sums over rows.
+//! Passes over whole matrices beside the products: GELU, its slope, sums over rows.
 
 use super::LINEAR;
-use crate::cuda::{Cuda, CudaBuffer, Element, Launch, arguments};
-use crate::gradient::GradientStore;
-use crate::{Result, Tensor};
+use crate::Result;
+use crate::cuda::{Cuda, Element, Launch, arguments};
+use crate::gradient::RowSums;
 
 /// Blocks of a sum over rows for each processor of the chip.
 const BLOCKS_EACH: usize = 4;
+
+/// Rows of f32 that are added up at once, as if they were parts.
+const FEW_ROWS: usize = 256;
 
 /// Threads that each take one 16-byte vector.
 fn vectors(element: Element, length: usize) -> Launch {
@@ -34,55 +37,94 @@ impl Cuda {
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let (pointer, element) = source;
-        let strips = Strips::new(self, element, [rows, width], pointer);
-        let partials = self.buffer(Element::F32, strips.parts * width)?;
-        let name = if strips.vectors { "strip_sums" } else { "column_sums" };
-        let arguments = arguments![pointer, partials.pointer(), rows, width, strips.part_rows];
-        self.launch(LINEAR.kernel(name), element, strips.launch(), arguments)?;
-        self.add_partials(&partials, [strips.parts, width], target, accumulate)
+        if source.1 == Element::F32 && rows <= FEW_ROWS {
+            return self.add_partials(source.0, [rows, width], target, accumulate);
+        }
+        let sums = self.row_sums(source, [rows, width])?;
+        self.add_row_sums(&sums, target, accumulate)
     }
 
-    /// target [width] ← the sum over parts, added if `accumulate`.
+    /// The sums over rows of a matrix [rows, width], in parts.
+    pub(super) fn row_sums(
+        &self,
+        (pointer, element): (u64, Element),
+        [rows, width]: [usize; 2],
+    ) -> Result<RowSums> {
+        let strips = Strips::new(self, element, [rows, width], pointer);
+        let partials = self.buffer(Element::F32, strips.parts * width)?;
+        let sums = partials.pointer();
+        if strips.vectors {
+            self.strip_sums((pointer, element), sums, [rows, width, width], &strips)?;
+        } else {
+            let arguments = arguments![pointer, sums, rows, width, strips.part_rows];
+            self.launch(LINEAR.kernel("column_sums"), element, strips.launch(), arguments)?;
+        }
+        Ok(RowSums { partials, parts: strips.parts, width })
+    }
+
+    /// The sums over parts of `part_rows` rows of a band, whole vectors at an aligned place: `width` columns of
+    /// rows that are `stride` long, in the matrix and among the sums.
+    pub(in crate::cuda::operation) fn band_sums(
+        &self,
+        source: (u64, Element),
+        sums: u64,
+        [rows, width, stride]: [usize; 3],
+        part_rows: usize,
+    ) -> Result<()> {
+        let across = width.div_ceil(32 * 16 / source.1.size());
+        let strips = Strips { vectors: true, across, parts: rows.div_ceil(part_rows), part_rows };
+        self.strip_sums(source, sums, [rows, width, stride], &strips)
+    }
+
+    fn strip_sums(
+        &self,
+        (pointer, element): (u64, Element),
+        sums: u64,
+        [rows, width, stride]: [usize; 3],
+        strips: &Strips,
+    ) -> Result<()> {
+        let arguments = arguments![pointer, sums, rows, width, strips.part_rows, stride];
+        self.launch(LINEAR.kernel("strip_sums"), element, strips.launch(), arguments)
+    }
+
+    /// target [width] ← the sum over the parts, added if `accumulate`.
+    pub(super) fn add_row_sums(&self, sums: &RowSums, target: u64, accumulate: bool) -> Result<()> {
+        let sizes = [sums.parts, sums.width];
+        self.add_partials(sums.partials.pointer(), sizes, target, accumulate)
+    }
+
     fn add_partials(
         &self,
-        partials: &CudaBuffer,
+        partials: u64,
         [parts, width]: [usize; 2],
         target: u64,
         accumulate: bool,
     ) -> Result<()> {
-        let arguments = arguments![partials.pointer(), target, parts, width, accumulate];
-        let launch = Launch::blocks(width.div_ceil(32), 256);
+        let arguments = arguments![partials, target, parts, width, accumulate];
+        let threads = if parts > 64 { 1024 } else { 256 };
+        let launch = Launch::blocks(width.div_ceil(32), threads);
         self.launch_plain(LINEAR.kernel("add_partials"), launch, arguments)
     }
 
-    /// gradient ← gradient·GELU'(before) and before ← GELU(before), both [rows, width] and in place; the
-    /// sum of that gradient over rows goes to the gradient of `bias`.
+    /// gradient ← gradient·GELU'(before), both [rows, width], in place, and the sums of that over its rows.
     pub(super) fn gelu_backward(
         &self,
-        gradients: &mut GradientStore<'_>,
         gradient: u64,
         before: u64,
         [rows, width]: [usize; 2],
-        bias: &Tensor,
-    ) -> Result<()> {
+    ) -> Result<RowSums> {
         let element = self.element();
         let strips = Strips::new(self, element, [rows, width], gradient | before);
         if !strips.vectors {
             let (length, arguments) = (rows * width, arguments![gradient, before, rows * width]);
             self.launch(LINEAR.kernel("gelu_slope"), element, Launch::elements(length), arguments)?;
-            self.gelu(element, before, before, length)?;
-            return gradients.with_cuda(bias, Element::F32, |target, accumulate| {
-                self.column_sums((gradient, element), [rows, width], target, accumulate)
-            });
+            return self.row_sums((gradient, element), [rows, width]);
         }
         let partials = self.buffer(Element::F32, strips.parts * width)?;
         let arguments =
             arguments![gradient, before, partials.pointer(), rows, width, strips.part_rows];
         self.launch(LINEAR.kernel("gelu_backward"), element, strips.launch(), arguments)?;
-        gradients.with_cuda(bias, Element::F32, |target, accumulate| {
-            self.add_partials(&partials, [strips.parts, width], target, accumulate)
-        })
+        Ok(RowSums { partials, parts: strips.parts, width })
     }
 }
 
