@@ -21,6 +21,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn import functional as F
 
+from turn import await_turn
+
 CHANNELS = 16
 # depth, width, heads, batch, frames, tokens per frame
 SHAPES = {
@@ -81,7 +83,7 @@ def attention_choice(name):
     return sdpa_kernel(kernels[name]) if name in kernels else contextlib.nullcontext()
 
 
-def measure(device, shape, dtype, engine, attention, steps):
+def measure(device, shape, dtype, engine, attention, steps, turns):
     depth, width, heads, batch, frames, tokens = SHAPES[shape]
     on_gpu = device == "cuda"
     wait = torch.cuda.synchronize if on_gpu else lambda: None
@@ -98,6 +100,8 @@ def measure(device, shape, dtype, engine, attention, steps):
     times = []
     with attention_choice(attention):
         for step in range(steps):
+            if step == steps // 3:
+                await_turn(turns, shape)
             x, condition = inputs[step % 4], conditions[step % 4]
             wait()
             start = time.perf_counter()
@@ -126,13 +130,14 @@ def main():
     parser.add_argument("--attention", choices=["default", "flash", "cudnn"], default="default")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", metavar="FOLDER", help="compile each shape, then wait there for SHAPE.go")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     shapes, dtypes = arguments.shape or ["small", "medium"], arguments.dtype or ["f32"]
     failed = False
     for shape, dtype, engine in itertools.product(shapes, dtypes, arguments.engine or ["torch"]):
         try:
-            measure(arguments.device, shape, dtype, engine, arguments.attention, arguments.steps)
+            measure(arguments.device, shape, dtype, engine, arguments.attention, arguments.steps, arguments.turns)
         except RuntimeError as problem:  # The other cases are still worth measuring.
             print(f"{shape}, {dtype}, {engine}: {problem}", file=sys.stderr)
             failed = True

@@ -25,6 +25,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from torch_rollout import POSE_FEATURES, Block, Network
+from turn import await_turn
 
 FEATURES, HIDDEN = 26, 128
 EPISODES, EXPLORED, RETURNED = 3, 420, 140
@@ -260,6 +261,7 @@ def measure(arguments):
     began = time.perf_counter()
     round_of_steps()
     first = time.perf_counter() - began
+    await_turn(arguments.turns, arguments.config)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     step = timed(round_of_steps, arguments.rounds) / setting.interval
@@ -282,6 +284,7 @@ def main():
     parser.add_argument("--dtype", choices=["bf16", "tf32", "f32"], default="bf16")
     parser.add_argument("--mode", choices=["eager", "compile"], default="compile")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--turns", metavar="FOLDER", help="compile, then wait there for CONFIG.go")
     arguments = parser.parse_args()
     try:
         measure(arguments)
