@@ -47,23 +47,20 @@ impl Cuda {
         let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
         let (start, end) = (event::create(flags).ok()?, event::create(flags).ok()?);
         let stream = self.context().stream();
-        let mut shortest = None;
-        for _ in 0..3 {
-            // SAFETY: events and stream are alive.
-            let time = unsafe {
-                event::record(start, stream).ok()?;
-                work()?;
-                event::record(end, stream).ok()?;
-                event::synchronize(end).ok()?;
-                event::elapsed(start, end).ok()?
-            };
-            shortest = Some(shortest.map_or(time, |known: f32| known.min(time)));
-        }
+        // SAFETY: events and stream are alive.
+        let mut time = || unsafe {
+            event::record(start, stream).ok()?;
+            work()?;
+            event::record(end, stream).ok()?;
+            event::synchronize(end).ok()?;
+            event::elapsed(start, end).ok()
+        };
+        let times: Option<Vec<f32>> = (0..3).map(|_| time()).collect();
         // SAFETY: both are alive and destroyed once.
         unsafe {
             let _ = (event::destroy(start), event::destroy(end));
         }
-        shortest
+        times?.into_iter().reduce(f32::min)
     }
 
     /// A product and what follows it, by the faster of two ways that write the same: fused, which may not be
@@ -76,22 +73,25 @@ impl Cuda {
     ) -> Result<T> {
         let choices = || self.products.fused.lock().expect("nobody panics while looking");
         let known = choices().get(&sizes).copied();
-        if known != Some(false)
-            && let Some(made) = fused()?
-        {
-            if known.is_some() || sizes.iter().product::<usize>() < WORTH_TIMING {
-                return Ok(made);
-            }
-            let times = [
-                self.shortest(|| fused().ok().flatten().map(drop)),
-                self.shortest(|| apart().ok().map(drop)),
-            ];
-            let faster = matches!(times, [Some(fused), Some(apart)] if fused < apart);
-            choices().insert(sizes, faster);
-            if faster {
-                // The other way was the last to write.
-                return Ok(fused()?.unwrap_or(made));
-            }
+        if known == Some(false) {
+            return apart();
+        }
+        let Some(made) = fused()? else {
+            choices().insert(sizes, false);
+            return apart();
+        };
+        if known.is_some() || sizes.iter().product::<usize>() < WORTH_TIMING {
+            return Ok(made);
+        }
+        let times = [
+            self.shortest(|| fused().ok().flatten().map(drop)),
+            self.shortest(|| apart().ok().map(drop)),
+        ];
+        let faster = matches!(times, [Some(fused), Some(apart)] if fused < apart);
+        choices().insert(sizes, faster);
+        if faster {
+            // The other way was the last to write.
+            return Ok(fused()?.unwrap_or(made));
         }
         apart()
     }

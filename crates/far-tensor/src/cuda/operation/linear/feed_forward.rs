@@ -87,7 +87,9 @@ impl Cuda {
         let [rows, _, hidden] = product.sizes;
         let (target, element) = (product.target, product.target_element);
         let epilogue = Epilogue::GeluSlope(before);
-        if element != Element::Bf16 || !self.try_multiply(&Product { epilogue, ..product })? {
+        // The library reads what the slope is of in whole vectors.
+        let possible = element == Element::Bf16 && hidden.is_multiple_of(8);
+        if !possible || !self.try_multiply(&Product { epilogue, ..product })? {
             return Ok(None);
         }
         self.row_sums((target, element), [rows, hidden]).map(Some)
