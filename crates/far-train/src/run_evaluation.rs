@@ -201,6 +201,10 @@ impl RunEvaluation {
             let run = &self.runs[own.unwrap_or(self.judge)];
             scores.settings = run.config.deciding();
             scores.train_seconds = own.map(|_| run.seconds);
+            if let Some((_, file)) = self.retrievers.iter().find(|(name, _)| *name == scores.arm) {
+                let config = serde_json::to_string(file.config()).expect("numbers and names");
+                scores.settings.insert("--retriever".to_owned(), config);
+            }
         }
         Ok((results, shown))
     }
