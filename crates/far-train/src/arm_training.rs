@@ -11,6 +11,7 @@ use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitWorldModel, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The joint loop of one arm.
@@ -67,19 +68,8 @@ impl<'a> ArmTraining<'a> {
                 }
             }
         };
-        for (name, config) in companions {
-            if retrievers.iter().any(|known: &LearnedRetriever| known.name() == name) {
-                return Err(Error::setting(
-                    "arm.id",
-                    format!("two learned arms are called `{name}`"),
-                ));
-            }
-            match config.arm.arm()? {
-                Arm::Far(arm) => retrievers.push(fresh_retriever(prepared, config, name, &arm)?),
-                Arm::Rule(_) => {
-                    return Err(Error::setting("arm.id", format!("`{name}` does not learn")));
-                }
-            }
+        for ((name, config), arm) in companions.iter().zip(learned_arms(config, companions)?) {
+            retrievers.push(fresh_retriever(prepared, config, name, &arm)?);
         }
         let source = match (training.context, &recall) {
             (TrainingContext::Mixed, _) => {
@@ -170,6 +160,36 @@ pub(crate) fn none_or_policy(
         _ if arm.is_whole() => far_eval::Arm::policy(name, policy).leading(),
         _ => far_eval::Arm::policy(name, policy),
     }
+}
+
+/// The arms of companions.
+///
+/// # Errors
+/// If one has nothing to learn, the name of another or of the run's own arm, or a setting of its own that
+/// all share.
+pub(crate) fn learned_arms(
+    config: &TrainConfig,
+    companions: &[(String, TrainConfig)],
+) -> Result<Vec<FarArm>> {
+    let mut names = BTreeSet::from([config.arm.id.as_str()]);
+    let arm = |(name, config): &'_ (String, TrainConfig)| match config.arm.arm()? {
+        Arm::Far(arm) if arm.learns() => Ok(arm),
+        _ => Err(Error::setting("--beside", format!("`{name}` has no retriever that learns"))),
+    };
+    let shared = config.deciding();
+    for (name, config) in companions {
+        if !names.insert(name) {
+            return Err(Error::setting("--beside", format!("two arms are called `{name}`")));
+        }
+        let own = config.deciding();
+        let keys = own.keys().chain(shared.keys());
+        let of_all = |key: &&String| !key.starts_with("arm.") && !key.starts_with("retriever.");
+        if let Some(key) = keys.filter(of_all).find(|key| own.get(*key) != shared.get(*key)) {
+            let reason = format!("`{name}` sets `{key}`, which all arms of a run share");
+            return Err(Error::setting("--beside", reason));
+        }
+    }
+    companions.iter().map(arm).collect()
 }
 
 /// A fresh retriever of a learned arm, under a name.

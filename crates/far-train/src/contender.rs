@@ -55,12 +55,17 @@ impl Contender {
                 None => (text, vec![format!("arm.id={text}")]),
             },
         };
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        if name.is_empty() || !name.chars().all(plain) || name.starts_with('.') {
+        if !Self::is_plain(name) {
             let reason = format!("`{name}` is no plain name; an arm is NAME or NAME:KEY=VALUE,…");
             return Err(Error::Config { origin: format!("--arm {text}"), reason });
         }
         Ok(Self { name: name.to_owned(), sets })
+    }
+
+    /// Whether a name can be that of an arm, and so of a folder or a file.
+    pub fn is_plain(name: &str) -> bool {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        !name.is_empty() && name.chars().all(plain) && !name.starts_with('.')
     }
 
     /// Its configuration over a preset or file and further overlays, which it has the last word over.

@@ -1,7 +1,8 @@
 //! Everything that can be known of a run before anything is written, deleted or trained.
 
+use crate::arm_training::learned_arms;
 use crate::artifact::artifacts_in;
-use crate::config::{Arm, TrainConfig};
+use crate::config::TrainConfig;
 use crate::memory_need::MemoryNeed;
 use crate::requirement::check_dataset;
 use crate::{CueRegistry, Error, Result};
@@ -27,17 +28,20 @@ pub struct RunCheck {
 
 impl RunCheck {
     /// Checks a configuration against its dataset and a device: everything is there that the arm and
-    /// these others need, there are examples to learn from and clips to judge by, files that are named
+    /// its companions need, there are examples to learn from and clips to judge by, files that are named
     /// exist, the settings make a network, and it fits into memory.
     ///
     /// # Errors
     /// The first reason why the run would not start.
-    pub fn new(config: &TrainConfig, others: &[Arm], device: &Device) -> Result<Self> {
+    pub fn new(
+        config: &TrainConfig,
+        companions: &[(String, TrainConfig)],
+        device: &Device,
+    ) -> Result<Self> {
         let dataset = &Dataset::open(&config.data.folder)?;
-        let cues = CueRegistry::of(config);
-        check_dataset(config, &cues, dataset)?;
-        for cue in others.iter().flat_map(Arm::key_cues) {
-            cues.feature(cue, dataset)?;
+        learned_arms(config, companions)?;
+        for config in std::iter::once(config).chain(companions.iter().map(|(_, config)| config)) {
+            check_dataset(config, &CueRegistry::of(config), dataset)?;
         }
         for path in [&config.encoder.path, &config.encoder.pretraining.from].into_iter().flatten() {
             std::fs::metadata(path).map_err(Error::file("read", path))?;

@@ -23,6 +23,10 @@ fn record(folder: &Path) -> PathBuf {
 
 /// Trains an arm for two steps on a tiny world model, with more arguments.
 fn train(data: &Path, out: &Path, arm: &str, more: &[&str]) {
+    succeed(try_to_train(data, out, arm, more));
+}
+
+fn try_to_train(data: &Path, out: &Path, arm: &str, more: &[&str]) -> Output {
     let arm = format!("arm.id={arm}");
     let settings = [
         arm.as_str(),
@@ -41,7 +45,7 @@ fn train(data: &Path, out: &Path, arm: &str, more: &[&str]) {
     settings.iter().for_each(|setting| arguments.extend(["--set", *setting]));
     arguments.extend(more);
     arguments.extend(["--data", data.to_str().unwrap(), "--out"]);
-    succeed(far(&arguments, &[out]));
+    far(&arguments, &[out])
 }
 
 #[test]
@@ -121,6 +125,7 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
     for (text, reason) in [
         (named("far-meta"), "two arms are called `far-meta`"),
         ("chunked".to_owned(), "`chunked` is not NAME=FILE"),
+        (named("../results"), "is not NAME=FILE with a plain name"),
         ("gone=nowhere.safetensors".to_owned(), "nowhere.safetensors"),
     ] {
         let output = asked(&text);
@@ -128,4 +133,31 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(message.contains(reason), "{message}");
     }
+}
+
+#[test]
+fn a_companion_that_cannot_learn_is_refused_before_the_run_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (record(folder.path()), folder.path().join("run"));
+    train(&data, &run, "far-meta", &[]);
+    let checkpoint = run.join("checkpoints/step-000000002.safetensors");
+    let retriever = run.join("retrievers/far-meta.safetensors");
+    for (beside, reason) in [
+        ("nearest-pose", "`nearest-pose` has no retriever that learns"),
+        ("frozen:arm.id=far-vision,arm.adapter=identity", "`frozen` has no retriever that learns"),
+        ("far-meta:retriever.chunk_size=7", "two arms are called `far-meta`"),
+        ("deep:arm.id=far-meta,world_model.depth=3", "`deep` sets `world_model.depth`"),
+        ("heard:arm.id=far-multi,arm.also=[\"audio\"]", "audio"),
+    ] {
+        for check in [&["--fresh"][..], &["--check"]] {
+            let output =
+                try_to_train(&data, &run, "far-meta", &[&["--beside", beside], check].concat());
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && message.contains(reason), "{beside}: {message}");
+            assert!(checkpoint.exists() && retriever.exists(), "{beside}");
+        }
+    }
+
+    train(&data, &run, "temporal", &["--fresh"]);
+    assert!(!retriever.exists(), "what was made of the run before is gone with it");
 }

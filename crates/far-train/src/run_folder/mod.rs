@@ -45,8 +45,10 @@ const RESULTS: &str = "results.json";
 const ENVIRONMENT: &str = "environment.json";
 const LOCK: &str = "lock";
 const CHECKPOINTS: &str = "checkpoints";
-/// What evaluations, reports and exports write beside a run, besides what evaluations keep.
-const EVALUATION: [&str; 3] = ["report", "command.txt", "tensorboard"];
+const RETRIEVERS: &str = "retrievers";
+/// What is made of a run when its steps are done: its retrievers, and what evaluations, reports and exports
+/// write besides what evaluations keep.
+const MADE_OF_IT: [&str; 4] = [RETRIEVERS, "report", "command.txt", "tensorboard"];
 
 /// What to do with a run that is already in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +133,7 @@ impl RunFolder {
         let lock = folder_lock::take(path, &*disk, LOCK)?;
         if existing == Existing::Discard {
             discard(path, &*disk, &*checkpoints)?;
-            remove_evaluation(path)?;
+            remove_made_of_it(path)?;
         }
         // Evaluations have a lock of their own, and write over what one of them has left.
         let evaluation = format!("{RESULTS}{PARTIAL}");
@@ -160,6 +162,11 @@ impl RunFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the retrievers go that the run trains, for `far eval --retriever`, Rust and Python.
+    pub fn retrievers(&self) -> PathBuf {
+        self.path.join(RETRIEVERS)
     }
 
     /// Steps of all checkpoints, newest first.
@@ -315,9 +322,9 @@ fn compare(
     }
 }
 
-/// Removes what evaluations of a run wrote.
-fn remove_evaluation(path: &Path) -> Result<()> {
-    for name in KEPT_FOLDERS.into_iter().chain(EVALUATION) {
+/// Removes what was made of a run.
+fn remove_made_of_it(path: &Path) -> Result<()> {
+    for name in KEPT_FOLDERS.into_iter().chain(MADE_OF_IT) {
         let place = path.join(name);
         let removed = match std::fs::symlink_metadata(&place) {
             Ok(found) if found.is_dir() => std::fs::remove_dir_all(&place),

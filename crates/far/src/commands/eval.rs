@@ -12,7 +12,9 @@ use far_data::{Dataset, Picture};
 use far_eval::{KEPT_FOLDERS, Perceptual, Progress, Results, Shown, summary};
 use far_memory::Retriever;
 use far_model::{DreamSim, Lpips};
-use far_train::{ComputeConfig, FolderLock, Listener, RunEvaluation, SavedRun, check_rule};
+use far_train::{
+    ComputeConfig, Contender, FolderLock, Listener, RunEvaluation, SavedRun, check_rule,
+};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -154,8 +156,8 @@ fn retriever(text: &str) -> far_train::Result<(String, Retriever)> {
     let setting = |reason: String| far_train::Error::Setting { key: "--retriever".into(), reason };
     let (name, path) = text
         .split_once('=')
-        .filter(|(name, path)| !name.is_empty() && !path.is_empty())
-        .ok_or_else(|| setting(format!("`{text}` is not NAME=FILE")))?;
+        .filter(|(name, path)| Contender::is_plain(name) && !path.is_empty())
+        .ok_or_else(|| setting(format!("`{text}` is not NAME=FILE with a plain name")))?;
     let loaded = Retriever::load(path).map_err(|error| setting(format!("{path}: {error}")))?;
     Ok((name.to_owned(), loaded))
 }

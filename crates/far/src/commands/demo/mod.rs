@@ -90,6 +90,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sets = overlays(arguments, &data);
     let config = located(configuration(&sets).map_err(explain)?);
     let arms = named_arms(&config.arm).map_err(explain)?;
+    let companions = companions(arguments, &sets).map_err(explain)?;
     let walks = Walks::new(arguments, &config)?;
     let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
     let device = config.compute.open().map_err(explain)?;
@@ -104,11 +105,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     stage::begin(if arguments.quick { EXPECTED_QUICK } else { EXPECTED });
     walks.record(&data)?;
     stage::next("preparing tokenizer and encoders");
-    RunCheck::new(&config, &arms, &device).map_err(explain)?;
+    RunCheck::new(&config, &companions, &device).map_err(explain)?;
 
     let session = Session::now(device.to_string(), rayon::current_num_threads());
     let mut folder = RunFolder::open(&run, &config, existing, session).map_err(explain)?;
-    let companions = companions(arguments, &sets).map_err(explain)?;
     let cues = CueRegistry::of(&config);
     let prepared =
         PreparedData::open_with(&config, &arms, &cues, &run, &device, &mut preparation());

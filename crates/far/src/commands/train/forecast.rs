@@ -1,5 +1,6 @@
 //! `far train --check`: what a run would be, before it is one.
 
+use crate::commands::beside::Companion;
 use far_train::{
     Bytes, Existing, Result, RunCheck, RunFolder, TrainConfig, check_prepared, training_seconds,
 };
@@ -27,6 +28,7 @@ impl Forecast {
     /// The first thing that would stop it.
     pub fn new(
         config: &TrainConfig,
+        companions: &[Companion],
         out: &Path,
         existing: Existing,
         prepared: Option<&Path>,
@@ -34,7 +36,7 @@ impl Forecast {
         let device = config.compute.open()?;
         let resumed = RunFolder::look(out, config, existing)?;
         prepared.map_or(Ok(()), check_prepared)?;
-        let checked = RunCheck::new(config, &[], &device)?;
+        let checked = RunCheck::new(config, companions, &device)?;
         let seconds = training_seconds(config, checked.shape, &device)?;
         let (device, config, out) = (device.to_string(), config.clone(), out.to_path_buf());
         Ok(Self { config, device, checked, seconds, out, existing, resumed })

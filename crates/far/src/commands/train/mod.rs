@@ -21,9 +21,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use view::View;
 
-/// The folder of a run that has the retrievers it trained, for `far eval --retriever`, Rust and Python.
-const RETRIEVERS: &str = "retrievers";
-
 /// Arguments of `far train`.
 #[derive(Args)]
 #[command(
@@ -86,7 +83,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         eprintln!("warning: {warning}");
     }
     if arguments.check {
-        return check(arguments, &config, out);
+        return check(arguments, &config, &companions, out);
     }
     let (outcome, view) = train(arguments, &config, &companions, out).map_err(explain)?;
     let finished = outcome.ending == Ending::Finished;
@@ -136,9 +133,14 @@ fn existing(arguments: &Arguments) -> Existing {
 }
 
 /// Prints what the run would be.
-fn check(arguments: &Arguments, config: &TrainConfig, out: &Path) -> anyhow::Result<()> {
-    let forecast = Forecast::new(config, out, existing(arguments), arguments.prepared.as_deref());
-    let forecast = forecast.map_err(explain)?;
+fn check(
+    arguments: &Arguments,
+    config: &TrainConfig,
+    companions: &[Companion],
+    out: &Path,
+) -> anyhow::Result<()> {
+    let (existing, prepared) = (existing(arguments), arguments.prepared.as_deref());
+    let forecast = Forecast::new(config, companions, out, existing, prepared).map_err(explain)?;
     if arguments.json {
         println!("{}", forecast.to_json());
     } else {
@@ -194,7 +196,7 @@ fn train(
     // Everything is checked before anything is deleted or written.
     RunFolder::look(out, config, existing(arguments))?;
     arguments.prepared.as_deref().map_or(Ok(()), check_prepared)?;
-    let checked = RunCheck::new(config, &others, &device)?;
+    let checked = RunCheck::new(config, companions, &device)?;
     if checked.clips == 0 {
         let split = config.evaluation.split.name();
         eprintln!("warning: the dataset has no {split} episode: the run cannot be evaluated on it");
@@ -222,7 +224,7 @@ fn train(
     });
     view.end();
     let ending = ending?;
-    training.save_retrievers(&folder.path().join(RETRIEVERS))?;
+    training.save_retrievers(&folder.retrievers())?;
     let (times, steps) = training.joint().all_times();
     let copies = device.copies().zip(earlier).map(|(now, earlier)| now.since(earlier));
     let profile = StepTable { steps, elapsed: begun.elapsed(), times, copies };
