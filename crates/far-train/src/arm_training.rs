@@ -14,6 +14,17 @@ use far_tensor::{Checkpoint, Device};
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// Settings of `[retriever]` by which the loop draws, recalls and teaches: one loop teaches all retrievers.
+const OF_THE_LOOP: [&str; 7] = [
+    "retriever.interval",
+    "retriever.eager",
+    "retriever.queries",
+    "retriever.start",
+    "retriever.exploration_steps",
+    "retriever.random_length",
+    "retriever.anchored_only",
+];
+
 /// The joint loop of one arm.
 pub struct ArmTraining<'a> {
     prepared: &'a PreparedData,
@@ -176,20 +187,23 @@ pub(crate) fn learned_arms(
         Arm::Far(arm) if arm.learns() => Ok(arm),
         _ => Err(Error::setting("--beside", format!("`{name}` has no retriever that learns"))),
     };
-    let shared = config.deciding();
-    for (name, config) in companions {
+    for (name, companion) in companions {
         if !names.insert(name) {
             return Err(Error::setting("--beside", format!("two arms are called `{name}`")));
         }
-        let own = config.deciding();
-        let keys = own.keys().chain(shared.keys());
-        let of_all = |key: &&String| !key.starts_with("arm.") && !key.starts_with("retriever.");
-        if let Some(key) = keys.filter(of_all).find(|key| own.get(*key) != shared.get(*key)) {
+        let mut differences = companion.differences(config);
+        if let Some((key, ..)) = differences.find(|(key, ..)| !can_differ(key)) {
             let reason = format!("`{name}` sets `{key}`, which all arms of a run share");
             return Err(Error::setting("--beside", reason));
         }
     }
     companions.iter().map(arm).collect()
+}
+
+/// Whether a setting may be a companion's own. The data are those of the run, however its folder is written.
+fn can_differ(key: &str) -> bool {
+    let own = key.starts_with("arm.") || key.starts_with("retriever.");
+    own && !OF_THE_LOOP.contains(&key) || key == "data.folder"
 }
 
 /// A fresh retriever of a learned arm, under a name.

@@ -147,6 +147,8 @@ fn a_companion_that_cannot_learn_is_refused_before_the_run_is_deleted() {
         ("frozen:arm.id=far-vision,arm.adapter=identity", "`frozen` has no retriever that learns"),
         ("far-meta:retriever.chunk_size=7", "two arms are called `far-meta`"),
         ("deep:arm.id=far-meta,world_model.depth=3", "`deep` sets `world_model.depth`"),
+        ("often:arm.id=far-meta,retriever.interval=7", "`often` sets `retriever.interval`"),
+        ("seeded:arm.id=far-meta,training.seed=7", "`seeded` sets `training.seed`"),
         ("heard:arm.id=far-multi,arm.also=[\"audio\"]", "audio"),
     ] {
         for check in [&["--fresh"][..], &["--check"]] {
