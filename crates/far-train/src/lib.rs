@@ -3,6 +3,7 @@
 mod arm_training;
 mod artifact;
 mod change_mask;
+mod companion;
 mod config;
 mod contender;
 mod context_source;

@@ -1,7 +1,7 @@
 //! Everything that can be known of a run before anything is written, deleted or trained.
 
-use crate::arm_training::learned_arms;
 use crate::artifact::artifacts_in;
+use crate::companion::learned_arms;
 use crate::config::TrainConfig;
 use crate::memory_need::MemoryNeed;
 use crate::requirement::check_dataset;

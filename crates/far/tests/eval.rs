@@ -136,6 +136,34 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
 }
 
 #[test]
+fn a_run_goes_on_with_the_companions_it_began_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (record(folder.path()), folder.path().join("run"));
+    let go_on = |beside: &[&str]| {
+        let more = [&["--set", "training.steps=3"], beside].concat();
+        try_to_train(&data, &run, "far-meta", &more)
+    };
+    let [eight, four] =
+        ["8", "4"].map(|size| format!("p:arm.id=far-meta,retriever.chunk_size={size}"));
+    train(&data, &run, "far-meta", &["--beside", &eight]);
+    for (beside, given) in [
+        (&["--beside", four.as_str()][..], "retriever.chunk_size=4"),
+        (&["--beside", &eight, "--beside", "q:arm.id=far-meta"], "--beside q"),
+        (&[], "not without --beside"),
+    ] {
+        let output = go_on(beside);
+        let message = String::from_utf8_lossy(&output.stderr);
+        let trained = "it was trained with --beside p:retriever.chunk_size=8";
+        assert!(!output.status.success() && message.contains(trained), "{message}");
+        assert!(
+            message.contains(given) && message.contains("hint: give every --beside"),
+            "{message}"
+        );
+    }
+    succeed(go_on(&["--beside", &eight]));
+}
+
+#[test]
 fn a_companion_that_cannot_learn_is_refused_before_the_run_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let (data, run) = (record(folder.path()), folder.path().join("run"));
@@ -147,6 +175,7 @@ fn a_companion_that_cannot_learn_is_refused_before_the_run_is_deleted() {
         ("frozen:arm.id=far-vision,arm.adapter=identity", "`frozen` has no retriever that learns"),
         ("far-meta:retriever.chunk_size=7", "two arms are called `far-meta`"),
         ("deep:arm.id=far-meta,world_model.depth=3", "`deep` sets `world_model.depth`"),
+        ("world_model:arm.id=far-meta", "`world_model` is the world model's name"),
         ("often:arm.id=far-meta,retriever.interval=7", "`often` sets `retriever.interval`"),
         ("seeded:arm.id=far-meta,training.seed=7", "`seeded` sets `training.seed`"),
         ("heard:arm.id=far-multi,arm.also=[\"audio\"]", "audio"),
