@@ -132,8 +132,9 @@ impl RunFolder {
     ) -> Result<Self> {
         let lock = folder_lock::take(path, &*disk, LOCK)?;
         if existing == Existing::Discard {
-            discard(path, &*disk, &*checkpoints)?;
+            // While the configuration is there, whatever is left when this is interrupted is a run's folder.
             remove_made_of_it(path)?;
+            discard(path, &*disk, &*checkpoints)?;
         }
         // Evaluations have a lock of their own, and write over what one of them has left.
         let evaluation = format!("{RESULTS}{PARTIAL}");
