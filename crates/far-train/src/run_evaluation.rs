@@ -202,6 +202,10 @@ impl RunEvaluation {
             scores.settings = run.config.deciding();
             scores.train_seconds = own.map(|_| run.seconds);
             if let Some((_, file)) = self.retrievers.iter().find(|(name, _)| *name == scores.arm) {
+                // The run's are of its own arm; what the file recalls by, it says itself.
+                let of_the_arm =
+                    |key: &str| key.starts_with("arm.") || key.starts_with("retriever.");
+                scores.settings.retain(|key, _| !of_the_arm(key));
                 let config = serde_json::to_string(file.config()).expect("numbers and names");
                 scores.settings.insert("--retriever".to_owned(), config);
             }

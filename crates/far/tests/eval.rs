@@ -115,6 +115,18 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
     let named = |name: &str| format!("{name}={}", file.display());
     let results: Value = serde_json::from_slice(&succeed(asked(&named("chunked")))).unwrap();
     assert!(results["paired"]["far-meta"]["chunked"]["psnr"]["mean"].is_number(), "{results}");
+    // Its scores say what the file is, not what the run's own arm was trained with.
+    let settings = |arm: &str| {
+        let text = std::fs::read_to_string(run.join(format!("scores/{arm}.json"))).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["settings"].as_object().unwrap().clone()
+    };
+    let (own, file_settings) = (settings("far-meta"), settings("chunked"));
+    assert!(own.contains_key("arm.id") && own.contains_key("retriever.interval"), "{own:?}");
+    let of_the_arm = |key: &String| key.starts_with("arm.") || key.starts_with("retriever.");
+    assert!(!file_settings.keys().any(of_the_arm), "{file_settings:?}");
+    let described = file_settings["--retriever"].as_str().unwrap();
+    assert!(described.contains("\"chunk_size\":7"), "{described}");
+    assert_eq!(file_settings["world_model.width"], own["world_model.width"]);
 
     // What the run's own arm recalls by stands beside it under another name: the two are equal.
     let own = run.join("retrievers/far-meta.safetensors");
