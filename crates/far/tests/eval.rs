@@ -148,6 +148,39 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
 }
 
 #[test]
+fn a_companion_with_a_cue_that_the_run_lacks_is_judged_by_the_run_s_encoder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (record(folder.path()), folder.path().join("run"));
+    let small = [
+        "retriever.interval=1",
+        "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
+        "encoder.pretraining={ steps = 2, batch = 4 }",
+    ];
+    let small = small.map(|set| ["--set", set]).concat();
+    train(&data, &run, "far-meta", &[&small[..], &["--beside", "v:arm.id=far-vision"]].concat());
+    let file = format!("v={}", run.join("retrievers/v.safetensors").display());
+    let judge = |run: &Path| {
+        far(&["eval", "--json", "--no-rules", "--steps", "0", "--retriever", &file], &[run])
+    };
+    let results: Value = serde_json::from_slice(&succeed(judge(&run))).unwrap();
+    assert!(results["arms"]["v"]["one_step_psnr"]["mean"].is_number(), "{results}");
+
+    // A run that was prepared from it has the encoder too; another one has none.
+    let [prepared, other] = ["prepared", "other"].map(|name| folder.path().join(name));
+    let from = ["--prepared", run.to_str().unwrap()];
+    train(&data, &prepared, "far-meta", &[&small[..], &from].concat());
+    succeed(judge(&prepared));
+    train(&data, &other, "far-meta", &small);
+    let output = judge(&other);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && message.contains("no run here has an encoder"),
+        "{message}"
+    );
+    assert!(message.contains("judge it with the run that it was trained in"), "{message}");
+}
+
+#[test]
 fn a_run_goes_on_with_the_companions_it_began_with() {
     let folder = tempfile::tempdir().unwrap();
     let (data, run) = (record(folder.path()), folder.path().join("run"));
