@@ -1,5 +1,6 @@
 //! One arm with a world model of its own, from a configuration: the joint loop as a run drives it.
 
+use crate::companion::{Companions, learned_arms};
 use crate::config::{Arm, FarArm, TrainConfig, TrainingContext};
 use crate::run::{StepReport, TrainingLoop};
 use crate::{
@@ -11,7 +12,6 @@ use far_memory::policy::{PolicyConfig, RuleConfig};
 use far_memory::{RecallPolicy, Retriever};
 use far_model::{DitWorldModel, ParameterCount, RetrieverTrainingConfig};
 use far_tensor::{Checkpoint, Device};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The joint loop of one arm.
@@ -19,6 +19,7 @@ pub struct ArmTraining<'a> {
     prepared: &'a PreparedData,
     joint: Joint<'a>,
     recall: Recall,
+    companions: Companions,
     parameters: ParameterCount,
 }
 
@@ -68,6 +69,7 @@ impl<'a> ArmTraining<'a> {
                 }
             }
         };
+        let others = Companions::of(config, companions);
         for ((name, config), arm) in companions.iter().zip(learned_arms(config, companions)?) {
             retrievers.push(fresh_retriever(prepared, config, name, &arm)?);
         }
@@ -89,7 +91,7 @@ impl<'a> ArmTraining<'a> {
         // Retrievers are small and recall runs on the CPU: they learn there too.
         let cpu = Device::cpu();
         let joint = Joint::new(joint, data, Box::new(model), source, retrievers, &cpu)?;
-        Ok(Self { prepared, joint, recall, parameters })
+        Ok(Self { prepared, joint, recall, companions: others, parameters })
     }
 
     /// Parameters of the world model, part by part.
@@ -162,36 +164,6 @@ pub(crate) fn none_or_policy(
     }
 }
 
-/// The arms of companions.
-///
-/// # Errors
-/// If one has nothing to learn, the name of another or of the run's own arm, or a setting of its own that
-/// all share.
-pub(crate) fn learned_arms(
-    config: &TrainConfig,
-    companions: &[(String, TrainConfig)],
-) -> Result<Vec<FarArm>> {
-    let mut names = BTreeSet::from([config.arm.id.as_str()]);
-    let arm = |(name, config): &'_ (String, TrainConfig)| match config.arm.arm()? {
-        Arm::Far(arm) if arm.learns() => Ok(arm),
-        _ => Err(Error::setting("--beside", format!("`{name}` has no retriever that learns"))),
-    };
-    let shared = config.deciding();
-    for (name, config) in companions {
-        if !names.insert(name) {
-            return Err(Error::setting("--beside", format!("two arms are called `{name}`")));
-        }
-        let own = config.deciding();
-        let keys = own.keys().chain(shared.keys());
-        let of_all = |key: &&String| !key.starts_with("arm.") && !key.starts_with("retriever.");
-        if let Some(key) = keys.filter(of_all).find(|key| own.get(*key) != shared.get(*key)) {
-            let reason = format!("`{name}` sets `{key}`, which all arms of a run share");
-            return Err(Error::setting("--beside", reason));
-        }
-    }
-    companions.iter().map(arm).collect()
-}
-
 /// A fresh retriever of a learned arm, under a name.
 pub(crate) fn fresh_retriever(
     prepared: &PreparedData,
@@ -244,13 +216,15 @@ impl TrainingLoop for ArmTraining<'_> {
     }
 
     fn save(&self, path: &Path) -> Result<()> {
-        Ok(self.prepared.preparation.note(self.joint.checkpoint()).save(path)?)
+        let writer = self.prepared.preparation.note(self.joint.checkpoint());
+        Ok(self.companions.note(writer).save(path)?)
     }
 
     fn load(&mut self, path: &Path) -> Result<()> {
         let mut checkpoint = Checkpoint::open(path)?;
         let run = path.parent().and_then(Path::parent).unwrap_or(path);
         self.prepared.preparation.check(&checkpoint, run)?;
+        self.companions.check(&self.prepared.config().arm.id, &checkpoint)?;
         self.joint.resume(&mut checkpoint)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Arm, TrainConfig};
 use crate::contrastive::Contrastive;
-use crate::{Error, Result};
+use crate::{CueRegistry, Error, Result};
 use far_data::Dataset;
 use far_memory::policy::{KeyCues, PolicyConfig, RuleConfig};
 use far_model::{
@@ -50,6 +50,8 @@ pub struct Stage {
 pub(crate) struct NeededEncoders {
     /// Each once, in the order of the arms: rules that name no cue compare the first.
     pub cues: Vec<String>,
+    /// Cues whose encoders are opened too where they are there.
+    welcome: Vec<String>,
     longlive: bool,
 }
 
@@ -73,6 +75,17 @@ impl NeededEncoders {
             }
         }
         Ok(needed)
+    }
+
+    /// The same, and those of more cues if a run has them.
+    pub fn welcoming(self, cues: &[String]) -> Self {
+        Self { welcome: cues.to_vec(), ..self }
+    }
+
+    /// Takes those that are welcome and there.
+    pub fn take(&mut self, is_there: impl Fn(&str) -> bool) {
+        let welcome = std::mem::take(&mut self.welcome);
+        welcome.iter().filter(|cue| is_there(cue)).for_each(|cue| self.add(cue));
     }
 
     fn add(&mut self, cue: &str) {
@@ -163,6 +176,17 @@ impl ArtifactBuilder<'_> {
             encoders.push(self.longlive(data, progress)?);
         }
         Ok(encoders)
+    }
+
+    /// Whether the keys of a cue can be made without teaching an encoder.
+    pub fn has_encoder(&self, cue: &str, cues: &CueRegistry) -> bool {
+        let feature = cues.feature(cue, self.dataset).ok().flatten();
+        let is_plain = feature.is_some_and(|feature| feature.encoder().is_some());
+        // A file that a configuration names serves any cue where the arm has none.
+        let arm = self.config.arm.arm();
+        let is_given =
+            self.config.encoder.path.is_some() && arm.is_ok_and(|arm| arm.key_cues().is_empty());
+        is_plain || is_given || self.folder.join(format!("{ENCODER}{cue}{TENSORS}")).exists()
     }
 
     fn encoder(

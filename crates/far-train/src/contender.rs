@@ -57,7 +57,7 @@ impl Contender {
         };
         if !Self::is_plain(name) {
             let reason = format!("`{name}` is no plain name; an arm is NAME or NAME:KEY=VALUE,…");
-            return Err(Error::Config { origin: format!("--arm {text}"), reason });
+            return Err(Error::Config { origin: format!("arm `{text}`"), reason });
         }
         Ok(Self { name: name.to_owned(), sets })
     }
@@ -128,7 +128,8 @@ mod tests {
     fn names_that_are_no_folder_are_refused() {
         for text in ["../up:arm.id=random", ":arm.id=random", "", "a b", ".hidden"] {
             let message = Contender::parse(text).unwrap_err().to_string();
-            assert!(message.contains("no plain name"), "{message}");
+            let origin = format!("arm `{text}`: ");
+            assert!(message.starts_with(&origin) && message.contains("no plain name"), "{message}");
         }
         let unknown = Contender::parse("nobody").unwrap().config("quick", &[]).unwrap_err();
         assert!(unknown.to_string().contains("`nobody` is no arm"), "{unknown}");

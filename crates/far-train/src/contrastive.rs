@@ -127,7 +127,8 @@ impl<'a> Contrastive<'a> {
             return Err(Error::setting("encoder.pretraining.from", reason));
         }
         encoder.check_input(&own.input)?;
-        self.trained.parameters = self.trained.parameters.with_values(encoder.values())?;
+        // Into the arena itself: one made of other values would be frozen, and nothing would be learned.
+        self.trained.parameters.values_mut()?.copy_from_slice(encoder.values());
         Ok(())
     }
 

@@ -61,6 +61,14 @@ pub enum Error {
         /// Its value in this command.
         wanted: String,
     },
+    /// A checkpoint was trained beside other arms.
+    #[error("it was trained {found}, not {wanted}")]
+    OtherCompanions {
+        /// The arms it was trained beside, as `--beside` gives them.
+        found: String,
+        /// Those of this command.
+        wanted: String,
+    },
     /// The folder holds something else than what is to be written there.
     #[error("{} is not the folder of a {kind}: it holds {name}", folder.display())]
     OtherFolder {
@@ -263,6 +271,9 @@ impl Error {
     /// What to do next, in one line.
     pub fn hint(&self) -> String {
         match self {
+            Self::Setting { key, .. } if key.starts_with("--") => {
+                format!("give another {key}; --help says what it takes")
+            }
             Self::Setting { key, .. } => format!("change it in the file, or with --set {key}=…"),
             Self::UnknownKey { nearest: Some(near), .. } => {
                 format!("write `{near}`, or look into docs/settings.md, which lists every setting")
@@ -278,6 +289,12 @@ impl Error {
             Self::UnknownPreset { .. } => "give a preset's name or the path of a .toml file".into(),
             Self::OtherConfig { .. } => {
                 "give another --out, or --fresh to delete the old run".into()
+            }
+            Self::OtherCompanions { .. } => {
+                "give every --beside as the run was begun, or --fresh to start it over".into()
+            }
+            Self::NoCheckpoint { source, .. } if matches!(**source, Self::OtherCompanions { .. }) => {
+                source.hint()
             }
             Self::OtherFolder { kind, .. } => {
                 format!("give --out a folder that is new, empty or a {kind}'s")

@@ -3,6 +3,7 @@
 mod arm_training;
 mod artifact;
 mod change_mask;
+mod companion;
 mod config;
 mod contender;
 mod context_source;
@@ -58,7 +59,7 @@ pub use prepared_data::PreparedData;
 pub use requirement::check_dataset;
 pub use retrieval::{Retrieval, retrieval};
 pub use run::{Ending, StepReport, TrainingLoop, Watch, train};
-pub use run_check::{RunCheck, check_prepared};
+pub use run_check::{RunCheck, check_arms, check_prepared};
 pub use run_evaluation::{Listener, RunEvaluation};
 pub use run_folder::{Environment, Existing, FolderLock, RunFolder, SavedRun, Session};
 pub use step_times::StepTimes;

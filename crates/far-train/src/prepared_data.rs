@@ -39,7 +39,7 @@ pub struct PreparedData {
 
 impl PreparedData {
     /// Opens the dataset of a configuration and makes what is missing in the run's folder. The world
-    /// model will run on `device`, and what learns here learns there; encoders that have learned run there in finer numbers.
+    /// model will run on `device`, and what learns here learns there; encoders that have learned run there in tf32.
     ///
     /// # Errors
     /// If the dataset lacks something, a latent is not finite, or the disk refuses.
@@ -53,18 +53,20 @@ impl PreparedData {
     }
 
     /// The same for a run that was trained, with these cues: only episodes that are
-    /// evaluated are read.
+    /// evaluated are read. The encoders of `further` cues are opened too if the run has them.
     ///
     /// # Errors
     /// As [`PreparedData::open`].
     pub fn open_to_judge(
         config: &TrainConfig,
+        further: &[String],
         cues: &CueRegistry,
         folder: &Path,
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_episodes(config, &[], cues, folder, device, Lost::Refuse, progress)
+        let encoders = NeededEncoders::of(&[&config.arm.arm()?])?.welcoming(further);
+        Self::open_episodes(config, encoders, cues, folder, device, Lost::Refuse, progress)
     }
 
     /// The same with these cues, and with the encoders of other arms as well, so that they can be
@@ -80,12 +82,15 @@ impl PreparedData {
         device: &Device,
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
-        Self::open_episodes(config, others, cues, folder, device, Lost::Make, progress)
+        let arm = config.arm.arm()?;
+        let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
+        let encoders = NeededEncoders::of(&arms)?;
+        Self::open_episodes(config, encoders, cues, folder, device, Lost::Make, progress)
     }
 
     fn open_episodes(
         config: &TrainConfig,
-        others: &[Arm],
+        mut encoders: NeededEncoders,
         cues: &CueRegistry,
         folder: &Path,
         device: &Device,
@@ -104,11 +109,6 @@ impl PreparedData {
             Some(scale) => scale,
             None => ConditionScale::of_dataset(&dataset, &learned)?,
         };
-        let arm = config.arm.arm()?;
-        let arms: Vec<&Arm> = [&arm].into_iter().chain(others).collect();
-        let encoders = NeededEncoders::of(&arms)?;
-        let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
-        let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         // Encoders are a hundredth of a step's work, and keys of neighbors differ little: they round finely.
         let encoding = &device.in_precision(Precision::Tf32)?;
         let maker = ArtifactBuilder {
@@ -120,6 +120,9 @@ impl PreparedData {
             dataset: &dataset,
             learned: &learned,
         };
+        encoders.take(|cue| maker.has_encoder(cue, cues));
+        let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
+        let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let tokenizer = maker.tokenizer()?;
         let most_bytes = config.data.memory_megabytes << 20;
         let cache = far_data::cache_folder(&config.data.folder);
@@ -141,7 +144,7 @@ impl PreparedData {
         let preparation = Preparation::of(&data, learned.len());
         let trained_episodes =
             trained.and_then(Preparation::of_checkpoint).map(|trained| trained.episodes);
-        let (config, device) = (config.clone(), device.clone());
+        let (config, arm, device) = (config.clone(), config.arm.arm()?, device.clone());
         Ok(Self {
             config,
             arm,

@@ -2,7 +2,8 @@
 
 use crate::config::{Arm, TokenizerKind, TrainConfig, probable_arm};
 use crate::{CueRegistry, Error, Result};
-use far_data::{Dataset, ImageEncoding};
+use far_data::{Dataset, DatasetDescription, ImageEncoding};
+use std::path::Path;
 
 /// The folder of latents that came with a dataset.
 const LATENTS: &str = "latents";
@@ -16,22 +17,31 @@ const METADATA: &str = "metadata";
 /// # Errors
 /// [`Error::Lacking`] with the first thing that is missing.
 pub fn check_dataset(config: &TrainConfig, cues: &CueRegistry, dataset: &Dataset) -> Result<()> {
-    let description = dataset.description();
+    check_description(config, cues, dataset.description(), dataset.folder())
+}
+
+/// The same for a dataset that may not have been recorded yet.
+pub(crate) fn check_description(
+    config: &TrainConfig,
+    cues: &CueRegistry,
+    description: &DatasetDescription,
+    folder: &Path,
+) -> Result<()> {
     let lacking = |missing: &str, needed_by: &str| {
         Err(Error::Lacking {
-            folder: dataset.folder().to_path_buf(),
+            folder: folder.to_path_buf(),
             missing: missing.to_owned(),
             needed_by: needed_by.to_owned(),
         })
     };
     let has_cue = |name: &str| description.cues.iter().any(|cue| cue == name);
     match &config.tokenizer.kind {
-        TokenizerKind::Precomputed(_) if !dataset.folder().join(LATENTS).is_dir() => {
+        TokenizerKind::Precomputed(_) if !folder.join(LATENTS).is_dir() => {
             return lacking("folder `latents`", "tokenizer.kind = \"precomputed\"");
         }
         TokenizerKind::Precomputed(_) => {}
         _ if description.images == ImageEncoding::Video => {
-            return Err(Error::FramesInVideos { folder: dataset.folder().to_path_buf() });
+            return Err(Error::FramesInVideos { folder: folder.to_path_buf() });
         }
         _ if description.images == ImageEncoding::None => {
             return lacking("pictures", "a tokenizer other than \"precomputed\"");

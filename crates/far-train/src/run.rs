@@ -91,6 +91,9 @@ pub fn train(
     watch.begin(resumed, &refused);
     let mut saved = resumed.unwrap_or(0);
     let steps = settings.steps;
+    if training.completed() < steps {
+        folder.remove_retrievers()?;
+    }
     while training.completed() < steps && !stop.load(Ordering::Relaxed) {
         let report = training.step()?;
         let step = training.completed();

@@ -1,12 +1,14 @@
 //! Everything that can be known of a run before anything is written, deleted or trained.
 
-use crate::arm_training::learned_arms;
 use crate::artifact::artifacts_in;
+use crate::companion::learned_arms;
 use crate::config::TrainConfig;
 use crate::memory_need::MemoryNeed;
-use crate::requirement::check_dataset;
+use crate::requirement::check_description;
 use crate::{CueRegistry, Error, Result};
-use far_data::{Dataset, EvaluationClip, SamplingConfig, Split, TrainingSampler};
+use far_data::{
+    Dataset, DatasetDescription, EvaluationClip, SamplingConfig, Split, TrainingSampler,
+};
 use far_model::{ConditionScale, DitConfig, DitSetting, LatentShape, ParameterCount};
 use far_tensor::Device;
 use std::path::Path;
@@ -39,10 +41,7 @@ impl RunCheck {
         device: &Device,
     ) -> Result<Self> {
         let dataset = &Dataset::open(&config.data.folder)?;
-        learned_arms(config, companions)?;
-        for config in std::iter::once(config).chain(companions.iter().map(|(_, config)| config)) {
-            check_dataset(config, &CueRegistry::of(config), dataset)?;
-        }
+        check_arms(config, companions, dataset.description(), dataset.folder())?;
         for path in [&config.encoder.path, &config.encoder.pretraining.from].into_iter().flatten() {
             std::fs::metadata(path).map_err(Error::file("read", path))?;
         }
@@ -62,6 +61,24 @@ impl RunCheck {
         memory.check(config, device)?;
         Ok(Self { episodes, clips, shape, parameters, memory })
     }
+}
+
+/// Checks what can be known of a run's arm and its companions before their dataset is recorded: the arms can
+/// learn beside each other, and a dataset of this description in this folder has what they need.
+///
+/// # Errors
+/// The first reason why the run would not start.
+pub fn check_arms(
+    config: &TrainConfig,
+    companions: &[(String, TrainConfig)],
+    description: &DatasetDescription,
+    folder: &Path,
+) -> Result<()> {
+    learned_arms(config, companions)?;
+    let mut all = std::iter::once(config).chain(companions.iter().map(|(_, config)| config));
+    all.try_for_each(|config| {
+        check_description(config, &CueRegistry::of(config), description, folder)
+    })
 }
 
 /// Refuses a folder that has no tokenizer and no encoder to take over.

@@ -1,5 +1,6 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
+use crate::artifact::NeededEncoders;
 use crate::memory_need::check_judgment;
 use crate::{
     CueRegistry, Error, PreparedData, Result, SavedRun, Stage, TrainedArm, TrainingContext,
@@ -117,6 +118,7 @@ impl RunEvaluation {
         sight: Option<&dyn Sight>,
         listener: Listener<'_>,
     ) -> Result<(Results, Shown)> {
+        let further = self.further_cues()?;
         let mut prepared = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
@@ -124,6 +126,7 @@ impl RunEvaluation {
             let cues = self.features.iter().cloned().fold(built_in, CueRegistry::with);
             prepared.push(PreparedData::open_to_judge(
                 config,
+                &further,
                 &cues,
                 folder,
                 device,
@@ -133,7 +136,7 @@ impl RunEvaluation {
         let (config, shape) = (&self.runs[self.judge].config, prepared[self.judge].data());
         let shape = shape.tokenizer().shape();
         check_judgment(config, shape, self.plan.slots, self.plan.batch, device)?;
-        let data = self.joined(&prepared)?;
+        let data = self.joined(&prepared, &further)?;
         let mut arms = Vec::new();
         let mut judge: Option<Arc<dyn WorldModel>> = None;
         let mut oracle = Arm::control(Control::Oracle);
@@ -202,6 +205,10 @@ impl RunEvaluation {
             scores.settings = run.config.deciding();
             scores.train_seconds = own.map(|_| run.seconds);
             if let Some((_, file)) = self.retrievers.iter().find(|(name, _)| *name == scores.arm) {
+                // The run's are of its own arm; what the file recalls by, it says itself.
+                let of_the_arm =
+                    |key: &str| key.starts_with("arm.") || key.starts_with("retriever.");
+                scores.settings.retain(|key, _| !of_the_arm(key));
                 let config = serde_json::to_string(file.config()).expect("numbers and names");
                 scores.settings.insert("--retriever".to_owned(), config);
             }
@@ -209,8 +216,20 @@ impl RunEvaluation {
         Ok((results, shown))
     }
 
-    /// One dataset with the features and encoders of all runs.
-    fn joined(&self, prepared: &[PreparedData]) -> Result<EncodedDataset> {
+    /// Cues whose keys retriever files compare and no run's own arm does.
+    fn further_cues(&self) -> Result<Vec<String>> {
+        let mut known = Vec::new();
+        for run in &self.runs {
+            known.extend(NeededEncoders::of(&[&run.config.arm.arm()?])?.cues);
+        }
+        let files = self.retrievers.iter();
+        let keys = files.flat_map(|(_, retriever)| key_cues(retriever)).map(|(cue, _)| cue);
+        Ok(keys.filter(|cue| !known.iter().any(|known| known == cue)).map(str::to_owned).collect())
+    }
+
+    /// One dataset with the features and encoders of all runs. Those of `further` cues stand last: rules that
+    /// name no cue compare the first.
+    fn joined(&self, prepared: &[PreparedData], further: &[String]) -> Result<EncodedDataset> {
         let first = prepared[self.judge].data();
         let mut features: Vec<Arc<dyn CueFeature>> = Vec::new();
         let mut encoders: Vec<Arc<dyn CueEncoder>> = Vec::new();
@@ -242,22 +261,33 @@ impl RunEvaluation {
                 }
             }
         }
+        encoders.sort_by_key(|encoder| further.iter().any(|cue| cue == encoder.cue()));
         Ok(first.with_features(features).with_encoders(encoders))
     }
 }
 
+/// The cues whose keys a retriever compares, with how many numbers a key has.
+fn key_cues(retriever: &Retriever) -> impl Iterator<Item = (&str, usize)> {
+    retriever.config().cues.iter().filter_map(|cue| match cue.scorer {
+        ScorerConfig::Cosine { dimension, .. } => Some((cue.name.as_str(), dimension)),
+        _ => None,
+    })
+}
+
 /// Refuses a retriever that compares keys which these runs do not have.
 fn check_keys(name: &str, retriever: &Retriever, data: &EncodedDataset) -> Result<()> {
-    for cue in &retriever.config().cues {
-        let ScorerConfig::Cosine { dimension, .. } = cue.scorer else { continue };
-        let found = data.encoders().iter().find(|encoder| encoder.cue() == cue.name);
-        if found.is_none_or(|encoder| encoder.dimension() != dimension) {
-            let (key, found) = (&cue.name, found.map_or(0, |encoder| encoder.dimension()));
-            let reason = format!(
-                "`{name}` compares keys of `{key}` with {dimension} numbers, and here they have {found}"
-            );
-            return Err(Error::setting("--retriever", reason));
-        }
+    for (cue, numbers) in key_cues(retriever) {
+        let found = data.encoders().iter().find(|encoder| encoder.cue() == cue);
+        let lacking = match found.map(|encoder| encoder.dimension()) {
+            Some(found) if found == numbers => continue,
+            Some(found) => format!("here they have {found}"),
+            None => "no run here has an encoder of them".to_owned(),
+        };
+        let reason = format!(
+            "`{name}` compares keys of `{cue}` with {numbers} numbers, and {lacking}; judge it with the run \
+             that it was trained in, or one prepared from that run"
+        );
+        return Err(Error::setting("--retriever", reason));
     }
     Ok(())
 }

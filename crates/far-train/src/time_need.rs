@@ -14,31 +14,43 @@ const EFFICIENCY: f64 = 0.5;
 const MEASURED: Duration = Duration::from_millis(200);
 const ROWS: usize = 2048;
 
-/// Seconds that all steps of a run take on a device, preparation and evaluations aside.
+/// Seconds that all steps of a run with these companions take on a device, preparation and evaluations aside.
 ///
 /// # Errors
 /// If the device refuses the matrix product by which it is measured.
-pub fn training_seconds(config: &TrainConfig, shape: LatentShape, device: &Device) -> Result<f64> {
-    let work = training_work(config, shape)?;
+pub fn training_seconds(
+    config: &TrainConfig,
+    companions: &[(String, TrainConfig)],
+    shape: LatentShape,
+    device: &Device,
+) -> Result<f64> {
+    let work = training_work(config, companions, shape)?;
     Ok(work / (EFFICIENCY * product_rate(config.world_model.width, device)?))
 }
 
 /// Floating-point operations of all steps.
-fn training_work(config: &TrainConfig, shape: LatentShape) -> Result<f64> {
+fn training_work(
+    config: &TrainConfig,
+    companions: &[(String, TrainConfig)],
+    shape: LatentShape,
+) -> Result<f64> {
     let (training, retriever) = (&config.training, &config.retriever);
     let steps = training.steps as f64;
     let batch = f64::from(config.data.batch);
     let predicted = LEARNING * batch * forward_work(config, shape, training.slots);
-    let learns = matches!(config.arm.arm()?, Arm::Far(arm) if arm.learns());
-    let credited = if learns {
-        let queries =
-            if retriever.queries == 0 { batch } else { (retriever.queries as f64).min(batch) };
-        let candidates = training.slots + retriever.chunk_size + retriever.extra_candidates;
-        let passes = queries * (candidates * config.utility.levels) as f64;
-        passes * forward_work(config, shape, 1) * retriever.updates(training.steps) as f64
-    } else {
-        0.0
-    };
+    let queries =
+        if retriever.queries == 0 { batch } else { (retriever.queries as f64).min(batch) };
+    // The credit of each retriever that learns is measured for its own candidates.
+    let mut candidates = 0;
+    for learner in std::iter::once(config).chain(companions.iter().map(|(_, config)| config)) {
+        if matches!(learner.arm.arm()?, Arm::Far(arm) if arm.learns()) {
+            let own = &learner.retriever;
+            candidates += training.slots + own.chunk_size + own.extra_candidates;
+        }
+    }
+    let passes = queries * (candidates * config.utility.levels) as f64;
+    let credited =
+        passes * forward_work(config, shape, 1) * retriever.updates(training.steps) as f64;
     Ok(steps * predicted + credited)
 }
 
@@ -79,12 +91,21 @@ mod tests {
 
     #[test]
     fn work_grows_with_steps_batches_and_learned_recall() {
-        let work = |sets: &[&str]| {
+        let beside = |sets: &[&str], companions: &[&str]| {
             let config = TrainConfig::resolve("quick", sets).expect("a configuration");
-            training_work(&config, config.tokenizer.patch_pca.shape()).expect("an arm")
+            let companions = companions.iter().map(|set| {
+                (String::new(), TrainConfig::resolve("quick", &[set]).expect("a configuration"))
+            });
+            let shape = config.tokenizer.patch_pca.shape();
+            training_work(&config, &companions.collect::<Vec<_>>(), shape).expect("an arm")
         };
+        let work = |sets: &[&str]| beside(sets, &[]);
         let plain = work(&["arm.id=random"]);
         assert!(work(&[]) > plain, "retrievers learn from predictions");
+        let credit = work(&[]) - plain;
+        let found = beside(&[], &["arm.id=far-meta", "arm.id=far-vision"]) - plain;
+        assert!((found / credit - 3.0).abs() < 1e-9, "each is credited: {found} {credit}");
+        assert!(beside(&[], &["retriever.extra_candidates=9"]) - plain > 2.0 * credit);
         let twice = work(&["arm.id=random", "training.steps=1200"]);
         assert!((twice / plain - 2.0).abs() < 1e-9, "{twice} {plain}");
         let longer = work(&["arm.id=random", "training.slots=6"]);

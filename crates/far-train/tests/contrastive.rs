@@ -112,6 +112,26 @@ fn an_encoder_learns_to_find_what_was_seen_near_the_goal() {
 }
 
 #[test]
+fn an_encoder_to_begin_with_is_taken_and_learns_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let encoded = corridor(folder.path());
+    let mut first = begin(&encoded, config());
+    let given = first.encoder().unwrap();
+    let mut other = begin(&encoded, ContrastiveTraining { seed: 6, ..config() });
+    assert!(other.encoder().unwrap().values() != given.values(), "another seed has other weights");
+    other.begin_with(&given).unwrap();
+    assert!(
+        other.encoder().unwrap().values() == given.values(),
+        "it begins with the given weights"
+    );
+    // The same examples by the same weights: the same update.
+    let step = other.step().unwrap();
+    assert_eq!(step, first.step().unwrap());
+    assert!(step.gradient_norm > 0.0, "{step:?}");
+    assert!(other.encoder().unwrap().values() != given.values(), "a step changes them");
+}
+
+#[test]
 fn an_interrupted_run_ends_in_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let encoded = corridor(folder.path());

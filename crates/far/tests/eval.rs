@@ -115,6 +115,18 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
     let named = |name: &str| format!("{name}={}", file.display());
     let results: Value = serde_json::from_slice(&succeed(asked(&named("chunked")))).unwrap();
     assert!(results["paired"]["far-meta"]["chunked"]["psnr"]["mean"].is_number(), "{results}");
+    // Its scores say what the file is, not what the run's own arm was trained with.
+    let settings = |arm: &str| {
+        let text = std::fs::read_to_string(run.join(format!("scores/{arm}.json"))).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["settings"].as_object().unwrap().clone()
+    };
+    let (own, file_settings) = (settings("far-meta"), settings("chunked"));
+    assert!(own.contains_key("arm.id") && own.contains_key("retriever.interval"), "{own:?}");
+    let of_the_arm = |key: &String| key.starts_with("arm.") || key.starts_with("retriever.");
+    assert!(!file_settings.keys().any(of_the_arm), "{file_settings:?}");
+    let described = file_settings["--retriever"].as_str().unwrap();
+    assert!(described.contains("\"chunk_size\":7"), "{described}");
+    assert_eq!(file_settings["world_model.width"], own["world_model.width"]);
 
     // What the run's own arm recalls by stands beside it under another name: the two are equal.
     let own = run.join("retrievers/far-meta.safetensors");
@@ -136,6 +148,67 @@ fn retrievers_that_learned_beside_each_other_are_judged_side_by_side() {
 }
 
 #[test]
+fn a_companion_with_a_cue_that_the_run_lacks_is_judged_by_the_run_s_encoder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (record(folder.path()), folder.path().join("run"));
+    let small = [
+        "retriever.interval=1",
+        "encoder={ depth = 1, width = 16, heads = 2, key = 8 }",
+        "encoder.pretraining={ steps = 2, batch = 4 }",
+    ];
+    let small = small.map(|set| ["--set", set]).concat();
+    train(&data, &run, "far-meta", &[&small[..], &["--beside", "v:arm.id=far-vision"]].concat());
+    let file = format!("v={}", run.join("retrievers/v.safetensors").display());
+    let judge = |run: &Path| {
+        far(&["eval", "--json", "--no-rules", "--steps", "0", "--retriever", &file], &[run])
+    };
+    let results: Value = serde_json::from_slice(&succeed(judge(&run))).unwrap();
+    assert!(results["arms"]["v"]["one_step_psnr"]["mean"].is_number(), "{results}");
+
+    // A run that was prepared from it has the encoder too; another one has none.
+    let [prepared, other] = ["prepared", "other"].map(|name| folder.path().join(name));
+    let from = ["--prepared", run.to_str().unwrap()];
+    train(&data, &prepared, "far-meta", &[&small[..], &from].concat());
+    succeed(judge(&prepared));
+    train(&data, &other, "far-meta", &small);
+    let output = judge(&other);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && message.contains("no run here has an encoder"),
+        "{message}"
+    );
+    assert!(message.contains("judge it with the run that it was trained in"), "{message}");
+}
+
+#[test]
+fn a_run_goes_on_with_the_companions_it_began_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, run) = (record(folder.path()), folder.path().join("run"));
+    let go_on = |beside: &[&str]| {
+        let more = [&["--set", "training.steps=3"], beside].concat();
+        try_to_train(&data, &run, "far-meta", &more)
+    };
+    let [eight, four] =
+        ["8", "4"].map(|size| format!("p:arm.id=far-meta,retriever.chunk_size={size}"));
+    train(&data, &run, "far-meta", &["--beside", &eight]);
+    for (beside, given) in [
+        (&["--beside", four.as_str()][..], "retriever.chunk_size=4"),
+        (&["--beside", &eight, "--beside", "q:arm.id=far-meta"], "--beside q"),
+        (&[], "not without --beside"),
+    ] {
+        let output = go_on(beside);
+        let message = String::from_utf8_lossy(&output.stderr);
+        let trained = "it was trained with --beside p:retriever.chunk_size=8";
+        assert!(!output.status.success() && message.contains(trained), "{message}");
+        assert!(
+            message.contains(given) && message.contains("hint: give every --beside"),
+            "{message}"
+        );
+    }
+    succeed(go_on(&["--beside", &eight]));
+}
+
+#[test]
 fn a_companion_that_cannot_learn_is_refused_before_the_run_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let (data, run) = (record(folder.path()), folder.path().join("run"));
@@ -147,6 +220,9 @@ fn a_companion_that_cannot_learn_is_refused_before_the_run_is_deleted() {
         ("frozen:arm.id=far-vision,arm.adapter=identity", "`frozen` has no retriever that learns"),
         ("far-meta:retriever.chunk_size=7", "two arms are called `far-meta`"),
         ("deep:arm.id=far-meta,world_model.depth=3", "`deep` sets `world_model.depth`"),
+        ("world_model:arm.id=far-meta", "`world_model` is the world model's name"),
+        ("often:arm.id=far-meta,retriever.interval=7", "`often` sets `retriever.interval`"),
+        ("seeded:arm.id=far-meta,training.seed=7", "`seeded` sets `training.seed`"),
         ("heard:arm.id=far-multi,arm.also=[\"audio\"]", "audio"),
     ] {
         for check in [&["--fresh"][..], &["--check"]] {

@@ -139,7 +139,7 @@ impl TrainConfig {
 
     /// All settings in which two configurations differ, with the values of both. Where they compute
     /// does not count.
-    pub(super) fn differences(
+    pub(crate) fn differences(
         &self,
         other: &Self,
     ) -> impl Iterator<Item = (String, String, String)> {

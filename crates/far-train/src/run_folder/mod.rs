@@ -5,6 +5,7 @@
 //! metrics.jsonl      one line per logged step, retriever step and evaluation
 //! checkpoints/       step-000000250.safetensors, …: everything needed to resume training
 //! tokenizer.safetensors, encoder-vision.safetensors, …   what was made before the first step
+//! retrievers/        what it learned to recall by, when all steps are made
 //! results.json       the evaluation at the end
 //! environment.json   where and when it ran; the only file that is not a function of the configuration
 //! lock               held while somebody trains here
@@ -132,8 +133,9 @@ impl RunFolder {
     ) -> Result<Self> {
         let lock = folder_lock::take(path, &*disk, LOCK)?;
         if existing == Existing::Discard {
-            discard(path, &*disk, &*checkpoints)?;
+            // While the configuration is there, whatever is left when this is interrupted is a run's folder.
             remove_made_of_it(path)?;
+            discard(path, &*disk, &*checkpoints)?;
         }
         // Evaluations have a lock of their own, and write over what one of them has left.
         let evaluation = format!("{RESULTS}{PARTIAL}");
@@ -167,6 +169,14 @@ impl RunFolder {
     /// Where the retrievers go that the run trains, for `far eval --retriever`, Rust and Python.
     pub fn retrievers(&self) -> PathBuf {
         self.path.join(RETRIEVERS)
+    }
+
+    /// Removes them: they are of fewer steps than this run goes on to make.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub(crate) fn remove_retrievers(&self) -> Result<()> {
+        remove_all(&self.retrievers())
     }
 
     /// Steps of all checkpoints, newest first.
@@ -324,17 +334,19 @@ fn compare(
 
 /// Removes what was made of a run.
 fn remove_made_of_it(path: &Path) -> Result<()> {
-    for name in KEPT_FOLDERS.into_iter().chain(MADE_OF_IT) {
-        let place = path.join(name);
-        let removed = match std::fs::symlink_metadata(&place) {
-            Ok(found) if found.is_dir() => std::fs::remove_dir_all(&place),
-            Ok(_) => std::fs::remove_file(&place),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        };
-        removed.map_err(Error::file("remove", &place))?;
-    }
-    Ok(())
+    let mut places = KEPT_FOLDERS.into_iter().chain(MADE_OF_IT).map(|name| path.join(name));
+    places.try_for_each(|place| remove_all(&place))
+}
+
+/// Removes a file, or a folder with all that is in it, if there is one.
+fn remove_all(place: &Path) -> Result<()> {
+    let removed = match std::fs::symlink_metadata(place) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(place),
+        Ok(_) => std::fs::remove_file(place),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    };
+    removed.map_err(Error::file("remove", place))
 }
 
 /// A folder counts as a run's if it has a configuration, or nothing that a run would not have

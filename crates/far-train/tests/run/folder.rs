@@ -124,6 +124,19 @@ fn newest_checkpoints_and_milestones_stay() {
 }
 
 #[test]
+fn retrievers_of_fewer_steps_go_when_a_run_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = folder.path().join("retrievers/far-meta.safetensors");
+    run(folder.path(), &config(&[])).expect("a run");
+    std::fs::create_dir(folder.path().join("retrievers")).expect("a folder");
+    std::fs::write(&kept, b"trained").expect("written");
+    run(folder.path(), &config(&[])).expect("nothing to do");
+    assert!(kept.exists(), "they are of its last step");
+    run(folder.path(), &config(&["training.steps=25"])).expect("more steps");
+    assert!(!kept.exists());
+}
+
+#[test]
 fn a_damaged_checkpoint_gives_way_to_an_older_one_and_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     run(folder.path(), &config(&[])).expect("a run");

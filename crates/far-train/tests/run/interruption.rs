@@ -92,6 +92,22 @@ proptest! {
 }
 
 #[test]
+fn a_run_that_was_killed_while_it_was_discarded_can_be_discarded_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    for change in 0..20 {
+        process(path, &Fuse::none(), Existing::Resume).expect("a run");
+        for made in ["retrievers", "replays", "report"] {
+            std::fs::create_dir_all(path.join(made)).expect("a folder");
+            std::fs::write(path.join(made).join("file"), b"made of it").expect("a file");
+        }
+        let _ = process(path, &Fuse::at(change), Existing::Discard);
+        let found = RunFolder::look(path, &config(), Existing::Discard);
+        assert_eq!(found.unwrap_or_else(|error| panic!("change {change}: {error}")), None);
+    }
+}
+
+#[test]
 fn it_goes_on_from_the_newest_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = config();

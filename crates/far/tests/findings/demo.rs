@@ -1,6 +1,6 @@
 //! `far demo`: the first two commands share a folder, and its run can be judged further.
 
-use crate::program::{TINY, fails, far, succeeds};
+use crate::program::{TINY, fails, far, succeeds, text};
 use std::path::Path;
 use std::process::Command;
 
@@ -25,6 +25,16 @@ fn a_quick_demo_and_a_whole_one_share_a_folder_and_can_be_judged_further() {
     // What cannot go on is refused before a walk is recorded.
     let walks = || std::fs::read_dir(out.join("village/episodes")).expect("walks").count();
     let before = walks();
+    for (beside, cause) in [
+        ("bad:arm.id=nearest-pose", "`bad` has no retriever that learns"),
+        ("far-meta", "two arms are called `far-meta`"),
+        ("heard:arm.id=far-audio", "cue `audio`"),
+    ] {
+        let output = demo(&out, &["--episodes", "20", "--fresh", "--beside", beside]).output();
+        let message = text(&output.expect("far runs").stderr);
+        assert!(message.contains(cause), "{message}");
+        assert_eq!(walks(), before, "{beside}");
+    }
     let message =
         fails(demo(&out, &["--episodes", "20", "--set", "training.learning_rate=0.5"]), 1);
     assert!(message.contains("training.learning_rate"), "{message}");

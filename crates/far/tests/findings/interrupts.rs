@@ -39,6 +39,7 @@ fn training_stops_with_a_checkpoint_and_preparation_at_once() {
         said.contains("stopped after step ") && said.contains("to resume:\n  far train"),
         "{said}"
     );
+    assert!(!run.join("retrievers").exists(), "they are kept when all steps are made");
 }
 
 #[test]

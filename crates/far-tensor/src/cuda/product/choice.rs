@@ -76,7 +76,8 @@ impl Cuda {
         if known == Some(false) {
             return apart();
         }
-        let Some(made) = fused()? else {
+        // What the library suggests and then refuses is not possible either.
+        let Some(made) = fused().ok().flatten() else {
             choices().insert(sizes, false);
             return apart();
         };

@@ -20,7 +20,7 @@ use clap::Args;
 use far_eval::{Results, summary};
 use far_train::{
     Arm, ArmConfig, ArmTraining, Contender, CueRegistry, Existing, FolderLock, PreparedData,
-    RunCheck, RunFolder, Session, TrainConfig,
+    RunCheck, RunFolder, Session, TrainConfig, check_arms,
 };
 use serde_json::{Value, to_value};
 use std::path::{Path, PathBuf};
@@ -95,6 +95,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let existing = if arguments.fresh { Existing::Discard } else { Existing::Resume };
     let device = config.compute.open().map_err(explain)?;
     // Everything is checked before anything is deleted or recorded.
+    check_arms(&config, &companions, &walks.description(), &data).map_err(explain)?;
     RunFolder::look(&run, &config, existing).map_err(explain)?;
     walks.check(&data, arguments.fresh)?;
     let _lock = FolderLock::take(&out, "demo.lock").map_err(explain)?;

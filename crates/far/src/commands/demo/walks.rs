@@ -47,6 +47,11 @@ impl Walks {
         Ok(false)
     }
 
+    /// The dataset that they will be.
+    pub fn description(&self) -> DatasetDescription {
+        far_world::description(self.world, &self.recording)
+    }
+
     /// Refuses a folder with another recording before anything is added to it.
     ///
     /// # Errors
@@ -57,7 +62,7 @@ impl Walks {
         if fresh {
             return Ok(());
         }
-        let wanted = far_world::description(self.world, &self.recording);
+        let wanted = self.description();
         match DatasetDescription::parse(&bytes, &path) {
             Ok(found) if found == wanted => Ok(()),
             _ => {

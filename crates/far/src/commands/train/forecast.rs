@@ -37,7 +37,7 @@ impl Forecast {
         let resumed = RunFolder::look(out, config, existing)?;
         prepared.map_or(Ok(()), check_prepared)?;
         let checked = RunCheck::new(config, companions, &device)?;
-        let seconds = training_seconds(config, checked.shape, &device)?;
+        let seconds = training_seconds(config, companions, checked.shape, &device)?;
         let (device, config, out) = (device.to_string(), config.clone(), out.to_path_buf());
         Ok(Self { config, device, checked, seconds, out, existing, resumed })
     }

@@ -224,7 +224,9 @@ fn train(
     });
     view.end();
     let ending = ending?;
-    training.save_retrievers(&folder.retrievers())?;
+    if ending == Ending::Finished {
+        training.save_retrievers(&folder.retrievers())?;
+    }
     let (times, steps) = training.joint().all_times();
     let copies = device.copies().zip(earlier).map(|(now, earlier)| now.since(earlier));
     let profile = StepTable { steps, elapsed: begun.elapsed(), times, copies };
