@@ -55,6 +55,7 @@ pub fn evaluate_model(
     let encoders: Vec<_> = encoders.collect();
     let found = py.detach(|| {
         let lpips = Lpips::find(lpips.as_deref()).map_err(far_eval::Error::from)?;
+        let lpips_side = lpips.as_ref().map_or(0, |lpips| lpips.net().least_side());
         let lpips = lpips.map(|lpips| move |a: &Picture, b: &Picture| lpips.distance(a, b));
         let lpips = lpips.as_ref().map(|distance| distance as &Distance<'_>);
         let data = EncodedDataset::new(data, Arc::new(Pixels { size }), encoders, cache, HELD);
@@ -64,7 +65,7 @@ pub fn evaluate_model(
             judge: model.as_ref(),
             arms: &arms,
             plan: &plan,
-            perceptual: Perceptual { lpips, dreamsim: None },
+            perceptual: Perceptual { lpips, lpips_side, dreamsim: None },
             probes: Probes::default(),
             device,
         };

@@ -26,6 +26,8 @@ pub type Distance<'a> = dyn Fn(&Picture, &Picture) -> far_model::Result<f64> + S
 pub struct Perceptual<'a> {
     /// LPIPS.
     pub lpips: Option<&'a Distance<'a>>,
+    /// The smallest side of a picture that it is defined for; smaller frames are judged without it.
+    pub lpips_side: u32,
     /// DreamSim.
     pub dreamsim: Option<&'a Distance<'a>>,
 }
@@ -50,7 +52,15 @@ impl<'a> FrameQuality<'a> {
     /// Compares frames of a dataset, by these perceptual distances too.
     pub fn new(dataset: &'a EncodedDataset, perceptual: Perceptual<'a>) -> Self {
         let tokenizer = dataset.tokenizer().as_ref();
-        Self { dataset: dataset.dataset(), tokenizer, perceptual }
+        // How large frames are, any latent says.
+        let picture = tokenizer.decode(&vec![0.0; tokenizer.shape().elements()]);
+        let side = picture.map(|picture| picture.width.min(picture.height));
+        let lpips = perceptual.lpips.filter(|_| side >= Some(perceptual.lpips_side));
+        Self {
+            dataset: dataset.dataset(),
+            tokenizer,
+            perceptual: Perceptual { lpips, ..perceptual },
+        }
     }
 
     /// How far apart crops of frames are.
@@ -141,7 +151,7 @@ mod tests {
         let (_folder, dataset) = road(&[5], None);
         let clip = &clips(&dataset)[0];
         let distance = |a: &Picture, b: &Picture| Ok(f64::from(a.pixels[0].abs_diff(b.pixels[0])));
-        let perceptual = Perceptual { lpips: Some(&distance), dreamsim: None };
+        let perceptual = Perceptual { lpips: Some(&distance), ..Perceptual::default() };
         let quality = FrameQuality::new(&dataset, perceptual);
         let truths = quality.truths(clip, &[40, 42]).unwrap().unwrap();
         // This tokenizer loses nothing on frames of one color.
@@ -156,9 +166,24 @@ mod tests {
         assert!(values[0][2].unwrap() < 0.5);
         assert_eq!(values[0][3], Some((255.0 * color[0]).round()));
         assert_eq!(values[1], [Some(100.0), Some(100.0), Some(1.0), Some(0.0), None]);
-        let perceptual = Perceptual { lpips: None, dreamsim: Some(&distance) };
+        let perceptual = Perceptual { dreamsim: Some(&distance), ..Perceptual::default() };
         let values = FrameQuality::new(&dataset, perceptual).compare(&black, &truths).unwrap();
         assert_eq!(values[1][3..], [None, Some(0.0)]);
+    }
+
+    #[test]
+    fn frames_that_are_too_small_for_lpips_are_judged_without_it() {
+        let (_folder, dataset) = road(&[5], None);
+        let truths = FrameQuality::new(&dataset, Perceptual::default());
+        let truths = truths.truths(&clips(&dataset)[0], &[40]).unwrap().unwrap();
+        let pictures = [truths[0].decoded.clone()];
+        let side = pictures[0].width.min(pictures[0].height);
+        let distance = |_: &Picture, _: &Picture| Ok(0.5);
+        for (lpips_side, expected) in [(side, Some(0.5)), (side + 1, None)] {
+            let perceptual = Perceptual { lpips: Some(&distance), lpips_side, dreamsim: None };
+            let quality = FrameQuality::new(&dataset, perceptual);
+            assert_eq!(quality.compare(&pictures, &truths).unwrap()[0][3], expected);
+        }
     }
 
     #[test]

@@ -211,6 +211,7 @@ pub fn evaluate(
     out: &Path,
 ) -> far_train::Result<Results> {
     let lpips = Lpips::find(weights.lpips.as_deref())?;
+    let lpips_side = lpips.as_ref().map_or(0, |lpips| lpips.net().least_side());
     let lpips = lpips.map(|lpips| move |a: &Picture, b: &Picture| lpips.distance(a, b));
     let dreamsim = DreamSim::find(weights.dreamsim.as_deref())?;
     let dreamsim = dreamsim.map(|dreamsim| move |a: &Picture, b: &Picture| dreamsim.distance(a, b));
@@ -225,6 +226,7 @@ pub fn evaluate(
     }
     let perceptual = Perceptual {
         lpips: lpips.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
+        lpips_side,
         dreamsim: dreamsim.as_ref().map(|distance| distance as &far_eval::Distance<'_>),
     };
     let device = compute.open()?;
@@ -244,6 +246,10 @@ pub fn evaluate(
         bar.end();
     }
     let (results, shown) = found?;
+    let measured = |metric| results.arms.values().any(|arm| arm.contains_key(metric));
+    if lpips.is_some() && measured("psnr") && !measured("lpips") {
+        eprintln!("note: LPIPS is not measured: it needs frames of {lpips_side} pixels a side");
+    }
     write_results(&results, &shown, out)?;
     Ok(results)
 }
