@@ -3,7 +3,7 @@
 use crate::material::MaterialId;
 use crate::person::Person;
 use crate::prop::{Placement, Prop, Shape};
-use crate::vector::{Vector, add, along, dot, length, scale, subtract};
+use crate::vector::{Vector, add, dot, length, scale, subtract};
 
 /// A placed solid, prepared for one frame's rays.
 #[derive(Clone, Copy, Debug)]
@@ -192,12 +192,6 @@ impl Solid {
             normal: crate::field::FACE_NORMALS[face],
             point,
         })
-    }
-
-    /// A direction in own axes as a world direction.
-    #[inline]
-    pub fn outward(&self, own: Vector) -> Vector {
-        along(self.placement.axes, own)
     }
 }
 

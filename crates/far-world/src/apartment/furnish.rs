@@ -89,11 +89,9 @@ impl Furnisher<'_> {
                     &[Workshop::bed, Workshop::wardrobe, Workshop::nightstand],
                     shop,
                 );
-                if shop.random.random_bool(0.5) {
-                    self.at_walls(room, &[Workshop::dresser], shop);
-                } else {
-                    self.at_walls(room, &[Workshop::armchair], shop);
-                }
+                let stores = shop.random.random_bool(0.5);
+                let last: Make<'w> = if stores { Workshop::dresser } else { Workshop::armchair };
+                self.at_walls(room, &[last], shop);
             }
             RoomKind::Bath => {
                 self.at_walls(room, &[Workshop::bathtub, Workshop::basin, Workshop::toilet], shop);

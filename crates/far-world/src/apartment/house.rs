@@ -50,7 +50,7 @@ impl House {
         let lawn = kit.material(Pattern::Grass, [0x6aa84a, 0x4a8a38, 0xd8d070], 2.0, 0.0);
         let stage = StagePlan {
             grid,
-            materials: kit.into_set(),
+            materials: kit.set,
             light: light(lamps, &mut random),
             sky: sky(&mut random),
             ground: Some((-0.6, lawn)),

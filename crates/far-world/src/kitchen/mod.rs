@@ -30,7 +30,6 @@ pub use station::StationKind;
 use self::episode::KitchenEpisode;
 use self::scene::KitchenScene;
 use self::script::Script;
-use self::state::SpotTable;
 use crate::error::Result;
 use crate::{Course, Episode, Recording, World, WorldConstants, random};
 
@@ -102,13 +101,12 @@ impl World for Kitchen {
         let number = part.story % recording.scenes;
         let mut stream = random(recording.seed, "kitchen-scene", u64::from(number));
         let kitchen = KitchenScene::draw(&mut stream);
-        let spots = SpotTable::new(&kitchen);
         let mut stream = random(recording.seed, "kitchen-story", u64::from(part.story));
         let seed = stream.random();
         let script =
-            (0..ATTEMPTS).find_map(|_| Script::draw(&kitchen, &spots, &mut stream)).ok_or_else(
-                || self.no_episode(recording, index, "nothing was put into a container".into()),
-            )?;
+            (0..ATTEMPTS).find_map(|_| Script::draw(&kitchen, &mut stream)).ok_or_else(|| {
+                self.no_episode(recording, index, "nothing was put into a container".into())
+            })?;
         let script = if part.counterfactual { script.counterfactual() } else { script };
         let split = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 }.split(number);
         let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);
@@ -119,6 +117,6 @@ impl World for Kitchen {
         let (boundary, fps) = (script.boundary, self.constants().fps);
         let course = Course { facts, poses, boundary, fps, map_height: 1.3 };
         let camera = self.camera();
-        Ok(Box::new(KitchenEpisode { kitchen, spots, script, course, camera, scene }))
+        Ok(Box::new(KitchenEpisode { kitchen, script, course, camera, scene }))
     }
 }

@@ -13,7 +13,7 @@ pub const SECONDS: f32 = CLIP_SAMPLES as f32 / SAMPLE_RATE as f32;
 
 /// A loop in progress, with its random stream.
 pub struct Canvas {
-    samples: Vec<f32>,
+    pub samples: Vec<f32>,
     random: ChaCha8Rng,
 }
 
@@ -21,11 +21,6 @@ impl Canvas {
     /// A silent loop.
     pub fn new(seed: u64) -> Self {
         Self { samples: vec![0.0; CLIP_SAMPLES], random: ChaCha8Rng::seed_from_u64(seed) }
-    }
-
-    /// The finished loop.
-    pub fn into_samples(self) -> Vec<f32> {
-        self.samples
     }
 
     /// A random number in the range.
