@@ -159,8 +159,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
         sets.extend(value.map(|value| format!("{key}={value}")));
     }
     sets.extend(arguments.compute.sets());
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    let mut config = TrainConfig::resolve(&arguments.config, &sets)?;
+    let mut config = TrainConfig::resolve_all(&arguments.config, &sets)?;
     if let Some(folder) = &arguments.data {
         config.data.folder.clone_from(folder);
     }

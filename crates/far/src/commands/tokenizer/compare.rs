@@ -119,8 +119,7 @@ fn configuration(
     sets.extend(arguments.sets.iter().cloned());
     sets.push(format!("tokenizer.kind=\"{kind}\""));
     sets.extend(arguments.compute.sets());
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    TrainConfig::resolve(&arguments.config, &sets)
+    TrainConfig::resolve_all(&arguments.config, &sets)
 }
 
 /// About so many frames, evenly spread over episodes and time.
