@@ -131,6 +131,7 @@ impl Block {
             ["attn.q_norm", "attn.k_norm"]
                 .map(|part| Scaling::new(builder, &format!("{name}.{part}"), width / heads.max(1)))
         });
+        let modulation = format!("{name}.adaLN_modulation.1");
         let [weight, bias] = config.modulation.initialization();
         Self {
             config,
@@ -140,13 +141,7 @@ impl Block {
             projection: xavier(builder, "attn.proj", [width, width]),
             expand: xavier(builder, "mlp.fc1", [width, hidden]),
             contract: xavier(builder, "mlp.fc2", [hidden, width]),
-            modulation: Linear::new(
-                builder,
-                &format!("{name}.adaLN_modulation.1"),
-                [width, 6 * width],
-                weight,
-                bias,
-            ),
+            modulation: Linear::new(builder, &modulation, [width, 6 * width], weight, bias),
         }
     }
 
