@@ -97,12 +97,9 @@ impl Canvas {
 /// A second-order filter. Frequencies are kept below the Nyquist frequency, so that it is valid.
 pub fn section((kind, hertz, q): (Type<f32>, f32, f32)) -> DirectForm2Transposed<f32> {
     let nyquist = 0.5 * SAMPLE_RATE as f32;
-    let coefficients = Coefficients::<f32>::from_params(
-        kind,
-        (SAMPLE_RATE as f32).hz(),
-        hertz.clamp(1.0, 0.98 * nyquist).hz(),
-        q.max(0.01),
+    let (rate, hertz) = ((SAMPLE_RATE as f32).hz(), hertz.clamp(1.0, 0.98 * nyquist).hz());
+    let coefficients = Coefficients::<f32>::from_params(kind, rate, hertz, q.max(0.01));
+    DirectForm2Transposed::new(
+        coefficients.expect("the frequency is below Nyquist and the quality positive"),
     )
-    .expect("the frequency is below Nyquist and the quality positive");
-    DirectForm2Transposed::new(coefficients)
 }

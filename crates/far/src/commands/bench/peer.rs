@@ -145,18 +145,12 @@ pub fn export(
         write(folder, "query_keys.f32", keys.copied())?;
     }
     write(folder, "times.f64", (0..snapshot.len()).map(|index| snapshot.time(index)))?;
-    write(
-        folder,
-        "poses.f32",
-        (0..snapshot.len()).map(|index| pose_numbers(snapshot.pose(index).as_ref())),
-    )?;
+    let poses = (0..snapshot.len()).map(|index| pose_numbers(snapshot.pose(index).as_ref()));
+    write(folder, "poses.f32", poses)?;
     write(folder, "query_times.f64", queries.iter().map(|query| query.time))?;
     write(folder, "query_strides.f32", queries.iter().map(|query| query.stride))?;
-    write(
-        folder,
-        "query_poses.f32",
-        queries.iter().map(|query| pose_numbers(query.pose.as_ref())),
-    )?;
+    let poses = queries.iter().map(|query| pose_numbers(query.pose.as_ref()));
+    write(folder, "query_poses.f32", poses)?;
     write(folder, "query_goals.f32", queries.iter().map(|query| pose_numbers(query.goal())))?;
     retriever.save(folder.join("retriever.safetensors"))?;
     let shape = serde_json::json!({

@@ -86,11 +86,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             if attention == AttentionName::Joint {
                 joint.insert(clips, rate);
                 if let Some(lines) = &peers {
-                    json_peer::compare(
-                        &mut line,
-                        lines,
-                        &["shape", "dtype", "clips", "context", "steps"],
-                    )?;
+                    let same = ["shape", "dtype", "clips", "context", "steps"];
+                    json_peer::compare(&mut line, lines, &same)?;
                 }
             } else if let Some(joint) = joint.get(&clips) {
                 line["factor_over_joint"] = json!(rate / joint);

@@ -154,32 +154,18 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
         row("agent in view", format!("{} frames", inspection.agent_frames));
     }
     if inspection.coverage.is_some() {
-        share_row(
-            "covered",
-            inspection.covered_share,
-            "of return frames: some memory sees at least half of the same faces",
-        );
-        share_row(
-            "overlap misleads",
-            inspection.misled_share,
-            "of those: the memory with the largest field-of-view overlap does not",
-        );
+        let covered = "of return frames: some memory sees at least half of the same faces";
+        share_row("covered", inspection.covered_share, covered);
+        let misled = "of those: the memory with the largest field-of-view overlap does not";
+        share_row("overlap misleads", inspection.misled_share, misled);
     }
     if let Some(staleness) = inspection.staleness {
-        row(
-            "changed examples",
-            format!("{} return frames at a known viewpoint show a changed state", staleness.frames),
-        );
-        share_row(
-            "stale",
-            inspection.stale_share,
-            "of those: the newest pose-matched memory shows an old state",
-        );
-        share_row(
-            "known",
-            inspection.known_share,
-            "of those: some memory shows the state, or its making",
-        );
+        let changed = "return frames at a known viewpoint show a changed state";
+        row("changed examples", format!("{} {changed}", staleness.frames));
+        let stale = "of those: the newest pose-matched memory shows an old state";
+        share_row("stale", inspection.stale_share, stale);
+        let known = "of those: some memory shows the state, or its making";
+        share_row("known", inspection.known_share, known);
     }
 }
 
