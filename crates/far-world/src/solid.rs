@@ -167,12 +167,8 @@ impl Solid {
             let distance = (-b - discriminant.sqrt()) / a;
             let point = add(self.eye, scale(own, distance));
             if distance > NEAR && distance < limit && point[2].abs() <= self.half[2] {
-                let steep = [
-                    point[0] / (self.half[0] * self.half[0]),
-                    point[1] / (self.half[1] * self.half[1]),
-                    0.0,
-                ];
-                let normal = crate::vector::normalize(steep);
+                let [x, y] = [0, 1].map(|axis| point[axis] / (self.half[axis] * self.half[axis]));
+                let normal = crate::vector::normalize([x, y, 0.0]);
                 return Some(SolidHit { distance, face: 0, normal, point });
             }
         }

@@ -197,12 +197,9 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
         }
     }
     for window in &plan.windows {
-        let low = [window.low[0] * PER_CELL, window.low[1] * PER_CELL, WINDOW[0] + 1];
-        let high = [
-            (window.low[0] + window.size[0]) * PER_CELL,
-            (window.low[1] + window.size[1]) * PER_CELL,
-            WINDOW[1] + 1,
-        ];
+        let [x, y] = window.low.map(|cells| cells * PER_CELL);
+        let [wide, deep] = window.size.map(|cells| cells * PER_CELL);
+        let (low, high) = ([x, y, WINDOW[0] + 1], [x + wide, y + deep, WINDOW[1] + 1]);
         grid.fill(low, high, MaterialId::EMPTY);
     }
     grid

@@ -84,12 +84,8 @@ impl World for Kitchen {
     }
 
     fn describe(&self, _: &Recording, description: &mut DatasetDescription) {
-        description.signals.extend([
-            Signal::Events,
-            Signal::DoorFraction,
-            Signal::Change,
-            Signal::States,
-        ]);
+        let signals = [Signal::Events, Signal::DoorFraction, Signal::Change, Signal::States];
+        description.signals.extend(signals);
         description.labels = track::LABELS.map(String::from).to_vec();
         description.splits = vec![SplitRule::SceneDisjoint];
         description.overlap_radius = 8.0;

@@ -80,10 +80,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let finished = !arguments.fresh && unfinished.is_finished();
     if finished && !contrastive.has_made(&arguments.out) {
-        return Err(Hint::error(
-            format!("{} already exists", arguments.out.display()),
-            "give another --out, or --fresh to train it again",
-        ));
+        let hint = "give another --out, or --fresh to train it again";
+        return Err(Hint::error(format!("{} already exists", arguments.out.display()), hint));
     }
     // Everything is known to work before anything is deleted.
     let _lock = unfinished.begin(arguments.fresh)?;

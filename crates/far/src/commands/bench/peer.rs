@@ -49,10 +49,8 @@ impl Peer {
     ) -> anyhow::Result<Self> {
         let mut words = command.split_whitespace();
         let program = words.next().ok_or_else(|| {
-            Hint::error(
-                "the peer's command is empty",
-                "give one, for instance --peer \"python peer.py\"",
-            )
+            let hint = "give one, for instance --peer \"python peer.py\"";
+            Hint::error("the peer's command is empty", hint)
         })?;
         let mut child = Command::new(program)
             .args(words)
@@ -79,10 +77,8 @@ impl Peer {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         if line.is_empty() {
-            return Err(Hint::error(
-                format!("the peer {:?} ended early", self.command),
-                "run it by itself to see why; its errors are above",
-            ));
+            let hint = "run it by itself to see why; its errors are above";
+            return Err(Hint::error(format!("the peer {:?} ended early", self.command), hint));
         }
         Ok(line)
     }

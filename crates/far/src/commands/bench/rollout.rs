@@ -50,10 +50,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { context, steps, .. } = *arguments;
     if steps == 0 || arguments.clips.is_empty() || arguments.clips.contains(&0) {
-        return Err(Hint::error(
-            "there is nothing to measure",
-            "give --clips and --steps 1 or more",
-        ));
+        let hint = "give --clips and --steps 1 or more";
+        return Err(Hint::error("there is nothing to measure", hint));
     }
     let peers = arguments.peer.as_deref().map(json_peer::run).transpose()?;
     let engine = arguments.engine.open()?;

@@ -126,14 +126,10 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
     if !inspection.routes.is_empty() {
         row("routes", join(&inspection.routes));
     }
-    let mean = inspection.frames as f64 / inspection.episodes as f64;
-    row(
-        "frames",
-        format!(
-            "{} ({} return), {mean:.0} per episode, {:.2} h at {} fps",
-            inspection.frames, inspection.return_frames, inspection.hours, description.fps
-        ),
-    );
+    let Inspection { frames, return_frames, hours, .. } = inspection;
+    let mean = *frames as f64 / inspection.episodes as f64;
+    let time = format!("{mean:.0} per episode, {hours:.2} h at {} fps", description.fps);
+    row("frames", format!("{frames} ({return_frames} return), {time}"));
     row("pictures", format!("{width}x{height}, {:?}", description.images).to_lowercase());
     if let Some(commands) = &description.robot_action {
         row("robot actions", format!("{} numbers per frame", commands.width()));
