@@ -45,12 +45,6 @@ impl Audio {
         Ok(Self { rate: spec.sample_rate, samples })
     }
 
-    /// The samples that accompany frame `frame`; shorter when the file ends.
-    pub fn of_frame(&self, description: &DatasetDescription, frame: usize) -> &[[f32; 2]] {
-        let end = description.audio_start(frame + 1).min(self.samples.len());
-        &self.samples[description.audio_start(frame).min(end)..end]
-    }
-
     /// The last `seconds` of sound up to and including frame `frame`: what has been heard by then.
     pub fn until_frame(
         &self,

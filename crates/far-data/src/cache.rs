@@ -200,13 +200,12 @@ impl CachedTensors {
 
 fn decode(data: &[u8], dtype: Dtype, values: &mut Vec<f32>) -> std::result::Result<(), String> {
     match dtype {
-        Dtype::F16 => values.extend(
-            data.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]]).to_f32()),
-        ),
-        Dtype::F32 => values.extend(
-            data.chunks_exact(4)
-                .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]])),
-        ),
+        Dtype::F16 => {
+            values.extend(data.as_chunks().0.iter().map(|pair| f16::from_le_bytes(*pair).to_f32()));
+        }
+        Dtype::F32 => {
+            values.extend(data.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)));
+        }
         other => return Err(format!("values of type {other:?} where floats were due")),
     }
     Ok(())

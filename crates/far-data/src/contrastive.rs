@@ -75,14 +75,6 @@ far_memory::settings! {
 }
 
 impl ContrastiveConfig {
-    /// The settings for the corpus that a built-in world stands for: sound carries in all
-    /// directions, so the apartment has no heading limit.
-    pub fn of_corpus(corpus: &str) -> Self {
-        let joint = SamplingConfig::of_corpus(corpus);
-        let heading = if corpus == "apartment" { None } else { Self::default().heading };
-        Self { horizon: joint.horizon, heading, ..Self::default() }
-    }
-
     /// Whether a frame at `pose` was taken near `goal`.
     fn is_near(&self, pose: &Pose, goal: &Pose) -> bool {
         let turned = wrap_angle(pose.yaw() - goal.yaw()).abs().to_degrees();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int32Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 use far_memory::{Displacement, Pose};
@@ -238,7 +238,7 @@ impl Episode {
 
     /// The video file and the frame in it, when pictures lie in a video.
     pub fn video_frame(&self, frame: usize) -> Option<(PathBuf, u64)> {
-        let number = self.columns.long(column::VIDEO_FRAME, frame)?;
+        let number = self.columns.number::<UInt64Type>(column::VIDEO_FRAME, frame)?;
         Some((self.folder.join(self.video.as_deref()?), number))
     }
 
@@ -249,7 +249,7 @@ impl Episode {
 
     /// How far the acted door or container is open.
     pub fn door_fraction(&self, frame: usize) -> Option<f32> {
-        self.columns.float(column::DOOR_FRACTION, frame)
+        self.columns.number::<Float32Type>(column::DOOR_FRACTION, frame)
     }
 
     /// How the frame differs from an older state.
@@ -296,7 +296,7 @@ impl Episode {
 
     /// Number of the canonical viewpoint, −1 between viewpoints.
     pub fn pose_key(&self, frame: usize) -> i32 {
-        self.columns.signed(column::POSE_KEY, frame).unwrap_or(-1)
+        self.columns.number::<Int32Type>(column::POSE_KEY, frame).unwrap_or(-1)
     }
 
     /// States that can be told from the frame, ascending.
@@ -333,7 +333,7 @@ impl Episode {
                 FrameImage::Encoded(self.image_bytes(frame).unwrap_or_default().to_vec())
             }
             ImageEncoding::Video => {
-                let number = self.columns.long(column::VIDEO_FRAME, frame);
+                let number = self.columns.number::<UInt64Type>(column::VIDEO_FRAME, frame);
                 FrameImage::VideoFrame(number.unwrap_or_default())
             }
             ImageEncoding::None => FrameImage::Absent,
@@ -437,7 +437,7 @@ fn trajectory(
             position: columns.vector(column::POSITION, row).unwrap_or([f32::NAN; 3]),
             rotation: columns.vector(column::ROTATION, row).unwrap_or([f32::NAN; 4]),
         });
-        let time = columns.double(column::TIME, row);
+        let time = columns.number::<Float64Type>(column::TIME, row).unwrap_or(f64::NAN);
         let mut frame = Frame::new(time, pose, phase, FrameImage::Absent);
         frame.action = action(columns, row);
         check.next_pose(&frame)?;

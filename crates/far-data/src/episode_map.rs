@@ -90,12 +90,8 @@ impl EpisodeMap {
         );
         for (color, corners) in &self.shapes {
             let ring: Vec<String> = corners.iter().map(|&corner| scale.text(corner)).collect();
-            let _ = writeln!(
-                out,
-                "<polygon points=\"{}\" fill=\"{}\"/>",
-                ring.join(" "),
-                escape(color)
-            );
+            let (ring, color) = (ring.join(" "), escape(color));
+            let _ = writeln!(out, "<polygon points=\"{ring}\" fill=\"{color}\"/>");
         }
         out.push_str("</g>\n");
     }
@@ -195,12 +191,11 @@ impl EpisodeMap {
             entries.push(("#16a34a".into(), "event and its frame".into()));
         }
         for (color, text) in entries {
+            let (dot, words) = (x + 5.0, x + 16.0);
             let _ = writeln!(
                 out,
-                "<circle cx=\"{:.1}\" cy=\"47\" r=\"5\" fill=\"{color}\"/>\
-                 <text x=\"{:.1}\" y=\"51.5\" fill=\"#55554f\">{text}</text>",
-                x + 5.0,
-                x + 16.0
+                "<circle cx=\"{dot:.1}\" cy=\"47\" r=\"5\" fill=\"{color}\"/>\
+                 <text x=\"{words:.1}\" y=\"51.5\" fill=\"#55554f\">{text}</text>"
             );
             x += 40.0 + 7.0 * text.len() as f32;
         }
@@ -257,26 +252,22 @@ fn draw_grid(out: &mut String, scale: &Scale) {
             let mut at = scale.center;
             at[axis] = line as f32 * step;
             let [x, y] = scale.place(at);
-            let (from, to) = if axis == 0 {
-                ([x, HEAD], [x, HEIGHT - MARGIN])
-            } else {
-                ([MARGIN, y], [WIDTH - MARGIN, y])
+            let [x1, y1, x2, y2] = match axis {
+                0 => [x, HEAD, x, HEIGHT - MARGIN],
+                _ => [MARGIN, y, WIDTH - MARGIN, y],
             };
             let _ = writeln!(
                 out,
-                "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#000000\" stroke-opacity=\"0.07\"/>",
-                from[0], from[1], to[0], to[1]
+                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"#000000\" stroke-opacity=\"0.07\"/>"
             );
         }
     }
     let (y, length) = (HEIGHT - 0.5 * MARGIN, step * scale.points_per_meter);
+    let (bar, words, base) = (y - 6.0, MARGIN + length + 8.0, y + 3.0);
     let _ = writeln!(
         out,
-        "<path d=\"M{MARGIN} {0:.1} v6 h{length:.1} v-6\" fill=\"none\" stroke=\"#55554f\" stroke-width=\"1.5\"/>\
-         <text x=\"{1:.1}\" y=\"{2:.1}\" fill=\"#55554f\">{step} m</text>",
-        y - 6.0,
-        MARGIN + length + 8.0,
-        y + 3.0
+        "<path d=\"M{MARGIN} {bar:.1} v6 h{length:.1} v-6\" fill=\"none\" stroke=\"#55554f\" stroke-width=\"1.5\"/>\
+         <text x=\"{words:.1}\" y=\"{base:.1}\" fill=\"#55554f\">{step} m</text>"
     );
 }
 

@@ -1,9 +1,7 @@
 //! Reading single values out of mapped columns, of an episode or of the index.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Float32Type, Float64Type, Int32Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::{ArrowPrimitiveType, Float32Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
 /// The record batches of a file, addressed by row of the whole file.
@@ -31,29 +29,9 @@ impl FrameColumns {
         self.starts[self.starts.len() - 1]
     }
 
-    /// A float64 of a column that has one in every row.
-    pub fn double(&self, column: &str, row: usize) -> f64 {
-        self.value::<Float64Type>(column, row).unwrap_or(f64::NAN)
-    }
-
-    /// A float32, or `None` when null or absent.
-    pub fn float(&self, column: &str, row: usize) -> Option<f32> {
-        self.value::<Float32Type>(column, row)
-    }
-
     /// A uint32, or `None` when null or absent.
     pub fn unsigned(&self, column: &str, row: usize) -> Option<u32> {
-        self.value::<UInt32Type>(column, row)
-    }
-
-    /// A uint64, or `None` when null or absent.
-    pub fn long(&self, column: &str, row: usize) -> Option<u64> {
-        self.value::<UInt64Type>(column, row)
-    }
-
-    /// An int32, or `None` when null or absent.
-    pub fn signed(&self, column: &str, row: usize) -> Option<i32> {
-        self.value::<Int32Type>(column, row)
+        self.number::<UInt32Type>(column, row)
     }
 
     /// A boolean; `false` when null or absent.
@@ -98,7 +76,8 @@ impl FrameColumns {
         &values[offsets[row] as usize..offsets[row + 1] as usize]
     }
 
-    fn value<T: ArrowPrimitiveType>(&self, column: &str, row: usize) -> Option<T::Native> {
+    /// A number, or `None` when null or absent.
+    pub fn number<T: ArrowPrimitiveType>(&self, column: &str, row: usize) -> Option<T::Native> {
         let (array, row) = self.array(column, row)?;
         array.is_valid(row).then(|| array.as_primitive::<T>().value(row))
     }

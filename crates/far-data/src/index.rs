@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Fields, Schema};
 
@@ -136,7 +137,7 @@ impl Index {
                 second_split: self.split(row, 1),
                 route: owned("route").unwrap_or_default(),
                 tier: self.columns.unsigned("tier", row),
-                seed: self.columns.long("seed", row).unwrap_or(0),
+                seed: self.columns.number::<UInt64Type>("seed", row).unwrap_or(0),
                 pair: self
                     .columns
                     .unsigned("pair", row)

@@ -59,9 +59,7 @@ impl View<'_> {
     ///
     /// The same test as [`Camera::sees`], written as one branch-free pass.
     pub fn shared(&self, pose: &Pose) -> u32 {
-        let camera = &self.rule.camera;
-        let horizontal = (0.5 * camera.horizontal_field_of_view).tan();
-        let vertical = (0.5 * camera.vertical_field_of_view).tan();
+        let [horizontal, vertical] = self.rule.camera.half_tangents();
         let (right, down, forward) = (pose.right(), pose.down(), pose.forward());
         let offset: [f32; 3] = std::array::from_fn(|axis| pose.position[axis] - self.center[axis]);
         let [xs, ys, zs] = &self.axes;

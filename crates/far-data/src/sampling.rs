@@ -202,13 +202,9 @@ fn stretches(episode: &Episode, labels: &[u16], kind: AnchorKind) -> Vec<Stretch
     let mut stretches: Vec<Stretch> = Vec::new();
     let has = |frame: usize| episode.events(frame).iter().any(|event| labels.contains(event));
     // A passage may begin before the boundary; an event must have a return frame before it.
-    let start = match kind {
-        AnchorKind::Event => episode.boundary() + 1,
-        AnchorKind::Reveal => 1,
-    };
-    let end = match kind {
-        AnchorKind::Event => episode.len(),
-        AnchorKind::Reveal => episode.len() - 1,
+    let (start, end) = match kind {
+        AnchorKind::Event => (episode.boundary() + 1, episode.len()),
+        AnchorKind::Reveal => (1, episode.len() - 1),
     };
     for frame in (start..end).filter(|&frame| has(frame)) {
         let frame = frame as u32;

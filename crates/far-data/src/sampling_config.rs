@@ -135,11 +135,3 @@ far_memory::settings! {
         pub pool: u32 = 1000,
     }
 }
-
-impl EvaluationConfig {
-    /// The paper's settings for the corpus that a built-in world stands for.
-    pub fn of_corpus(corpus: &str) -> Self {
-        let stride = if corpus == "apartment" { 16 } else { 4 };
-        Self { stride, ..Self::default() }
-    }
-}

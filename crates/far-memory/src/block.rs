@@ -1,7 +1,7 @@
 //! A run of up to 65,536 records as columns.
 
 use crate::column::Column;
-use crate::key::{KeyColumn, KeyValues, Keys};
+use crate::key::{KeyColumn, Keys};
 use crate::payload::{PayloadSource, Payloads};
 use crate::{CueKind, Error, Payload, Pose, Schema};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Block {
     angles: [Column<f32>; 4],
     /// By cue index; `None` for the metadata cue.
     keys: Vec<Option<KeyColumn>>,
-    payloads: Payloads,
+    pub(crate) payloads: Payloads,
 }
 
 /// Loaded or mapped columns that become a [`Block`].
@@ -162,20 +162,6 @@ impl Block {
         }
     }
 
-    /// Stores a copy of the payload of a new row.
-    pub(crate) fn write_payload(&self, row: usize, payload: Payload<'_>) {
-        self.payloads.set(row, payload);
-    }
-
-    /// From now on, reads the payloads of the first `rows` rows from `source`.
-    pub(crate) fn lend_payloads(&mut self, source: Arc<dyn PayloadSource>, rows: usize) {
-        self.payloads.lend(source, rows);
-    }
-
-    pub(crate) fn payload(&self, row: usize) -> Payload<'_> {
-        self.payloads.get(row)
-    }
-
     /// The key column of a cue; `None` for the metadata cue.
     pub(crate) fn key_column(&self, cue: usize) -> Option<&KeyColumn> {
         self.keys.get(cue)?.as_ref()
@@ -284,21 +270,9 @@ impl<'a> BlockView<'a> {
         self.block.key_column(cue).is_none_or(|column| column.is_complete(self.length))
     }
 
-    /// Presence bits of rows `64·word ..`, lowest first. Bits past the view may be set.
-    pub fn presence_word(&self, cue: usize, word: usize) -> u64 {
-        self.block.key_column(cue).map_or(u64::MAX, |column| column.presence_word(word))
-    }
-
     /// The payload of a row.
     pub fn payload(&self, row: usize) -> Payload<'a> {
         assert!(row < self.length, "row within the view");
-        self.block.payload(row)
-    }
-}
-
-impl KeyValues {
-    /// Keys of 32-bit numbers, copied.
-    pub fn from_f32(values: &[f32]) -> Self {
-        Self::F32(Column::from_slice(values))
+        self.block.payloads.get(row)
     }
 }

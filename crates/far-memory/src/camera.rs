@@ -20,6 +20,12 @@ impl Camera {
         }
     }
 
+    /// Half of what is in view at distance 1, to the right and downward.
+    pub fn half_tangents(&self) -> [f32; 2] {
+        [self.horizontal_field_of_view, self.vertical_field_of_view]
+            .map(|angle| (0.5 * angle).tan())
+    }
+
     /// Image coordinates of a world point: x rightward and y downward, both in [−1, 1] when the
     /// point is in view; `None` when it lies behind the camera.
     ///
@@ -31,18 +37,14 @@ impl Camera {
     /// ```
     pub fn project(&self, pose: &Pose, point: [f32; 3]) -> Option<[f32; 2]> {
         let [right, down, forward] = pose.to_camera(point);
-        (forward > 1e-6).then(|| {
-            [
-                right / (forward * (0.5 * self.horizontal_field_of_view).tan()),
-                down / (forward * (0.5 * self.vertical_field_of_view).tan()),
-            ]
-        })
+        let [across, along] = self.half_tangents();
+        (forward > 1e-6).then(|| [right / (forward * across), down / (forward * along)])
     }
 
     /// The unit direction in the world of the ray through image coordinates in [−1, 1].
     pub fn ray(&self, pose: &Pose, [x, y]: [f32; 2]) -> [f32; 3] {
-        let right = x * (0.5 * self.horizontal_field_of_view).tan();
-        let down = y * (0.5 * self.vertical_field_of_view).tan();
+        let [across, along] = self.half_tangents();
+        let (right, down) = (x * across, y * along);
         let length = (right * right + down * down + 1.0).sqrt();
         let end = pose.to_world([right / length, down / length, 1.0 / length]);
         std::array::from_fn(|axis| end[axis] - pose.position[axis])

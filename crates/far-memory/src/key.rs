@@ -15,6 +15,11 @@ pub enum KeyValues {
 }
 
 impl KeyValues {
+    /// Keys of 32-bit numbers, copied.
+    pub fn from_f32(values: &[f32]) -> Self {
+        Self::F32(Column::from_slice(values))
+    }
+
     pub(crate) fn zeroed(precision: KeyPrecision, count: usize) -> Self {
         match precision {
             KeyPrecision::F32 => Self::F32(Column::zeroed(count)),
@@ -106,11 +111,6 @@ impl KeyColumn {
     /// Whether a published row has a key.
     pub(crate) fn is_present(&self, row: usize) -> bool {
         self.present[row / 64].load(Ordering::Relaxed) >> (row % 64) & 1 == 1
-    }
-
-    /// The presence bits of rows `64·word ..`, lowest bit first.
-    pub(crate) fn presence_word(&self, word: usize) -> u64 {
-        self.present[word].load(Ordering::Relaxed)
     }
 
     /// Whether all of the first `length` published rows have a key.

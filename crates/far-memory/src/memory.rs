@@ -189,7 +189,7 @@ impl Memory {
             }
             column.mark(row, key.is_some());
         }
-        block.write_payload(row, observation.payload);
+        block.payloads.set(row, observation.payload);
         self.shared.length.store(length + 1, Ordering::Release);
         Ok(MemoryId(length as u64))
     }
@@ -225,7 +225,7 @@ impl Memory {
         let last = blocks.last_mut().expect("a block with records");
         // SAFETY: the rows below `length` are published.
         let mut block = unsafe { last.grown(&self.shared.schema, length, last.capacity()) };
-        block.lend_payloads(source, rows);
+        block.payloads.lend(source, rows);
         *last = Arc::new(block);
         self.shared.blocks.store(Arc::new(blocks));
     }

@@ -74,7 +74,8 @@ pub fn overlap_features(
     ]
 }
 
-fn dot(left: [f32; 3], right: [f32; 3]) -> f32 {
+#[inline(always)]
+pub(crate) fn dot(left: [f32; 3], right: [f32; 3]) -> f32 {
     left[0] * right[0] + left[1] * right[1] + left[2] * right[2]
 }
 

@@ -126,7 +126,7 @@ impl Retriever {
     pub fn without_abstaining(mut self) -> Self {
         if let (Some(config), Some(set)) = (&mut self.config.set, &mut self.set) {
             config.abstains = false;
-            set.fill_every_slot();
+            set.worth = None;
         }
         self
     }

@@ -229,10 +229,8 @@ impl RetrieverConfig {
             if !scales.iter().all(|scale| **scale > 0.0 && scale.is_finite()) {
                 return refuse(format!("its sets have scales {scales:?}; they must be positive"));
             }
-            let compares = |name: &String| {
-                let keyed = |cue: &CueConfig| matches!(cue.scorer, ScorerConfig::Cosine { .. });
-                self.cues.iter().any(|cue| cue.name == *name && keyed(cue))
-            };
+            let compares =
+                |name: &String| self.key_cues().any(|place| self.cues[place].name == *name);
             if let Some(name) = key.as_ref().filter(|name| !compares(name)) {
                 return refuse(format!("its sets compare keys of {name:?}, which is no key cue"));
             }

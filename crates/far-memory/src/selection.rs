@@ -153,11 +153,6 @@ impl ChunkTopK {
         self.top.threshold()
     }
 
-    /// Counts NaN scores found outside of [`push`](Self::push).
-    pub fn add_not_a_number(&mut self, count: usize) {
-        self.top.not_a_number += count;
-    }
-
     fn close(&mut self) {
         if let Some(best) = self.best.take() {
             self.top.offer(best);
@@ -174,11 +169,6 @@ impl ChunkTopK {
         self.close();
         self.top.finish()
     }
-}
-
-/// Top-K by sorting everything: the reference.
-pub fn top_k_reference(scores: &[f32], slots: usize) -> Vec<Ranked> {
-    chunk_top_k_reference(scores, 1, slots)
 }
 
 /// Chunked Top-K by sorting all representatives: the reference.
@@ -234,7 +224,7 @@ mod tests {
             }
             let nans = scores.iter().filter(|score| score.is_nan()).count();
             prop_assert_eq!((top.not_a_number(), chunked.not_a_number()), (nans, nans));
-            let expected = top_k_reference(&scores, slots);
+            let expected = chunk_top_k_reference(&scores, 1, slots);
             prop_assert_eq!(top.finish(), expected.as_slice());
             let expected = chunk_top_k_reference(&scores, chunk_size, slots);
             prop_assert_eq!(chunked.finish(), expected.as_slice());

@@ -30,7 +30,7 @@ pub(crate) struct SetTerm {
     /// Logarithm of β.
     strength: Vec<f32>,
     /// What memories are worth, where slots may stay empty.
-    worth: Option<Box<Worth>>,
+    pub(crate) worth: Option<Box<Worth>>,
 }
 
 /// What was taken into a slot.
@@ -148,11 +148,6 @@ impl SetTerm {
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (&'static str, &[f32])> {
         let learned = [("overlap", self.overlap.as_slice()), ("strength", &self.strength)];
         learned.into_iter().chain(self.worth.iter().flat_map(|worth| worth.parameters()))
-    }
-
-    /// Fills slots whatever memories are worth.
-    pub(crate) fn fill_every_slot(&mut self) {
-        self.worth = None;
     }
 
     /// Memories that may be passed over.

@@ -6,6 +6,7 @@
 //! layout exists at the border, in files that other programs wrote.
 
 use far_data::Mask;
+use far_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 /// The size of a latent frame and of the patches it is cut into.
@@ -100,6 +101,17 @@ impl LatentShape {
         let mut image = vec![0.0; tokens.len()];
         self.places().zip(tokens).for_each(|(place, value)| image[place] = *value);
         image
+    }
+
+    /// The images [n, C, H, W] of n frames, each [T, p²·C].
+    pub(crate) fn images<'a>(
+        &self,
+        frames: impl IntoIterator<Item = &'a [f32]>,
+    ) -> far_tensor::Result<Tensor> {
+        let images: Vec<f32> =
+            frames.into_iter().flat_map(|tokens| self.to_image(tokens)).collect();
+        let count = images.len() / self.elements();
+        Tensor::from_slice(&images, [count, self.channels, self.height, self.width])
     }
 }
 

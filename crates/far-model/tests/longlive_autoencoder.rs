@@ -9,7 +9,7 @@ use far_model::{
     ActionFeatures, ConditionScale, CueEncoder, EncodedDataset, LatentShape, LongLiveAutoencoder,
     LongLiveConfig, LongLiveEncoder, PatchPca, PatchPcaConfig,
 };
-use far_tensor::{Checkpoint, CheckpointWriter, Device, Random};
+use far_tensor::{Device, Random};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -117,7 +117,6 @@ fn the_longlive_loss_falls() {
     assert!(after.reconstruction < 0.8 * before.reconstruction, "{before:?} {after:?}");
     let sum = after.reconstruction + after.difference + after.smoothness;
     assert!((after.total - sum).abs() < 1e-5);
-    assert_eq!(learner.updates(), 600);
     assert!(learner.step(&held_out[1..], 32).is_err());
     assert!(learner.step(&[], 8).is_err());
 }
@@ -148,23 +147,4 @@ fn keys_have_unit_length_and_a_file_gives_the_same() {
     assert_eq!(read.recipe(), encoder.recipe());
     learner.step(&windows(2, 8), 8).unwrap();
     assert_ne!(learner.encoder().unwrap().recipe(), encoder.recipe());
-}
-
-#[test]
-fn a_training_goes_on_from_a_checkpoint_to_the_same_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("checkpoint.safetensors");
-    let device = Device::cpu();
-    let mut learner = LongLiveAutoencoder::new(small(), LATENT, 1, &device).unwrap();
-    learner.step(&windows(0, 4), 4).unwrap();
-    learner.save(CheckpointWriter::new()).save(&path).unwrap();
-
-    let mut other = LongLiveAutoencoder::new(small(), LATENT, 7, &device).unwrap();
-    other.load(&mut Checkpoint::open(&path).unwrap()).unwrap();
-    assert_eq!(other.updates(), 1);
-    let [ours, theirs] = [learner, other].map(|mut learner| {
-        learner.step(&windows(1, 4), 4).unwrap();
-        learner.encoder().unwrap().recipe()
-    });
-    assert_eq!(ours, theirs);
 }

@@ -273,14 +273,12 @@ impl Parameters {
         let requirement = "the values must fill the arena, padding included";
         let fit = values.len() == self.length();
         Error::expect_fit(fit, "with_values", shapes, requirement)?;
-        let mut copy = Buffer::zeroed(values.len());
-        copy.copy_from_slice(values);
         Ok(Self {
             name: self.name.clone(),
             number: self.number,
             entries: self.entries.clone(),
             rates: self.rates.clone(),
-            values: Arc::new(copy.into()),
+            values: Arc::new(Buffer::from(values).into()),
             frozen: true,
         })
     }

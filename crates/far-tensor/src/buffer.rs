@@ -27,6 +27,14 @@ impl Buffer {
     }
 }
 
+impl From<&[f32]> for Buffer {
+    fn from(values: &[f32]) -> Self {
+        let mut copy = Self::zeroed(values.len());
+        copy.copy_from_slice(values);
+        copy
+    }
+}
+
 impl Deref for Buffer {
     type Target = [f32];
 

@@ -86,11 +86,7 @@ impl AdamW {
     /// An optimizer for these parameters; the average starts as a copy of them.
     pub fn new(config: AdamWConfig, parameters: &Parameters) -> Self {
         let length = parameters.length();
-        let average = config.average_decay.map(|_| {
-            let mut copy = Buffer::zeroed(length);
-            copy.copy_from_slice(parameters.values());
-            copy.into()
-        });
+        let average = config.average_decay.map(|_| Buffer::from(parameters.values()).into());
         let (first, second) = (Buffer::zeroed(length).into(), Buffer::zeroed(length).into());
         Self { config, updates: 0, first, second, average }
     }

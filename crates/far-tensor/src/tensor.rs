@@ -34,17 +34,7 @@ impl Tensor {
     /// # Errors
     /// If the number of values does not match the shape.
     pub fn from_slice(values: &[f32], shape: impl Into<Shape>) -> Result<Self> {
-        let shape = shape.into();
-        if values.len() != shape.elements() {
-            return Err(Error::Unsupported {
-                operation: "from_slice",
-                shape,
-                requirement: format!("{} values were given", values.len()),
-            });
-        }
-        let mut buffer = Buffer::zeroed(values.len());
-        buffer.copy_from_slice(values);
-        Ok(Self::of_host(shape, buffer, Origin::Constant))
+        Self::filled("from_slice", values.into(), shape.into())
     }
 
     /// A tensor that takes over these values.
@@ -52,10 +42,13 @@ impl Tensor {
     /// # Errors
     /// If `values` does not have exactly one value per element of the shape.
     pub fn from_buffer(values: Buffer, shape: impl Into<Shape>) -> Result<Self> {
-        let shape = shape.into();
+        Self::filled("tensor", values, shape.into())
+    }
+
+    fn filled(operation: &'static str, values: Buffer, shape: Shape) -> Result<Self> {
         if values.len() != shape.elements() {
             let requirement = format!("{} values were given", values.len());
-            return Err(Error::Unsupported { operation: "tensor", shape, requirement });
+            return Err(Error::Unsupported { operation, shape, requirement });
         }
         Ok(Self::of_host(shape, values, Origin::Constant))
     }

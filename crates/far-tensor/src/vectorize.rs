@@ -162,6 +162,15 @@ pub(crate) fn lane_sum(length: usize, mut term: impl FnMut(usize) -> f32) -> f32
     total
 }
 
+/// Writes a row, or adds it to the existing one.
+pub(crate) fn put_row(target: &mut [f32], source: &[f32], accumulate: bool) {
+    if accumulate {
+        add_assign(target, source);
+    } else {
+        target.copy_from_slice(source);
+    }
+}
+
 vectorized! {
     /// target ← target + source.
     pub(crate) fn add_assign(target: &mut [f32], source: &[f32]) {

@@ -73,8 +73,7 @@ impl Contender {
     /// # Errors
     /// As [`TrainConfig::resolve`].
     pub fn config(&self, preset_or_path: &str, sets: &[String]) -> Result<TrainConfig> {
-        let sets: Vec<&str> = sets.iter().chain(&self.sets).map(String::as_str).collect();
-        TrainConfig::resolve(preset_or_path, &sets)
+        TrainConfig::resolve_all(preset_or_path, &[sets, &self.sets].concat())
     }
 
     fn new(name: &str, sets: &[&str]) -> Self {

@@ -106,11 +106,6 @@ impl<'a> Joint<'a> {
         })
     }
 
-    /// The settings.
-    pub fn config(&self) -> &JointConfig {
-        &self.config
-    }
-
     /// Steps made.
     pub fn steps(&self) -> u64 {
         self.step

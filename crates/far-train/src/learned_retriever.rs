@@ -83,11 +83,6 @@ impl LearnedRetriever {
         self.policy.clone()
     }
 
-    /// Updates made.
-    pub fn updates(&self) -> u64 {
-        self.trained.optimizer.updates()
-    }
-
     /// One update: recall, credit, posterior, distillation, whose times are added to `times`. `None`
     /// where no query has two candidates to choose between.
     ///

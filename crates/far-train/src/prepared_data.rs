@@ -33,8 +33,8 @@ pub struct PreparedData {
     trained_episodes: Option<usize>,
     scale: ConditionScale,
     device: Device,
-    judged: Vec<u32>,
-    detector: Option<LatentDetector>,
+    pub(crate) judged: Vec<u32>,
+    pub(crate) detector: Option<LatentDetector>,
 }
 
 impl PreparedData {
@@ -50,23 +50,6 @@ impl PreparedData {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Self> {
         Self::open_with(config, &[], &CueRegistry::of(config), folder, device, progress)
-    }
-
-    /// The same for a run that was trained, with these cues: only episodes that are
-    /// evaluated are read. The encoders of `further` cues are opened too if the run has them.
-    ///
-    /// # Errors
-    /// As [`PreparedData::open`].
-    pub fn open_to_judge(
-        config: &TrainConfig,
-        further: &[String],
-        cues: &CueRegistry,
-        folder: &Path,
-        device: &Device,
-        progress: &mut dyn FnMut(Stage),
-    ) -> Result<Self> {
-        let encoders = NeededEncoders::of(&[&config.arm.arm()?])?.welcoming(further);
-        Self::open_episodes(config, encoders, cues, folder, device, Lost::Refuse, progress)
     }
 
     /// The same with these cues, and with the encoders of other arms as well, so that they can be
@@ -88,7 +71,9 @@ impl PreparedData {
         Self::open_episodes(config, encoders, cues, folder, device, Lost::Make, progress)
     }
 
-    fn open_episodes(
+    /// The same; of a run that was trained, whose files must not be lost, only episodes that are
+    /// evaluated are read.
+    pub(crate) fn open_episodes(
         config: &TrainConfig,
         mut encoders: NeededEncoders,
         cues: &CueRegistry,
@@ -188,16 +173,6 @@ impl PreparedData {
     /// What the world model runs on.
     pub fn device(&self) -> &Device {
         &self.device
-    }
-
-    /// The episodes that evaluations take clips from.
-    pub fn judged_episodes(&self) -> &[u32] {
-        &self.judged
-    }
-
-    /// What detects in a generated frame whatever its state describes; `None` where frames have no state.
-    pub fn detector(&self) -> Option<&LatentDetector> {
-        self.detector.as_ref()
     }
 
     /// An evaluation of these arms on the held-out episodes, without perceptual metrics.

@@ -1,6 +1,6 @@
 //! Saved runs side by side: their arms, their world models, and a judge for all.
 
-use crate::artifact::NeededEncoders;
+use crate::artifact::{Lost, NeededEncoders};
 use crate::memory_need::check_judgment;
 use crate::{
     CueRegistry, Error, PreparedData, Result, SavedRun, Stage, TrainedArm, TrainingContext,
@@ -123,15 +123,12 @@ impl RunEvaluation {
         for run in &self.runs {
             let (config, folder) = (&run.config, &run.folder);
             let built_in = CueRegistry::of(config);
-            let cues = self.features.iter().cloned().fold(built_in, CueRegistry::with);
-            prepared.push(PreparedData::open_to_judge(
-                config,
-                &further,
-                &cues,
-                folder,
-                device,
-                listener.stage,
-            )?);
+            let cues = &self.features.iter().cloned().fold(built_in, CueRegistry::with);
+            let encoders = NeededEncoders::of(&[&config.arm.arm()?])?.welcoming(&further);
+            let (lost, stage) = (Lost::Refuse, &mut *listener.stage);
+            let opened =
+                PreparedData::open_episodes(config, encoders, cues, folder, device, lost, stage);
+            prepared.push(opened?);
         }
         let (config, shape) = (&self.runs[self.judge].config, prepared[self.judge].data());
         let shape = shape.tokenizer().shape();
@@ -186,12 +183,12 @@ impl RunEvaluation {
         let judge = judge.ok_or_else(|| Error::setting("judge", "there is no such run"))?;
         let evaluation = Evaluation {
             dataset: &data,
-            episodes: prepared[self.judge].judged_episodes(),
+            episodes: &prepared[self.judge].judged,
             judge: judge.as_ref(),
             arms: &arms,
             plan: &self.plan,
             perceptual,
-            probes: Probes { sight, detector: prepared[self.judge].detector() },
+            probes: Probes { sight, detector: prepared[self.judge].detector.as_ref() },
             device: &device.to_string(),
         };
         let mut probes = evaluation.probes.all();

@@ -86,11 +86,8 @@ impl VoxelGrid {
 
     /// Fills the voxels of `low..high` (upper bounds excluded), clipped to the grid.
     pub fn fill(&mut self, low: [i32; 3], high: [i32; 3], material: MaterialId) {
-        let bound = |axis: usize, value: i32| value.clamp(0, self.count[axis] as i32);
-        let (low, high): ([i32; 3], [i32; 3]) = (
-            std::array::from_fn(|axis| bound(axis, low[axis])),
-            std::array::from_fn(|axis| bound(axis, high[axis])),
-        );
+        let [low, high] = [low, high]
+            .map(|corner| [0, 1, 2].map(|axis| corner[axis].clamp(0, self.count[axis] as i32)));
         for voxel in cells(low, high) {
             self.set(voxel, material);
         }

@@ -60,10 +60,7 @@ impl Renderer {
     ) {
         frame.resize(width, height);
         let (right, down, forward) = (pose.right(), pose.down(), pose.forward());
-        let tangent = [
-            (0.5 * camera.horizontal_field_of_view).tan(),
-            (0.5 * camera.vertical_field_of_view).tan(),
-        ];
+        let tangent = camera.half_tangents();
         let size = [width as i32, height as i32];
         let screen = Screen { eye: pose.position, right, down, forward, tangent, size };
         let step = [

@@ -6,7 +6,7 @@ use crate::material::{BakedMaterial, MaterialId};
 use crate::noise::unit;
 use crate::scene::{Scene, Stage};
 use crate::solid::{Solid, SolidHit};
-use crate::vector::{Vector, add, dot, length, mix, product, scale};
+use crate::vector::{Vector, add, along, dot, length, mix, product, scale};
 
 /// A ray's direction; its component along the viewing direction is 1, so distances are depths.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +213,7 @@ impl<'a> Shader<'a> {
 
     fn solid_light(&self, ray: &Ray, solid: &Solid, hit: &SolidHit) -> Vector {
         let baked = self.stage.materials.baked(solid.materials[hit.face]);
-        let normal = solid.outward(hit.normal);
+        let normal = along(solid.placement.axes, hit.normal);
         let (first, second, down) = [(1, 2, -1.0), (0, 2, -1.0), (0, 1, 1.0)][hit.face >> 1];
         let tiles = baked.tiles_per_meter;
         let mut footprint = self.footprint(ray, hit.distance, normal);

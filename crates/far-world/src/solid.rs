@@ -3,7 +3,7 @@
 use crate::material::MaterialId;
 use crate::person::Person;
 use crate::prop::{Placement, Prop, Shape};
-use crate::vector::{Vector, add, along, dot, length, scale, subtract};
+use crate::vector::{Vector, add, dot, length, scale, subtract};
 
 /// A placed solid, prepared for one frame's rays.
 #[derive(Clone, Copy, Debug)]
@@ -167,12 +167,8 @@ impl Solid {
             let distance = (-b - discriminant.sqrt()) / a;
             let point = add(self.eye, scale(own, distance));
             if distance > NEAR && distance < limit && point[2].abs() <= self.half[2] {
-                let steep = [
-                    point[0] / (self.half[0] * self.half[0]),
-                    point[1] / (self.half[1] * self.half[1]),
-                    0.0,
-                ];
-                let normal = crate::vector::normalize(steep);
+                let [x, y] = [0, 1].map(|axis| point[axis] / (self.half[axis] * self.half[axis]));
+                let normal = crate::vector::normalize([x, y, 0.0]);
                 return Some(SolidHit { distance, face: 0, normal, point });
             }
         }
@@ -192,12 +188,6 @@ impl Solid {
             normal: crate::field::FACE_NORMALS[face],
             point,
         })
-    }
-
-    /// A direction in own axes as a world direction.
-    #[inline]
-    pub fn outward(&self, own: Vector) -> Vector {
-        along(self.placement.axes, own)
     }
 }
 

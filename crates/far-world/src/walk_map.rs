@@ -52,10 +52,9 @@ impl WalkMap {
             for i in 0..grid.count()[0] as i32 {
                 if (bottom..=top).any(|k| grid.is_solid([i, j, k])) {
                     let corner = grid.corner([i, j, 0]);
-                    map.block(
-                        [corner[0] - clearance, corner[1] - clearance],
-                        [corner[0] + voxel + clearance, corner[1] + voxel + clearance],
-                    );
+                    let low = [corner[0] - clearance, corner[1] - clearance];
+                    let high = [corner[0] + voxel + clearance, corner[1] + voxel + clearance];
+                    map.block(low, high);
                 }
             }
         }

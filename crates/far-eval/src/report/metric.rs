@@ -72,41 +72,37 @@ impl MetricTable {
     }
 }
 
-/// Key, name, unit, digits, larger is better, note; in the order in which they are shown. The name
-/// is the same on the terminal, in Markdown, on the page and in its downloads.
-const KNOWN: [(&str, &str, &str, usize, bool, &str); 11] = [
+/// Unit, digits, and which way is better.
+type Scale = (&'static str, usize, Better);
+const SHARE: Scale = ("", 2, Better::Higher);
+const DECIBELS: Scale = ("dB", 2, Better::Higher);
+const LIKENESS: Scale = ("", 3, Better::Higher);
+const DISTANCE: Scale = ("", 3, Better::Lower);
+
+/// Key, name, scale, note; in the order in which they are shown. The name is the same on the terminal, in
+/// Markdown, on the page and in its downloads.
+const KNOWN: [(&str, &str, Scale, &str); 11] = [
     (
         "recall_quality",
         "recall quality",
-        "",
-        2,
-        true,
+        SHARE,
         "utility of what was recalled, read as a whole: 0 is chance, 1 is the oracle",
     ),
-    ("psnr", "rollout PSNR", "dB", 2, true, "rollout against the truth after the tokenizer"),
-    ("psnr_closure", "closure PSNR", "dB", 2, true, "rollout PSNR of the last 5 % of the way back"),
-    ("one_step_psnr", "one-step PSNR", "dB", 2, true, "one frame ahead of real frames"),
-    ("ssim", "rollout SSIM", "", 3, true, "structural similarity of the rollout, 1 is identical"),
-    ("ssim_closure", "closure SSIM", "", 3, true, "rollout SSIM of the last 5 % of the way back"),
-    ("lpips", "rollout LPIPS", "", 3, false, "perceptual distance of the rollout, 0 is identical"),
-    (
-        "lpips_closure",
-        "closure LPIPS",
-        "",
-        3,
-        false,
-        "rollout LPIPS of the last 5 % of the way back",
-    ),
-    ("dreamsim", "rollout DreamSim", "", 3, false, "DreamSim of the rollout, 0 is identical"),
+    ("psnr", "rollout PSNR", DECIBELS, "rollout against the truth after the tokenizer"),
+    ("psnr_closure", "closure PSNR", DECIBELS, "rollout PSNR of the last 5 % of the way back"),
+    ("one_step_psnr", "one-step PSNR", DECIBELS, "one frame ahead of real frames"),
+    ("ssim", "rollout SSIM", LIKENESS, "structural similarity of the rollout, 1 is identical"),
+    ("ssim_closure", "closure SSIM", LIKENESS, "rollout SSIM of the last 5 % of the way back"),
+    ("lpips", "rollout LPIPS", DISTANCE, "perceptual distance of the rollout, 0 is identical"),
+    ("lpips_closure", "closure LPIPS", DISTANCE, "rollout LPIPS of the last 5 % of the way back"),
+    ("dreamsim", "rollout DreamSim", DISTANCE, "DreamSim of the rollout, 0 is identical"),
     (
         "dreamsim_closure",
         "closure DreamSim",
-        "",
-        3,
-        false,
+        DISTANCE,
         "rollout DreamSim of the last 5 % of the way back",
     ),
-    ("psnr_raw", "raw PSNR", "dB", 2, true, "rollout against the frames as recorded"),
+    ("psnr_raw", "raw PSNR", DECIBELS, "rollout against the frames as recorded"),
 ];
 
 impl Metric {
@@ -158,8 +154,7 @@ impl Metric {
 
     /// The metrics of every evaluation, in the order in which they are shown.
     pub(crate) fn standard() -> impl Iterator<Item = Self> {
-        KNOWN.into_iter().map(|(id, label, unit, digits, higher, note)| {
-            let better = if higher { Better::Higher } else { Better::Lower };
+        KNOWN.into_iter().map(|(id, label, (unit, digits, better), note)| {
             let metric = Self::number(id, label).with_digits(unit, digits).with_better(better);
             metric.noted(note).in_table(MetricTable::Main)
         })

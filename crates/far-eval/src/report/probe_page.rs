@@ -43,26 +43,20 @@ impl<'a> ProbePage<'a> {
     pub fn of_pair(view: &'a CounterfactualView, pack: &mut PicturePack<'a>) -> Self {
         let CounterfactualView { episodes: [with, without], current, goal, .. } = view;
         let present = pack.add(&view.present);
-        let names = [
-            format!("With the interaction (episode {with})"),
-            format!("Without (episode {without})"),
+        let [first, second] = view.truths.each_ref().map(|truth| pack.add(truth));
+        let sides = [
+            SidePage { name: format!("With the interaction (episode {with})"), truth: first },
+            SidePage { name: format!("Without (episode {without})"), truth: second },
         ];
-        let [first, second] = names;
-        let sides = [(first, 0), (second, 1)].map(|(name, side): (String, usize)| SidePage {
-            name,
-            truth: pack.add(&view.truths[side]),
-        });
         let mut arms = BTreeMap::new();
         for (arm, answer) in &view.arms {
             let answers = [0, 1].map(|side: usize| AnswerPage {
                 picture: pack.add(&answer.predictions[side]),
                 right: answer.right[side],
-                note: if answer.right[side] {
-                    "nearer to its own truth"
-                } else {
-                    "not nearer to its own truth"
-                }
-                .to_owned(),
+                note: format!(
+                    "{}nearer to its own truth",
+                    if answer.right[side] { "" } else { "not " }
+                ),
                 recalled: recalled(&answer.recalled[side], &view.memories[side], pack),
             });
             arms.insert(arm.as_str(), answers);
@@ -88,7 +82,7 @@ impl<'a> ProbePage<'a> {
         });
         let mut arms = BTreeMap::new();
         for (arm, answers) in &view.arms {
-            let [first, second] = [0, 1].map(|end| {
+            let answers = [0, 1].map(|end| {
                 let answer = &answers[end];
                 let found = if answer.fires { "an agent" } else { "no agent" };
                 AnswerPage {
@@ -98,7 +92,7 @@ impl<'a> ProbePage<'a> {
                     recalled: recalled(&answer.recalled, &view.memories, pack),
                 }
             });
-            arms.insert(arm.as_str(), [first, second]);
+            arms.insert(arm.as_str(), answers);
         }
         Self {
             probe: "both_ends",

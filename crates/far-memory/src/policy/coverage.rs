@@ -77,10 +77,8 @@ impl Coverage {
     /// Number of points that both a target and a candidate see.
     pub(crate) fn shared_with_target(&self, target: usize, candidate: usize) -> u32 {
         let words = self.points.words();
-        point_set::count_shared(
-            &self.target_rows[target * words..(target + 1) * words],
-            &self.rows[candidate * words..(candidate + 1) * words],
-        )
+        let target = &self.target_rows[target * words..(target + 1) * words];
+        point_set::count_shared(target, &self.rows[candidate * words..(candidate + 1) * words])
     }
 
     /// Number of points that a target sees.

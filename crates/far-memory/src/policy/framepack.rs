@@ -61,9 +61,7 @@ impl FramePackConfig {
             (rank < end).then_some(kernel)
         })
     }
-}
 
-impl FramePackConfig {
     /// λ; 0 if recency does not count.
     fn time_weight(&self) -> f32 {
         match self.order {

@@ -63,7 +63,7 @@ impl PointSet {
         [across, down, deep]: [usize; 3],
         origin: [f32; 3],
     ) {
-        let [horizontal, vertical] = super::sight::half_tangents(camera);
+        let [horizontal, vertical] = camera.half_tangents();
         let center = |index: usize, cells: usize| (index as f32 + 0.5) / cells as f32;
         for layer in 0..deep {
             let depth = near + (far - near) * center(layer, deep);

@@ -5,6 +5,7 @@
 //! Both ignore occlusion. They are written without branches and without fused multiply-adds, so a
 //! loop over points becomes SIMD code that gives the same bits on every processor.
 
+use crate::overlap::dot;
 use crate::{Camera, Pose};
 
 /// A pose's field of view, prepared to be tested against many points.
@@ -37,7 +38,7 @@ impl AngularSight {
             // Straight up or down there is no heading; yaw is then 0 by the convention of `Pose`.
             heading: if level > 0.0 { [east / level, north / level] } else { [1.0, 0.0] },
             elevation: [level, up],
-            tangent: half_tangents(camera),
+            tangent: camera.half_tangents(),
         }
     }
 }
@@ -75,7 +76,7 @@ impl FrustumSight {
         [near, far]: [f32; 2],
         origin: [f32; 3],
     ) -> Self {
-        let [horizontal, vertical] = half_tangents(camera);
+        let [horizontal, vertical] = camera.half_tangents();
         Self {
             eye: std::array::from_fn(|axis| pose.position[axis] - origin[axis]),
             right: pose.right().map(|value| value / horizontal),
@@ -85,9 +86,7 @@ impl FrustumSight {
             far,
         }
     }
-}
 
-impl FrustumSight {
     /// The point relative to the eye, in world axes.
     #[inline(always)]
     pub(crate) fn offset(&self, x: f32, y: f32, z: f32) -> [f32; 3] {
@@ -105,17 +104,6 @@ impl Sight for FrustumSight {
             & (dot(self.right, offset).abs() <= depth)
             & (dot(self.down, offset).abs() <= depth)
     }
-}
-
-/// Tangents of half the horizontal and half the vertical field of view.
-pub(crate) fn half_tangents(camera: &Camera) -> [f32; 2] {
-    [camera.horizontal_field_of_view, camera.vertical_field_of_view]
-        .map(|angle| (0.5 * angle).tan())
-}
-
-#[inline(always)]
-fn dot(a: [f32; 3], b: [f32; 3]) -> f32 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use proptest::test_runner::TestCaseError;
 
 use super::RecallPolicy;
 use super::rule::{Candidate, Rule, RulePolicy};
-use crate::selection::{Ranked, top_k_reference};
+use crate::selection::{Ranked, chunk_top_k_reference};
 use crate::{
     Cue, Memory, MemoryId, Observation, Pose, Recall, RecallQuery, Schema, Scratch, Snapshot,
 };
@@ -155,7 +155,7 @@ pub(crate) fn assert_ranked(
     slots: usize,
     tolerance: f32,
 ) -> Result<(), TestCaseError> {
-    let expected = top_k_reference(scores, slots);
+    let expected = chunk_top_k_reference(scores, 1, slots);
     prop_assert_eq!(expected.len(), picks.len());
     for (pick, expected) in picks.iter().zip(&expected) {
         prop_assert!((pick.score - expected.score).abs() <= tolerance, "{picks:?} {expected:?}");

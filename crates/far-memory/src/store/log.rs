@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// What was found in a log.
 pub(crate) struct LogContents {
     bytes: Bytes,
-    scan: Scan,
+    pub scan: Scan,
     /// The records of its whole frames.
     pub segments: Vec<Segment>,
 }
@@ -43,16 +43,6 @@ impl LogContents {
     /// Bytes after the last whole frame.
     pub fn torn_bytes(&self) -> u64 {
         (self.bytes.len() - self.scan.end) as u64
-    }
-
-    /// Bytes up to the end of the last whole frame.
-    pub fn whole_bytes(&self) -> u64 {
-        self.scan.end as u64
-    }
-
-    /// Id after the last record.
-    pub fn next(&self) -> u64 {
-        self.scan.next
     }
 }
 

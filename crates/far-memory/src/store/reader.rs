@@ -109,8 +109,8 @@ impl StoreReader {
             sealed_records: manifest.sealed_records(),
             sealed_files: manifest.sealed.len(),
             sealed_bytes: manifest.sealed.iter().map(|entry| entry.checksum.bytes).sum(),
-            log_records: log.next() - manifest.sealed_records(),
-            log_bytes: log.whole_bytes(),
+            log_records: log.scan.next - manifest.sealed_records(),
+            log_bytes: log.scan.end as u64,
             torn_bytes: log.torn_bytes(),
         };
         Ok((snapshot, status))

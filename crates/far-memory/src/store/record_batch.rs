@@ -66,19 +66,15 @@ pub(crate) fn record_batch(
     let block = snapshot.block(rows.start / crate::BLOCK_RECORDS);
     let inside = rows.start - block.first()..rows.end - block.first();
     let positions = block.positions();
-    let flat_positions = inside.clone().flat_map(|row| positions.map(|axis| axis[row]));
+    let positions = inside.clone().flat_map(|row| positions.map(|axis| axis[row]));
+    let positions = Arc::new(Float32Array::from_iter_values(positions));
     let rotations = block.rotations()[inside.clone()].as_flattened();
     let known = (!block.has_poses())
         .then(|| inside.clone().map(|row| block.pose(row).is_some()).collect::<NullBuffer>());
     let mut arrays: Vec<ArrayRef> = vec![
         Arc::new(UInt64Array::from_iter_values(rows.start as u64..rows.end as u64)),
         Arc::new(Float64Array::from(block.times()[inside.clone()].to_vec())),
-        fixed_lists(
-            columns,
-            2,
-            Arc::new(Float32Array::from_iter_values(flat_positions)),
-            known.clone(),
-        )?,
+        fixed_lists(columns, 2, positions, known.clone())?,
         fixed_lists(columns, 3, Arc::new(Float32Array::from(rotations.to_vec())), known)?,
     ];
     for (column, (cue, _, dimension, _)) in snapshot.schema().keys().enumerate() {
@@ -122,12 +118,8 @@ pub(crate) fn write_options() -> IpcWriteOptions {
 pub(crate) fn encode(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     let options = write_options();
     let mut tracker = DictionaryTracker::new(true);
-    let (_, encoded) = IpcDataGenerator::default().encode(
-        batch,
-        &mut tracker,
-        &options,
-        &mut Default::default(),
-    )?;
+    let generator = IpcDataGenerator::default();
+    let (_, encoded) = generator.encode(batch, &mut tracker, &options, &mut Default::default())?;
     let mut message =
         Vec::with_capacity(encoded.ipc_message.len() + encoded.arrow_data.len() + 128);
     write_message(&mut message, encoded, &options)?;

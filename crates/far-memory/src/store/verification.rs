@@ -81,7 +81,7 @@ pub fn verify_disk(
     }
     let found = LogContents::read(disk, &columns, &manifest);
     let torn_bytes = found.as_ref().map_or(0, LogContents::torn_bytes);
-    files.push(check(log, found.map(|contents| contents.next() - manifest.sealed_records())));
+    files.push(check(log, found.map(|contents| contents.scan.next - manifest.sealed_records())));
     progress(total, total);
     Ok(Verification { files, torn_bytes })
 }

@@ -11,13 +11,8 @@
 use crate::encoder::longlive_network::{DecoderNetwork, EncoderNetwork, LongLiveShape};
 use crate::layer::Pass;
 use crate::{Error, LatentShape, LongLiveEncoder, Result};
-use far_tensor::{
-    Activation, AdamWConfig, ArenaBuilder, Checkpoint, CheckpointWriter, Device, Tape, Tensor,
-    Trained,
-};
+use far_tensor::{Activation, AdamWConfig, ArenaBuilder, Device, Tape, Tensor, Trained};
 
-/// Names in checkpoints begin so.
-const PREFIX: &str = "longlive.";
 /// What is added to a squared length, so that its root has a slope at zero.
 const LEAST_SQUARE: f32 = 1e-8;
 
@@ -135,21 +130,16 @@ impl LongLiveAutoencoder {
     pub fn losses(&self, frames: &[f32], windows: usize) -> Result<LongLiveLosses> {
         let images = self.images(frames, windows)?;
         let mut tape = Tape::inference(&self.device);
-        let parameters = &self.trained.parameters;
-        let losses = self.network.losses(
-            &mut Pass::new(&mut tape, parameters),
-            &images,
-            windows,
-            &self.config,
-        )?;
-        Ok(losses.1)
+        let pass = &mut Pass::new(&mut tape, &self.trained.parameters);
+        Ok(self.network.losses(pass, &images, windows, &self.config)?.1)
     }
 
     fn images(&self, frames: &[f32], windows: usize) -> Result<Tensor> {
-        let window = windows.max(1) * self.shape.latent.elements();
+        let latent = self.shape.latent;
+        let window = windows.max(1) * latent.elements();
         let expected = (frames.len() / window).max(1) * window;
         Error::check_length("the windows", frames.len(), expected)?;
-        Ok(self.shape.images(frames)?)
+        Ok(latent.images(frames.chunks_exact(latent.elements()))?)
     }
 
     /// The encoder as it is now, frozen.
@@ -158,24 +148,6 @@ impl LongLiveAutoencoder {
     /// If the engine refuses.
     pub fn encoder(&self) -> Result<LongLiveEncoder> {
         LongLiveEncoder::new(self.shape.clone(), &self.trained.parameters, &self.device)
-    }
-
-    /// Updates made so far.
-    pub fn updates(&self) -> u64 {
-        self.trained.optimizer.updates()
-    }
-
-    /// Adds everything that the training needs to go on to a checkpoint.
-    pub fn save<'a>(&'a self, writer: CheckpointWriter<'a>) -> CheckpointWriter<'a> {
-        self.trained.save(PREFIX, writer)
-    }
-
-    /// Takes everything back from a checkpoint.
-    ///
-    /// # Errors
-    /// If it comes from another network.
-    pub fn load(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        Ok(self.trained.load(PREFIX, checkpoint)?)
     }
 }
 
@@ -253,7 +225,7 @@ fn unevenness(tape: &mut Tape, embeddings: &Tensor) -> far_tensor::Result<Tensor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::{Initialization, Matching, Random};
+    use far_tensor::{Checkpoint, Initialization, Matching, Random};
 
     /// Both terms of embeddings [1, 3, 2].
     fn temporal(values: &[f32]) -> [f32; 2] {

@@ -146,7 +146,7 @@ impl LongLiveEncoder {
         let mut keys = Vec::with_capacity(count * self.shape.embedding);
         for part in frames.chunks(FRAMES_AT_A_TIME * elements) {
             let mut tape = Tape::inference(&self.device);
-            let images = self.shape.images(part)?;
+            let images = self.shape.latent.images(part.chunks_exact(elements))?;
             let embeddings =
                 self.network.forward(&mut Pass::new(&mut tape, &self.parameters), &images)?;
             let unit = tape.normalize_rows(&embeddings, 1e-12)?;

@@ -41,15 +41,6 @@ impl LongLiveShape {
     fn widest(&self) -> usize {
         self.widths[self.widths.len() - 1]
     }
-
-    /// Frames as tokens to images [n, C, H, W].
-    pub(crate) fn images(&self, frames: &[f32]) -> far_tensor::Result<Tensor> {
-        let LatentShape { channels, height, width, .. } = self.latent;
-        let frames = frames.chunks_exact(self.latent.elements());
-        let count = frames.len();
-        let images: Vec<f32> = frames.flat_map(|frame| self.latent.to_image(frame)).collect();
-        Tensor::from_slice(&images, [count, channels, height, width])
-    }
 }
 
 /// A linear map that begins normal with variance 2/(inputs + outputs).

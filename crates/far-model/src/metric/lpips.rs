@@ -6,10 +6,9 @@
 
 use super::lpips_net::{LpipsNet, STAGES, Trunk};
 use super::{check_pictures, check_sizes};
-use crate::layer::Pass;
 use crate::{Error, Result, area_resize, weight_cache};
 use far_data::Picture;
-use far_tensor::{ArenaBuilder, Checkpoint, Device, Matching, Parameters, Tape, Tensor};
+use far_tensor::{Checkpoint, Device, Tape, Tensor};
 use std::path::{Path, PathBuf};
 
 /// What is subtracted from colors in [−1, 1].
@@ -29,7 +28,6 @@ const NET: &str = "net";
 pub struct Lpips {
     net: LpipsNet,
     trunk: Trunk,
-    parameters: Parameters,
     device: Device,
 }
 
@@ -41,17 +39,12 @@ impl Lpips {
     /// If the file cannot be read, names no known network, misses a tensor, or holds one of another
     /// shape or with a value that is not finite.
     pub fn load(path: &Path) -> Result<Self> {
-        let mut checkpoint = Checkpoint::open(path)?;
+        let checkpoint = Checkpoint::open(path)?;
         let net = Self::net_of(&checkpoint).ok_or_else(|| Error::File {
             path: path.into(),
             reason: format!("it has no note `{NET}` that says `alex` or `vgg`"),
         })?;
-        let mut builder = ArenaBuilder::new("lpips");
-        let trunk = Trunk::new(&mut builder, net);
-        let mut parameters = builder.build(0);
-        checkpoint.load_parameters("", &mut parameters, Matching::Strict)?;
-        parameters.freeze();
-        Ok(Self { net, trunk, parameters, device: Device::cpu() })
+        Ok(Self { net, trunk: Trunk::load(checkpoint, net)?, device: Device::cpu() })
     }
 
     /// The network that a file names.
@@ -121,11 +114,10 @@ impl Lpips {
         }
         let images = Tensor::from_slice(&images, [2, height, width, 3])?;
         let mut tape = Tape::inference(&self.device);
-        let features =
-            self.trunk.features(&mut Pass::new(&mut tape, &self.parameters), &images, STAGES)?;
+        let features = self.trunk.features(&mut tape, &images)?;
         let mut shares = [0.0; STAGES];
         for (stage, (share, features)) in shares.iter_mut().zip(&features).enumerate() {
-            let head = self.trunk.head(&self.parameters, stage);
+            let head = self.trunk.head(stage);
             *share = layer_distance(features.values(), head.values());
         }
         Ok(shares)

@@ -4,9 +4,9 @@
 //! its result is one layer of the distance. Parameters carry the names of the metric's authors,
 //! `net.slice{stage}.{index}`, where the index counts the modules of the original classifier.
 
-use crate::layer::Pass;
 use far_tensor::{
-    ArenaBuilder, Filter, Initialization, Padding, ParameterId, Parameters, Result, Tensor, Window,
+    ArenaBuilder, Checkpoint, Filter, Initialization, Matching, Padding, ParameterId, Parameters,
+    Result, Tape, Tensor, Window,
 };
 
 /// Stages of a trunk, and so layers of the distance.
@@ -82,9 +82,10 @@ impl LpipsNet {
     }
 }
 
-/// A trunk and the head of each stage; the numbers are in the arena it was built into.
+/// A trunk and the head of each stage.
 pub(super) struct Trunk {
     net: LpipsNet,
+    pub(super) parameters: Parameters,
     /// Weight and bias by stage and convolution.
     convolutions: Vec<Vec<[ParameterId; 2]>>,
     /// Weights of channels by stage.
@@ -92,8 +93,9 @@ pub(super) struct Trunk {
 }
 
 impl Trunk {
-    pub(super) fn new(builder: &mut ArenaBuilder, net: LpipsNet) -> Self {
-        // All values come from a file: how they begin does not matter.
+    /// A trunk whose numbers are all zero.
+    pub(super) fn new(net: LpipsNet) -> Self {
+        let mut builder = ArenaBuilder::new("lpips");
         let mut parameter =
             |name: String, shape: &[usize]| builder.parameter(name, shape, Initialization::Zero);
         let (mut convolutions, mut heads) = (Vec::new(), Vec::new());
@@ -110,26 +112,29 @@ impl Trunk {
             convolutions.push(ids);
             heads.push(parameter(format!("lin{number}.model.1.weight"), &[1, channels, 1, 1]));
         }
-        Self { net, convolutions, heads }
+        Self { net, parameters: builder.build(0), convolutions, heads }
     }
 
-    /// Features of scaled images [B, H, W, 3] after each of the first `stages`, [B, H′, W′, C].
-    pub(super) fn features(
-        &self,
-        pass: &mut Pass<'_>,
-        images: &Tensor,
-        stages: usize,
-    ) -> Result<Vec<Tensor>> {
+    /// A trunk with the numbers of a file.
+    pub(super) fn load(mut checkpoint: Checkpoint, net: LpipsNet) -> Result<Self> {
+        let mut trunk = Self::new(net);
+        checkpoint.load_parameters("", &mut trunk.parameters, Matching::Strict)?;
+        trunk.parameters.freeze();
+        Ok(trunk)
+    }
+
+    /// Features of scaled images [B, H, W, 3] after each stage, [B, H′, W′, C].
+    pub(super) fn features(&self, tape: &mut Tape, images: &Tensor) -> Result<Vec<Tensor>> {
         let mut x = images.clone();
         let mut features = Vec::new();
-        for (stage, ids) in self.net.stages().iter().zip(&self.convolutions).take(stages) {
+        for (stage, ids) in self.net.stages().iter().zip(&self.convolutions) {
             if stage.pool > 0 {
-                x = pass.permute(&x, &[0, 3, 1, 2])?;
-                x = pass.maximum_pool(&x, Window::square(stage.pool, 2, 0))?;
-                x = pass.permute(&x, &[0, 2, 3, 1])?;
+                x = tape.permute(&x, &[0, 3, 1, 2])?;
+                x = tape.maximum_pool(&x, Window::square(stage.pool, 2, 0))?;
+                x = tape.permute(&x, &[0, 2, 3, 1])?;
             }
             for (layer, ids) in stage.layers.iter().zip(ids) {
-                let [weight, bias] = ids.map(|id| pass.parameters.tensor(id));
+                let [weight, bias] = ids.map(|id| self.parameters.tensor(id));
                 let filter = Filter {
                     bias: Some(&bias),
                     stride: [layer.stride; 2],
@@ -137,7 +142,7 @@ impl Trunk {
                     relu: true,
                     ..Filter::same(&weight)
                 };
-                x = pass.convolution_channels_last(&x, &filter)?;
+                x = tape.convolution_channels_last(&x, &filter)?;
             }
             features.push(x.clone());
         }
@@ -145,26 +150,23 @@ impl Trunk {
     }
 
     /// The head of a stage: one weight per channel.
-    pub(super) fn head(&self, parameters: &Parameters, stage: usize) -> Tensor {
-        parameters.tensor(self.heads[stage])
+    pub(super) fn head(&self, stage: usize) -> Tensor {
+        self.parameters.tensor(self.heads[stage])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::{Device, Tape};
+    use far_tensor::Device;
 
     #[test]
     fn the_least_side_is_the_least() {
         for net in LpipsNet::ALL {
-            let mut builder = ArenaBuilder::new("lpips");
-            let trunk = Trunk::new(&mut builder, net);
-            let parameters = builder.build(0);
+            let trunk = Trunk::new(net);
             let features = |side: usize| {
-                let mut tape = Tape::inference(&Device::cpu());
                 let images = Tensor::zeros([1, side, side, 3]);
-                trunk.features(&mut Pass::new(&mut tape, &parameters), &images, STAGES)
+                trunk.features(&mut Tape::inference(&Device::cpu()), &images)
             };
             let least = net.least_side() as usize;
             assert_eq!(features(least).unwrap()[4].shape().extents()[1..3], [1, 1], "{net:?}");

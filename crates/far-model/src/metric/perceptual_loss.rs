@@ -5,10 +5,9 @@
 //! weighs channels by what people said; neither is used here.
 
 use super::lpips::{SCALE, SHIFT};
-use super::lpips_net::{LpipsNet, STAGES, Trunk};
-use crate::layer::Pass;
+use super::lpips_net::{LpipsNet, Trunk};
 use crate::{Error, Lpips, Result};
-use far_tensor::{ArenaBuilder, Checkpoint, Device, Filter, Matching, Parameters, Tape, Tensor};
+use far_tensor::{Checkpoint, Device, Filter, Tape, Tensor};
 use std::path::Path;
 
 /// The least length of a feature vector.
@@ -17,7 +16,6 @@ const EPSILON: f32 = 1e-6;
 /// The loss with its network.
 pub struct PerceptualLoss {
     trunk: Trunk,
-    parameters: Parameters,
     /// Weight and bias that make colors in [0, 1] what the network reads.
     scaling: [Tensor; 2],
     device: Device,
@@ -39,21 +37,17 @@ impl PerceptualLoss {
     /// # Errors
     /// If the file cannot be read or holds something else.
     pub fn load(path: &Path, device: &Device) -> Result<Self> {
-        let mut checkpoint = Checkpoint::open(path)?;
+        let checkpoint = Checkpoint::open(path)?;
         if Lpips::net_of(&checkpoint) != Some(LpipsNet::Vgg) {
             let reason = "it does not hold the network `vgg`".to_owned();
             return Err(Error::File { path: path.to_owned(), reason });
         }
-        let mut builder = ArenaBuilder::new("perceptual loss");
-        let trunk = Trunk::new(&mut builder, LpipsNet::Vgg);
-        let mut parameters = builder.build(0);
-        checkpoint.load_parameters("", &mut parameters, Matching::Strict)?;
-        parameters.freeze();
+        let trunk = Trunk::load(checkpoint, LpipsNet::Vgg)?;
         let weight: Vec<f32> =
             (0..9).map(|place| if place % 4 == 0 { 2.0 / SCALE[place / 4] } else { 0.0 }).collect();
         let bias = [0, 1, 2].map(|color| (-1.0 - SHIFT[color]) / SCALE[color]);
         let scaling = [Tensor::from_slice(&weight, [3, 3, 1, 1])?, Tensor::from_slice(&bias, [3])?];
-        Ok(Self { trunk, parameters, scaling, device: device.clone() })
+        Ok(Self { trunk, scaling, device: device.clone() })
     }
 
     /// The loss of pictures [N, H, W, 3] about [0, 1], beside what they should be; gradients flow to
@@ -82,8 +76,7 @@ impl PerceptualLoss {
         let [weight, bias] = &self.scaling;
         let scaling = Filter { bias: Some(bias), ..Filter::same(weight) };
         let scaled = tape.convolution_channels_last(pictures, &scaling)?;
-        let features =
-            self.trunk.features(&mut Pass::new(tape, &self.parameters), &scaled, STAGES)?;
+        let features = self.trunk.features(tape, &scaled)?;
         features.iter().map(|features| tape.normalize_rows(features, EPSILON)).collect()
     }
 }
@@ -91,25 +84,23 @@ impl PerceptualLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use far_tensor::{Initialization, Random};
+    use far_tensor::{ArenaBuilder, Initialization, Random};
 
     /// Random weights in the place of trained ones.
     fn made_up() -> PerceptualLoss {
-        let mut builder = ArenaBuilder::new("perceptual loss");
-        let trunk = Trunk::new(&mut builder, LpipsNet::Vgg);
-        let mut parameters = builder.build(0);
-        let mut values = vec![0.0; parameters.values().len()];
+        let mut trunk = Trunk::new(LpipsNet::Vgg);
+        let mut values = vec![0.0; trunk.parameters.values().len()];
         Random::stream(3, "weights", 0).fill_normal(&mut values);
         let slope = 0.03;
         values.iter_mut().for_each(|value| *value *= slope);
-        parameters.values_mut().unwrap().copy_from_slice(&values);
-        parameters.freeze();
+        trunk.parameters.values_mut().unwrap().copy_from_slice(&values);
+        trunk.parameters.freeze();
         let mut ends = ArenaBuilder::new("scaling");
         let weight = ends.parameter("weight", [3, 3, 1, 1], Initialization::Constant(0.7));
         let bias = ends.parameter("bias", [3], Initialization::Constant(0.1));
         let ends = ends.build(0);
         let scaling = [weight, bias].map(|id| ends.tensor(id).detach());
-        PerceptualLoss { trunk, parameters, scaling, device: Device::cpu() }
+        PerceptualLoss { trunk, scaling, device: Device::cpu() }
     }
 
     #[test]

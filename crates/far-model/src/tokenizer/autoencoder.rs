@@ -111,8 +111,7 @@ impl Autoencoder {
             AutoencoderConfig { weights: weights.clone(), ..Default::default() }.read()?;
         let checkpoint = Checkpoint::from_bytes(&path, bytes.clone())?;
         let structure = AutoencoderStructure::of(&checkpoint, &path)?;
-        let reduction = structure.build(&mut ArenaBuilder::new("autoencoder")).reduction();
-        let resolution = latent.map(|side| side * reduction);
+        let resolution = latent.map(|side| side * structure.reduction());
         Self::from_bytes(AutoencoderConfig { weights, resolution }, &path, bytes, device)
     }
 
@@ -173,7 +172,7 @@ impl Autoencoder {
         seed: u64,
         device: &Device,
     ) -> Result<Self> {
-        let shape = config.shape(network.channels(), network.reduction())?;
+        let shape = config.shape(structure.channels(), structure.reduction())?;
         let parameters = builder.build(seed);
         let recipe = format!("autoencoder {:?} {PATCH}", config.resolution);
         let (file, device) = (None, device.clone());
@@ -222,13 +221,10 @@ impl Autoencoder {
     }
 
     fn decode_pictures(&self, latents: &[&[f32]]) -> Result<Vec<Picture>> {
-        let LatentShape { channels, height, width, .. } = self.shape;
-        let mut images = Vec::with_capacity(latents.len() * self.shape.elements());
         for latent in latents {
             Error::check_length("a latent", latent.len(), self.shape.elements())?;
-            images.extend(self.shape.to_image(latent));
         }
-        let images = Tensor::from_slice(&images, [latents.len(), channels, height, width])?;
+        let images = self.shape.images(latents.iter().copied())?;
         let mut tape = Tape::inference(&self.device);
         let latents = tape.permute(&images, &[0, 2, 3, 1])?;
         let pictures = self.decode_tensor(&mut tape, &latents)?;

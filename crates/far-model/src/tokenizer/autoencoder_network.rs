@@ -15,12 +15,6 @@ const SCALE: &str = "scale";
 
 /// An encoder and a decoder, whose numbers are in the arena they were built into.
 pub(super) trait AutoencoderNetwork: Send + Sync {
-    /// Channels of a latent.
-    fn channels(&self) -> usize;
-
-    /// How many times smaller a latent is than its picture, each way.
-    fn reduction(&self) -> usize;
-
     /// Brings weights, as they were just read from a file, into the order that the network wants.
     fn settle(&self, parameters: &mut Parameters) -> far_tensor::Result<()> {
         let _ = parameters;
@@ -72,13 +66,29 @@ impl AutoencoderStructure {
         ))
     }
 
+    /// Channels of a latent.
+    pub(super) fn channels(&self) -> usize {
+        match self {
+            Self::Taesd(structure) => structure.channels,
+            Self::Kl(structure, _) => structure.channels,
+            Self::VitVae(structure, _) => structure.channels,
+        }
+    }
+
+    /// How many times smaller a latent is than its picture, each way.
+    pub(super) fn reduction(&self) -> usize {
+        match self {
+            Self::Taesd(_) => TaesdStructure::REDUCTION,
+            Self::Kl(structure, _) => 1 << (structure.widths.len() - 1),
+            Self::VitVae(structure, _) => structure.patch,
+        }
+    }
+
     /// The network, its parameters added to the builder.
     pub(super) fn build(&self, builder: &mut ArenaBuilder) -> Box<dyn AutoencoderNetwork> {
         match self {
             Self::Taesd(structure) => Box::new(TaesdNetwork::new(*structure, builder)),
-            Self::Kl(structure, scale) => {
-                Box::new(KlNetwork::new(structure.clone(), *scale, builder))
-            }
+            Self::Kl(structure, scale) => Box::new(KlNetwork::new(structure, *scale, builder)),
             Self::VitVae(structure, scale) => {
                 Box::new(VitVaeNetwork::new(*structure, *scale, builder))
             }

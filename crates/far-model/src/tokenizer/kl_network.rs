@@ -196,17 +196,16 @@ impl Builder<'_, '_> {
 
 /// Encoder and decoder.
 pub(super) struct KlNetwork {
-    structure: KlStructure,
+    channels: usize,
     scale: f32,
     encoder: Vec<Box<dyn Layer>>,
     decoder: Vec<Box<dyn Layer>>,
 }
 
 impl KlNetwork {
-    pub(super) fn new(structure: KlStructure, scale: f32, builder: &mut ArenaBuilder) -> Self {
-        let encoder = encoder(&structure, builder);
-        let decoder = decoder(&structure, builder);
-        Self { structure, scale, encoder, decoder }
+    pub(super) fn new(structure: &KlStructure, scale: f32, builder: &mut ArenaBuilder) -> Self {
+        let (encoder, decoder) = (encoder(structure, builder), decoder(structure, builder));
+        Self { channels: structure.channels, scale, encoder, decoder }
     }
 }
 
@@ -265,18 +264,10 @@ fn decoder(structure: &KlStructure, builder: &mut ArenaBuilder) -> Vec<Box<dyn L
 }
 
 impl AutoencoderNetwork for KlNetwork {
-    fn channels(&self) -> usize {
-        self.structure.channels
-    }
-
-    fn reduction(&self) -> usize {
-        1 << (self.structure.widths.len() - 1)
-    }
-
     fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> far_tensor::Result<Tensor> {
         let stretched = pass.affine(pictures, 2.0, -1.0)?;
         let moments = run_all(&self.encoder, pass, stretched)?;
-        let mean = pass.slice(&moments, 3, 0..self.structure.channels)?;
+        let mean = pass.slice(&moments, 3, 0..self.channels)?;
         pass.affine(&mean, self.scale, 0.0)
     }
 

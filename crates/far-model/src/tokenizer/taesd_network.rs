@@ -146,27 +146,17 @@ impl Layer for Block {
 
 /// Encoder and decoder; their numbers are in the arena they were built into.
 pub(super) struct TaesdNetwork {
-    channels: usize,
     encoder: Vec<Box<dyn Layer>>,
     decoder: Vec<Box<dyn Layer>>,
 }
 
 impl TaesdNetwork {
     pub(super) fn new(structure: TaesdStructure, builder: &mut ArenaBuilder) -> Self {
-        let (encoder, decoder) = (encoder(structure, builder), decoder(structure, builder));
-        Self { channels: structure.channels, encoder, decoder }
+        Self { encoder: encoder(structure, builder), decoder: decoder(structure, builder) }
     }
 }
 
 impl AutoencoderNetwork for TaesdNetwork {
-    fn channels(&self) -> usize {
-        self.channels
-    }
-
-    fn reduction(&self) -> usize {
-        TaesdStructure::REDUCTION
-    }
-
     fn encode(&self, pass: &mut Pass<'_>, pictures: &Tensor) -> Result<Tensor> {
         run_all(&self.encoder, pass, pictures.clone())
     }

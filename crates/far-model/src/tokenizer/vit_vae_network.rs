@@ -196,14 +196,6 @@ fn side_by_side(channel: usize) -> usize {
 }
 
 impl AutoencoderNetwork for VitVaeNetwork {
-    fn channels(&self) -> usize {
-        self.structure.channels
-    }
-
-    fn reduction(&self) -> usize {
-        self.structure.patch
-    }
-
     /// Brings the channels of queries and keys into the order that [`turns`] wants: both alike, so that
     /// their products stay what they were.
     fn settle(&self, parameters: &mut Parameters) -> far_tensor::Result<()> {

@@ -131,6 +131,7 @@ impl Block {
             ["attn.q_norm", "attn.k_norm"]
                 .map(|part| Scaling::new(builder, &format!("{name}.{part}"), width / heads.max(1)))
         });
+        let modulation = format!("{name}.adaLN_modulation.1");
         let [weight, bias] = config.modulation.initialization();
         Self {
             config,
@@ -140,13 +141,7 @@ impl Block {
             projection: xavier(builder, "attn.proj", [width, width]),
             expand: xavier(builder, "mlp.fc1", [width, hidden]),
             contract: xavier(builder, "mlp.fc2", [hidden, width]),
-            modulation: Linear::new(
-                builder,
-                &format!("{name}.adaLN_modulation.1"),
-                [width, 6 * width],
-                weight,
-                bias,
-            ),
+            modulation: Linear::new(builder, &modulation, [width, 6 * width], weight, bias),
         }
     }
 
@@ -177,18 +172,30 @@ impl Block {
     ) -> Result<Tensor> {
         let Some(first) = blocks.first() else { return Ok(x) };
         let modulation = first.modulate(pass, condition)?;
-        let mut entered = first.enter(pass, &x, modulation)?;
-        let mut index = 0;
-        loop {
-            let block = &blocks[index];
-            let attended = block.attend(pass, &entered, grouping(index))?;
-            index += 1;
-            let Some(next) = blocks.get(index) else {
-                return block.leave(pass, &entered, &attended);
-            };
-            let modulation = next.modulate(pass, condition)?;
-            entered = block.leave_into(pass, (&entered, &attended), next, modulation)?;
+        let entered = first.enter(pass, &x, modulation)?;
+        let modulate = |pass: &mut Pass<'_>, place: usize| blocks[place].modulate(pass, condition);
+        Self::run(blocks, pass, entered, modulate, |pass, place, entered| {
+            blocks[place].attend(pass, entered, grouping(place))
+        })
+    }
+
+    /// Tokens that have entered the first of these blocks, from there through all of them; what they
+    /// gather in a block and its `modulation` are those of its place.
+    pub(crate) fn run(
+        blocks: &[Self],
+        pass: &mut Pass<'_>,
+        mut entered: Entered,
+        modulation: impl Fn(&mut Pass<'_>, usize) -> Result<Tensor>,
+        mut gather: impl FnMut(&mut Pass<'_>, usize, &Entered) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        for (place, pair) in blocks.windows(2).enumerate() {
+            let attended = gather(pass, place, &entered)?;
+            let modulation = modulation(pass, place + 1)?;
+            entered = pair[0].leave_into(pass, (&entered, &attended), &pair[1], modulation)?;
         }
+        let last = blocks.len() - 1;
+        let attended = gather(pass, last, &entered)?;
+        blocks[last].leave(pass, &entered, &attended)
     }
 
     /// Shifts, scales and gates for `condition` = SiLU(c) [G, D]: [G, 6, D].

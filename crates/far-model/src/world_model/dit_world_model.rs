@@ -211,11 +211,8 @@ impl TrainableWorldModel for DitWorldModel {
         let core = &self.core;
         let batch = TrainingBatch::new(core, contexts, futures, perturbations, weights)?;
         let examples = contexts.examples();
-        Error::check_length(
-            "the diffusion times of a step",
-            perturbations.timesteps.len(),
-            examples,
-        )?;
+        let times = perturbations.timesteps.len();
+        Error::check_length("the diffusion times of a step", times, examples)?;
         let parts = ranges(examples, examples.div_ceil(micro_batches.max(1)).max(1));
         let step = self.trained.step(&core.device, parts.len(), |tape, parameters, part| {
             core.loss(&mut Pass::new(tape, parameters), &batch, parts[part].clone())

@@ -111,29 +111,21 @@ impl DitNetwork {
     pub(crate) fn together(
         &self,
         pass: &mut Pass<'_>,
-        mut entered: Entered,
+        entered: Entered,
         modulations: &[Tensor],
         grouping: Grouping<'_>,
         mut seen: impl FnMut(&mut Tape, &Entered) -> Result<()>,
     ) -> Result<Tensor> {
         let inside = Grouping { groups: entered.x.shape().extents()[0], key_mask: None };
-        let mut index = 1usize;
-        loop {
-            let block = &self.blocks[index];
-            let attended = if index.is_multiple_of(2) {
-                block.attend(pass, &entered, inside)?
-            } else {
-                seen(pass, &entered)?;
-                block.attend(pass, &entered, grouping)?
-            };
-            index += 1;
-            let Some(modulation) = modulations.get(index - 2) else {
-                return block.leave(pass, &entered, &attended);
-            };
-            let (next, modulation) = (&self.blocks[index], modulation.clone());
-            let both = (&entered, &attended);
-            entered = block.leave_into(pass, both, next, modulation)?;
-        }
+        let blocks = &self.blocks[1..modulations.len() + 2];
+        let modulation = |_: &mut Pass<'_>, place: usize| Ok(modulations[place - 1].clone());
+        Block::run(blocks, pass, entered, modulation, |pass, place, entered| {
+            if !place.is_multiple_of(2) {
+                return blocks[place].attend(pass, entered, inside);
+            }
+            seen(pass, entered)?;
+            blocks[place].attend(pass, entered, grouping)
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way of noisy targets through the network.
 
 use crate::layer::Pass;
-use crate::world_model::block::{Entered, Grouping};
+use crate::world_model::block::{Block, Entered, Grouping};
 use crate::world_model::extension::copy_head::CopyCandidates;
 use crate::world_model::network::{DitNetwork, repeat};
 use crate::world_model::row_index::RowIndex;
@@ -214,28 +214,20 @@ impl TargetPassage<'_> {
         &self,
         pass: &mut Pass<'_>,
         first: usize,
-        mut entered: Entered,
+        entered: Entered,
         keys: &[Tensor],
         draws: usize,
     ) -> Result<Tensor> {
         let inside = Grouping { key_mask: None, ..self.grouping };
-        let mut index = first;
-        loop {
-            let block = &self.network.blocks[index];
-            let attended = if index.is_multiple_of(2) {
-                block.attend(pass, &entered, inside)?
-            } else {
-                let keys = repeat(pass, &keys[(index - first) / 2], self.count, draws)?;
-                block.read(pass, &entered, &keys, self.grouping.key_mask)?
-            };
-            index += 1;
-            let Some(next) = self.network.blocks.get(index) else {
-                return block.leave(pass, &entered, &attended);
-            };
-            let modulation = self.modulation(pass, index)?;
-            let both = (&entered, &attended);
-            entered = block.leave_into(pass, both, next, modulation)?;
-        }
+        let blocks = &self.network.blocks[first..];
+        let modulation = |pass: &mut Pass<'_>, place: usize| self.modulation(pass, first + place);
+        Block::run(blocks, pass, entered, modulation, |pass, place, entered| {
+            if !place.is_multiple_of(2) {
+                return blocks[place].attend(pass, entered, inside);
+            }
+            let keys = repeat(pass, &keys[place / 2], self.count, draws)?;
+            blocks[place].read(pass, entered, &keys, self.grouping.key_mask)
+        })
     }
 
     /// The final layer: [n·S, T, D] → [n·S, T, P or 2·P], with what is copied of the noisy latents

@@ -115,13 +115,10 @@ impl DitNetwork {
             ContextAttention::Joint => {
                 ContextCache::Tokens { entered: Box::new(entered), modulations }
             }
-            ContextAttention::ContextFirst => ContextCache::Keys(self.context_first(
-                pass,
-                entered,
-                &modulations,
-                count,
-                mask.as_ref(),
-            )?),
+            ContextAttention::ContextFirst => {
+                let mask = mask.as_ref();
+                ContextCache::Keys(self.context_first(pass, entered, &modulations, count, mask)?)
+            }
         };
         Ok(ContextState { goal, mask, offered, rest })
     }

@@ -3,6 +3,7 @@
 use super::{Gradients, ParameterSlot, SlotPlace};
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, CudaBuffer, Element};
+use crate::parallel::Disjoint;
 use crate::tensor::Origin;
 use crate::{Device, Result, Tensor};
 use std::collections::HashMap;
@@ -378,6 +379,21 @@ impl<'a> GradientStore<'a> {
         }
     }
 
+    /// Lends the gradient of `input` to threads that each write a part of it: `None` where it is not
+    /// needed, as `work` has other sums to make.
+    pub(crate) fn with_shared(
+        &mut self,
+        input: &Tensor,
+        work: impl FnOnce(Option<Disjoint<'_>>, bool),
+    ) {
+        let mut taken = self.take(input);
+        let accumulate = taken.as_ref().is_some_and(|gradient| gradient.accumulate);
+        work(taken.as_deref_mut().map(Disjoint::new), accumulate);
+        if let Some(gradient) = taken {
+            self.give(input, gradient);
+        }
+    }
+
     /// Adds a whole gradient; if it is the first one, the buffer itself is moved in.
     pub(crate) fn add_whole(&mut self, input: &Tensor, whole: Buffer) {
         match input.origin {
@@ -392,11 +408,7 @@ impl<'a> GradientStore<'a> {
     /// Adds a gradient that was computed elsewhere.
     pub(crate) fn add(&mut self, input: &Tensor, gathered: &[f32]) {
         self.with(input, |gradient, accumulate| {
-            if accumulate {
-                crate::vectorize::add_assign(gradient, gathered);
-            } else {
-                gradient.copy_from_slice(gathered);
-            }
+            crate::vectorize::put_row(gradient, gathered, accumulate);
         });
     }
 

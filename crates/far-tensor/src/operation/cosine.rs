@@ -108,11 +108,8 @@ impl Tape {
 }
 
 fn misfit(query: &Tensor, keys: &Tensor) -> Error {
-    Error::mismatch(
-        "cosine",
-        [query.shape(), keys.shape()],
-        "queries are [batch, width] and keys [batch, count, width]",
-    )
+    let requirement = "queries are [batch, width] and keys [batch, count, width]";
+    Error::mismatch("cosine", [query.shape(), keys.shape()], requirement)
 }
 
 /// max(‖x‖, ε), and 1 if that is ‖x‖, else 0.

@@ -204,6 +204,15 @@ impl Samples {
         total
     }
 
+    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
+        let width = 2 * self.elements();
+        gradients.with(&self.output, |gradient, accumulate| {
+            for_rows(gradient, width, 4 * width, |sample, part| {
+                self.sample_backward(part, sample, upstream[sample], accumulate);
+            });
+        });
+    }
+
     /// The gradient of one sample's output, given that of its loss.
     fn sample_backward(&self, gradient: &mut [f32], sample: usize, upstream: f32, add: bool) {
         let Sample { prediction, logits, target, weights } = self.sample(sample);
@@ -328,17 +337,6 @@ fn likelihood(coefficients: &BoundCoefficients, error: f64, logit: f64, clean: f
         return [-FLOOR.ln(), 0.0];
     }
     [-probability.ln(), -slope / probability * 0.5 * spread]
-}
-
-impl Samples {
-    fn backward(&self, upstream: Buffer, gradients: &mut GradientStore<'_>) {
-        let width = 2 * self.elements();
-        gradients.with(&self.output, |gradient, accumulate| {
-            for_rows(gradient, width, 4 * width, |sample, part| {
-                self.sample_backward(part, sample, upstream[sample], accumulate);
-            });
-        });
-    }
 }
 
 #[cfg(test)]

@@ -30,12 +30,8 @@ impl Tape {
     ) -> Result<[Tensor; 2]> {
         x.expect_same("gated_norm", f)?;
         check_modulation("gated_norm", x, gate.vectors, gate.part)?;
-        check_modulation(
-            "gated_norm",
-            x,
-            modulation.vectors,
-            modulation.shift.max(modulation.scale),
-        )?;
+        let last = modulation.shift.max(modulation.scale);
+        check_modulation("gated_norm", x, modulation.vectors, last)?;
         let mut small = affine.iter().flat_map(|affine| [affine.scale, affine.offset]);
         let fits = small.all(|vector| vector.shape().elements() == x.shape().last());
         if let Some(cuda) = self.cuda()

@@ -113,10 +113,7 @@ impl GatedBackward {
         let gates = Gates::new(rows, &self.modulation, self.gate);
         let groups = self.modulation.shape().extents()[0];
         let mut sums = device.zeroed(groups * width);
-        let mut taken = gradients.take(&self.f);
-        {
-            let accumulate = taken.as_ref().is_some_and(|gradient| gradient.accumulate);
-            let gradient = taken.as_deref_mut().map(Disjoint::new);
+        gradients.with_shared(&self.f, |gradient, accumulate| {
             let sums = Disjoint::new(&mut sums);
             for_ranges(groups, row_grain(width * gates.group_rows), |range| {
                 for group in range {
@@ -134,10 +131,7 @@ impl GatedBackward {
                     }
                 }
             });
-        }
-        if let Some(gradient) = taken {
-            gradients.give(&self.f, gradient);
-        }
+        });
         add_to_modulation(gradients, &self.modulation, &[(self.gate, 0)], &sums);
         gradients.add_whole(&self.x, upstream);
     }

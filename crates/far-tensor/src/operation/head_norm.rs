@@ -9,7 +9,7 @@ use super::norm_row::{backward_row, forward_row};
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{Disjoint, for_ranges, reduce_ranges, row_grain, with_scratch};
-use crate::vectorize::add_assign;
+use crate::vectorize::put_row;
 use crate::{Result, Tape, Tensor};
 
 impl Tape {
@@ -125,10 +125,7 @@ impl HeadNormBackward {
         let channels = width / parts;
         // dγ and dβ of every slot, one after the other.
         let mut sums = device.zeroed(self.slots.len() * 2 * channels);
-        let mut taken = gradients.take(&self.x);
-        {
-            let accumulate = taken.as_ref().is_some_and(|gradient| gradient.accumulate);
-            let gradient = taken.as_deref_mut().map(Disjoint::new);
+        gradients.with_shared(&self.x, |gradient, accumulate| {
             reduce_ranges(&device, rows, row_grain(width), &mut sums, false, |range, sums| {
                 with_scratch(2 * channels, |scratch| {
                     let (scratch, unwanted) = scratch.split_at_mut(channels);
@@ -142,11 +139,7 @@ impl HeadNormBackward {
                         };
                         let upstream = &upstream[span.clone()];
                         let Some([scale, offset]) = &self.slots[slot] else {
-                            if accumulate {
-                                add_assign(gradient, upstream);
-                            } else {
-                                gradient.copy_from_slice(upstream);
-                            }
+                            put_row(gradient, upstream, accumulate);
                             continue;
                         };
                         let sums = &mut sums[slot * 2 * channels..][..2 * channels];
@@ -167,10 +160,7 @@ impl HeadNormBackward {
                     }
                 });
             });
-        }
-        if let Some(gradient) = taken {
-            gradients.give(&self.x, gradient);
-        }
+        });
         for (slot, sums) in self.slots.iter().zip(sums.chunks_exact(2 * channels)) {
             let vectors = slot.iter().flatten().zip(sums.chunks_exact(channels));
             for (vector, sums) in vectors {

@@ -9,7 +9,7 @@
 //! The first two copy bands of columns between matrices whose rows are the P… axes.
 
 use super::row::{for_rows, row_of};
-use crate::vectorize::{add_assign, add_rows};
+use crate::vectorize::{add_assign, add_rows, put_row};
 use crate::{Error, Result, Shape, Tape, Tensor};
 use std::ops::Range;
 
@@ -60,11 +60,7 @@ impl Tape {
                     gradients.with(input, |gradient, accumulate| {
                         for_rows(gradient, own, own, |row, part| {
                             let source = &row_of(&upstream, width, row)[start..start + own];
-                            if accumulate {
-                                add_assign(part, source);
-                            } else {
-                                part.copy_from_slice(source);
-                            }
+                            put_row(part, source, accumulate);
                         });
                     });
                     start += own;

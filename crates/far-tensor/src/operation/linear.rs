@@ -141,16 +141,10 @@ impl LinearBackward {
         let device = gradients.device().clone();
         if let Some(bias) = &self.bias {
             gradients.with(bias, |gradient, accumulate| {
-                reduce_ranges(
-                    &device,
-                    rows,
-                    row_grain(width),
-                    gradient,
-                    accumulate,
-                    |range, sums| {
-                        add_rows(sums, &upstream[range.start * width..range.end * width]);
-                    },
-                );
+                let grain = row_grain(width);
+                reduce_ranges(&device, rows, grain, gradient, accumulate, |range, sums| {
+                    add_rows(sums, &upstream[range.start * width..range.end * width]);
+                });
             });
         }
         gradients.with(&self.weight, |gradient, accumulate| {

@@ -74,12 +74,8 @@ impl Tape {
         let (rows, width) = (x.shape().rows(), x.shape().last());
         if let Some(affine) = affine {
             for vector in [affine.scale, affine.offset] {
-                vector.expect_elements(
-                    operation,
-                    width,
-                    x,
-                    "an affine map has one element per column",
-                )?;
+                let requirement = "an affine map has one element per column";
+                vector.expect_elements(operation, width, x, requirement)?;
             }
         }
         let groups = match modulation {
@@ -138,17 +134,14 @@ pub(super) fn check_modulation(
     last: usize,
 ) -> Result<usize> {
     let (rows, width) = (x.shape().rows(), x.shape().last());
+    let requirement = "a modulation is [groups, vectors, width], groups dividing the rows";
     match *vectors.shape().extents() {
         [groups, count, wide]
             if wide == width && last < count && groups > 0 && rows.is_multiple_of(groups) =>
         {
             Ok(groups)
         }
-        _ => Err(Error::mismatch(
-            operation,
-            [x.shape(), vectors.shape()],
-            "a modulation is [groups, vectors, width], groups dividing the rows",
-        )),
+        _ => Err(Error::mismatch(operation, [x.shape(), vectors.shape()], requirement)),
     }
 }
 
@@ -200,11 +193,8 @@ impl NormBackward {
         let (rows, width) = (self.x.shape().rows(), self.x.shape().last());
         let affine = self.affine.as_ref().map(|[scale, offset]| Affine { scale, offset });
         let modulation = self.modulation.as_ref();
-        let modulation = modulation.map(|(vectors, shift, scale)| Modulation {
-            vectors,
-            shift: *shift,
-            scale: *scale,
-        });
+        let modulation =
+            modulation.map(|&(ref vectors, shift, scale)| Modulation { vectors, shift, scale });
         let groups = modulation.map_or(1, |m| m.vectors.shape().extents()[0]);
         let parts = Parts::new(rows, width, groups, affine, modulation);
         // A piece holds whole groups, so that the sums of a group belong to one piece.
@@ -217,12 +207,9 @@ impl NormBackward {
         let mut affine_sums = device.zeroed(if affine.is_some() { pieces * 2 * width } else { 0 });
         let mut group_sums =
             device.zeroed(if modulation.is_some() { groups * 2 * width } else { 0 });
-        let mut taken = gradients.take(&self.x);
-        {
+        gradients.with_shared(&self.x, |gradient, accumulate| {
             let affine_shared = Disjoint::new(&mut affine_sums);
             let group_shared = Disjoint::new(&mut group_sums);
-            let accumulate = taken.as_ref().is_some_and(|gradient| gradient.accumulate);
-            let gradient = taken.as_deref_mut().map(Disjoint::new);
             for_ranges(rows, piece_rows, |range: Range<usize>| {
                 let piece = range.start / piece_rows;
                 with_scratch(2 * width, |scratch| {
@@ -253,10 +240,7 @@ impl NormBackward {
                     }
                 });
             });
-        }
-        if let Some(gradient) = taken {
-            gradients.give(&self.x, gradient);
-        }
+        });
         if let Some(vectors) = &self.affine {
             with_scratch(2 * width, |total| {
                 total.fill(0.0);

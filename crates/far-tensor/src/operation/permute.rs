@@ -5,7 +5,7 @@
 //! the inverse permutation.
 
 use super::row::{for_rows, put};
-use crate::vectorize::{add_assign, vectorized};
+use crate::vectorize::{put_row, vectorized};
 use crate::{MAXIMUM_RANK, Result, Shape, Tape, Tensor};
 
 impl Tape {
@@ -93,10 +93,9 @@ fn reorder(target: &mut [f32], source: &[f32], shape: &Shape, axes: &[usize], ac
             start += rest % walk.extent * walk.stride;
             rest /= walk.extent;
         }
-        match (inner.stride, accumulate) {
-            (1, false) => part.copy_from_slice(&source[start..start + inner.extent]),
-            (1, true) => add_assign(part, &source[start..start + inner.extent]),
-            (stride, _) => collect(part, &source[start..], stride, accumulate),
+        match inner.stride {
+            1 => put_row(part, &source[start..start + inner.extent], accumulate),
+            stride => collect(part, &source[start..], stride, accumulate),
         }
     });
 }

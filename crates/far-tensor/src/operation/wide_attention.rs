@@ -51,11 +51,8 @@ impl Tape {
 }
 
 fn misfit(left: &Tensor, right: &Tensor) -> Error {
-    Error::mismatch(
-        "wide_attention",
-        [left.shape(), right.shape()],
-        "queries are [groups, queries, width], keys and values [groups, keys, width]",
-    )
+    let requirement = "queries are [groups, queries, width], keys and values [groups, keys, width]";
+    Error::mismatch("wide_attention", [left.shape(), right.shape()], requirement)
 }
 
 #[cfg(test)]

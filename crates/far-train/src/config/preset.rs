@@ -96,6 +96,14 @@ impl TrainConfig {
         Ok(config)
     }
 
+    /// As [`TrainConfig::resolve`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resolve_all(preset_or_path: &str, sets: &[String]) -> Result<Self> {
+        Self::resolve(preset_or_path, &sets.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     /// Reads a configuration from text; what it leaves out is as in what it extends, or as in the
     /// default.
     ///

@@ -33,7 +33,7 @@ type Recipe = (Pattern, [u32; 3], u32, u32);
 /// The materials of a scene, each made once.
 #[derive(Debug)]
 pub struct Kit {
-    set: MaterialSet,
+    pub set: MaterialSet,
     known: Vec<(Recipe, MaterialId)>,
 }
 
@@ -85,11 +85,6 @@ impl Kit {
     /// A pattern stretched over a whole face.
     pub fn drawing(&mut self, pattern: Pattern, colors: [u32; 3]) -> MaterialId {
         self.material(pattern, colors, 0.0, 0.0)
-    }
-
-    /// The finished set.
-    pub fn into_set(self) -> MaterialSet {
-        self.set
     }
 }
 

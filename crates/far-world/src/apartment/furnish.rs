@@ -59,23 +59,14 @@ impl Furnisher<'_> {
             // The legs of a corridor must look alike.
             RoomKind::Corridor => return,
             RoomKind::Living => {
-                self.at_walls(
-                    room,
-                    &[Workshop::sofa, Workshop::television, Workshop::bookcase],
-                    shop,
-                );
+                let media = [Workshop::sofa, Workshop::television, Workshop::bookcase];
+                self.at_walls(room, &media, shop);
                 self.in_middle(room, Workshop::coffee_table, shop);
-                self.at_walls(
-                    room,
-                    &[Workshop::armchair, Workshop::floor_lamp, Workshop::plant],
-                    shop,
-                );
+                let corner = [Workshop::armchair, Workshop::floor_lamp, Workshop::plant];
+                self.at_walls(room, &corner, shop);
                 if area > 18.0 {
-                    self.at_walls(
-                        room,
-                        &[Workshop::piano, Workshop::bookcase, Workshop::plant],
-                        shop,
-                    );
+                    let music = [Workshop::piano, Workshop::bookcase, Workshop::plant];
+                    self.at_walls(room, &music, shop);
                 }
             }
             RoomKind::Kitchen => {
@@ -84,35 +75,24 @@ impl Furnisher<'_> {
                 self.at_walls(room, &[Workshop::dresser], shop);
             }
             RoomKind::Bedroom => {
-                self.at_walls(
-                    room,
-                    &[Workshop::bed, Workshop::wardrobe, Workshop::nightstand],
-                    shop,
-                );
-                if shop.random.random_bool(0.5) {
-                    self.at_walls(room, &[Workshop::dresser], shop);
-                } else {
-                    self.at_walls(room, &[Workshop::armchair], shop);
-                }
+                let sleep = [Workshop::bed, Workshop::wardrobe, Workshop::nightstand];
+                self.at_walls(room, &sleep, shop);
+                let stores = shop.random.random_bool(0.5);
+                let last: Make<'w> = if stores { Workshop::dresser } else { Workshop::armchair };
+                self.at_walls(room, &[last], shop);
             }
             RoomKind::Bath => {
                 self.at_walls(room, &[Workshop::bathtub, Workshop::basin, Workshop::toilet], shop);
             }
             RoomKind::Study => {
-                self.at_walls(
-                    room,
-                    &[Workshop::desk, Workshop::bookcase, Workshop::bookcase],
-                    shop,
-                );
+                let work = [Workshop::desk, Workshop::bookcase, Workshop::bookcase];
+                self.at_walls(room, &work, shop);
                 self.at_walls(room, &[Workshop::armchair, Workshop::plant], shop);
             }
             RoomKind::Dining => {
                 self.in_middle(room, Workshop::dining_table, shop);
-                self.at_walls(
-                    room,
-                    &[Workshop::dresser, Workshop::plant, Workshop::floor_lamp],
-                    shop,
-                );
+                let sides = [Workshop::dresser, Workshop::plant, Workshop::floor_lamp];
+                self.at_walls(room, &sides, shop);
             }
             RoomKind::Laundry => {
                 self.at_walls(room, &[Workshop::washer, Workshop::washer, Workshop::rack], shop);
@@ -221,11 +201,8 @@ impl Furnisher<'_> {
             let cells: Vec<[i32; 2]> =
                 (0..wide).flat_map(|x| (0..deep).map(move |y| [low[0] + x, low[1] + y])).collect();
             if self.occupy(&cells) {
-                self.put(
-                    &piece,
-                    middle_of(low, [wide, deep]),
-                    if turned { FRAC_PI_2 } else { 0.0 },
-                );
+                let yaw = if turned { FRAC_PI_2 } else { 0.0 };
+                self.put(&piece, middle_of(low, [wide, deep]), yaw);
                 return;
             }
         }

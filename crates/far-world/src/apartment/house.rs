@@ -50,7 +50,7 @@ impl House {
         let lawn = kit.material(Pattern::Grass, [0x6aa84a, 0x4a8a38, 0xd8d070], 2.0, 0.0);
         let stage = StagePlan {
             grid,
-            materials: kit.into_set(),
+            materials: kit.set,
             light: light(lamps, &mut random),
             sky: sky(&mut random),
             ground: Some((-0.6, lawn)),
@@ -197,12 +197,9 @@ fn raise(plan: &Plan, finishes: &[Finish], kit: &mut Kit) -> VoxelGrid {
         }
     }
     for window in &plan.windows {
-        let low = [window.low[0] * PER_CELL, window.low[1] * PER_CELL, WINDOW[0] + 1];
-        let high = [
-            (window.low[0] + window.size[0]) * PER_CELL,
-            (window.low[1] + window.size[1]) * PER_CELL,
-            WINDOW[1] + 1,
-        ];
+        let [x, y] = window.low.map(|cells| cells * PER_CELL);
+        let [wide, deep] = window.size.map(|cells| cells * PER_CELL);
+        let (low, high) = ([x, y, WINDOW[0] + 1], [x + wide, y + deep, WINDOW[1] + 1]);
         grid.fill(low, high, MaterialId::EMPTY);
     }
     grid

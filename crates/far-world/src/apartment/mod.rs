@@ -83,14 +83,11 @@ impl Apartment {
             let Some(route) = Route::draw(&house, three, tier, &mut random) else { continue };
             let soundscape = source::soundscape(&house, &mut random);
             let deal = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 };
+            let name = format!("apartment-{scene:02}");
             let facts = EpisodeFacts {
                 route: route.name.into(),
                 tier: Some(tier),
-                ..EpisodeFacts::new(
-                    format!("apartment-{scene:02}"),
-                    deal.split(scene),
-                    random.random(),
-                )
+                ..EpisodeFacts::new(name, deal.split(scene), random.random())
             };
             let mut poses = match recording.variant {
                 "v2" => route.dense(&house.plan),

@@ -88,12 +88,10 @@ fn inner_walls(plan: &Plan) -> Vec<Run> {
         for line in 1..plan.size[across] - 1 {
             let cell =
                 |along: i32, line: i32| if axis == 0 { [along, line] } else { [line, along] };
-            let sides = |along: i32| match (
-                plan.at(cell(along, line)),
-                plan.at(cell(along, line - 1)),
-                plan.at(cell(along, line + 1)),
-            ) {
-                (Space::Wall, Space::Room(a), Space::Room(b)) if a != b => Some([a, b]),
+            let spaces =
+                |along: i32| [line, line - 1, line + 1].map(|line| plan.at(cell(along, line)));
+            let sides = |along: i32| match spaces(along) {
+                [Space::Wall, Space::Room(a), Space::Room(b)] if a != b => Some([a, b]),
                 _ => None,
             };
             for (rooms, start, length) in stretches(plan.size[axis], sides) {

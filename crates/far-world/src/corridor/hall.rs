@@ -58,18 +58,12 @@ impl End {
 
     /// The other end.
     pub fn other(self) -> Self {
-        match self {
-            Self::West => Self::East,
-            Self::East => Self::West,
-        }
+        if self == Self::West { Self::East } else { Self::West }
     }
 
     /// Direction toward it, in radians.
     pub fn yaw(self) -> f32 {
-        match self {
-            Self::West => std::f32::consts::PI,
-            Self::East => 0.0,
-        }
+        if self == Self::West { std::f32::consts::PI } else { 0.0 }
     }
 }
 
@@ -119,10 +113,7 @@ impl Hall {
 
     /// Floor point of a person waiting at an end.
     pub fn end(&self, end: End) -> [f32; 2] {
-        let x = match end {
-            End::West => 1.0,
-            End::East => self.length - 1.0,
-        };
+        let x = if end == End::West { 1.0 } else { self.length - 1.0 };
         [x, 0.5 * self.width]
     }
 

@@ -66,12 +66,6 @@ impl Patrol {
         Self { arrival, first, crossings, walk, absent: false }
     }
 
-    /// The schedule without its last crossing.
-    pub fn without_last(mut self) -> Self {
-        self.crossings.pop();
-        self
-    }
-
     /// The frame after the last walk.
     pub fn end(&self) -> usize {
         self.crossings.last().map_or(self.arrival, |crossing| crossing.start + self.walk)

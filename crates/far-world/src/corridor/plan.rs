@@ -65,8 +65,7 @@ impl Plan {
             walker.wait(LOOK);
         }
         let mut poses = walker.finish();
-        for frame in glances(&patrol, start, random) {
-            let (index, angle) = frame;
+        for (index, angle) in glances(&patrol, start, random) {
             let Pose { position, .. } = poses[index];
             poses[index] = Pose::from_yaw_pitch(position, watch_yaw + angle, WALK.pitch);
         }

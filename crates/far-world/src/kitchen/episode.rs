@@ -6,7 +6,7 @@ use far_memory::Camera;
 use super::scene::KitchenScene;
 use super::script::Script;
 use super::sight::Sight;
-use super::state::{SpotNumber, SpotTable, arrange, state_number};
+use super::state::{SpotNumber, state_number};
 use super::track::Moment;
 use crate::error::Result;
 use crate::{Course, Episode, Scene, Studio};
@@ -14,7 +14,6 @@ use crate::{Course, Episode, Scene, Studio};
 /// A kitchen, a script and the scene of the last rendered frame.
 pub(crate) struct KitchenEpisode {
     pub kitchen: KitchenScene,
-    pub spots: SpotTable,
     pub script: Script,
     pub course: Course,
     pub camera: Camera,
@@ -31,7 +30,7 @@ impl KitchenEpisode {
     fn arrange(&mut self, index: usize, version: usize) {
         let contents = self.script.chronicle.contents(version);
         let open = self.script.moments[index].open;
-        arrange(&self.kitchen, &self.spots, &mut self.scene, contents, open);
+        self.kitchen.arrange(&mut self.scene, contents, open);
     }
 
     /// Number of the viewpoint: a closed and an open view of a station count as two, so that frames
@@ -94,11 +93,8 @@ impl KitchenEpisode {
         if mask.is_empty() {
             return None;
         }
-        let inside = |&(spot, _): &(SpotNumber, usize)| {
-            self.kitchen.stations[self.spots.station(spot)].kind.is_container()
-        };
-        let kind =
-            if changed.iter().any(inside) { ChangeKind::Container } else { ChangeKind::Surface };
+        let inside = changed.iter().any(|&(spot, _)| self.kitchen.is_inside(spot));
+        let kind = if inside { ChangeKind::Container } else { ChangeKind::Surface };
         let stale_frame = self.stale_frame(index, &changed);
         Some(Change { kind, mask, stale_frame })
     }
@@ -132,7 +128,7 @@ impl Episode for KitchenEpisode {
         let moment = *self.moment(index);
         self.arrange(index, moment.version);
         let mut row = self.course.shoot(index, &self.scene, studio);
-        let sight = Sight { kitchen: &self.kitchen, spots: &self.spots, camera: self.camera };
+        let sight = Sight { kitchen: &self.kitchen, camera: self.camera };
         let contents = self.script.chronicle.contents(moment.version);
         let visible = sight.visible(studio.frame(), &moment.pose, contents, moment.open);
         row.events = moment.event.map(|event| event as u16).into_iter().collect();

@@ -30,7 +30,6 @@ pub use station::StationKind;
 use self::episode::KitchenEpisode;
 use self::scene::KitchenScene;
 use self::script::Script;
-use self::state::SpotTable;
 use crate::error::Result;
 use crate::{Course, Episode, Recording, World, WorldConstants, random};
 
@@ -85,12 +84,8 @@ impl World for Kitchen {
     }
 
     fn describe(&self, _: &Recording, description: &mut DatasetDescription) {
-        description.signals.extend([
-            Signal::Events,
-            Signal::DoorFraction,
-            Signal::Change,
-            Signal::States,
-        ]);
+        let signals = [Signal::Events, Signal::DoorFraction, Signal::Change, Signal::States];
+        description.signals.extend(signals);
         description.labels = track::LABELS.map(String::from).to_vec();
         description.splits = vec![SplitRule::SceneDisjoint];
         description.overlap_radius = 8.0;
@@ -102,13 +97,12 @@ impl World for Kitchen {
         let number = part.story % recording.scenes;
         let mut stream = random(recording.seed, "kitchen-scene", u64::from(number));
         let kitchen = KitchenScene::draw(&mut stream);
-        let spots = SpotTable::new(&kitchen);
         let mut stream = random(recording.seed, "kitchen-story", u64::from(part.story));
         let seed = stream.random();
         let script =
-            (0..ATTEMPTS).find_map(|_| Script::draw(&kitchen, &spots, &mut stream)).ok_or_else(
-                || self.no_episode(recording, index, "nothing was put into a container".into()),
-            )?;
+            (0..ATTEMPTS).find_map(|_| Script::draw(&kitchen, &mut stream)).ok_or_else(|| {
+                self.no_episode(recording, index, "nothing was put into a container".into())
+            })?;
         let script = if part.counterfactual { script.counterfactual() } else { script };
         let split = Deal { seed: recording.seed, block: TEST.0, test: TEST.1 }.split(number);
         let mut facts = EpisodeFacts::new(format!("kitchen-{number:03}"), split, seed);
@@ -119,6 +113,6 @@ impl World for Kitchen {
         let (boundary, fps) = (script.boundary, self.constants().fps);
         let course = Course { facts, poses, boundary, fps, map_height: 1.3 };
         let camera = self.camera();
-        Ok(Box::new(KitchenEpisode { kitchen, spots, script, course, camera, scene }))
+        Ok(Box::new(KitchenEpisode { kitchen, script, course, camera, scene }))
     }
 }

@@ -105,11 +105,8 @@ impl Room {
         }
         let rug: [f32; 2] = [random.random_range(0.5..0.9), random.random_range(0.4..0.7)];
         let (x, y) = (0.5 * width, 0.5 * depth);
-        grid.fill_meters(
-            [x - rug[0], y - rug[1], -VOXEL],
-            [x + rug[0], y + rug[1], 0.0],
-            palette.rug,
-        );
+        let (low, high) = ([x - rug[0], y - rug[1], -VOXEL], [x + rug[0], y + rug[1], 0.0]);
+        grid.fill_meters(low, high, palette.rug);
         let lamp = |position| Lamp { position, reach: 6.5, strength: 0.62 };
         let mut light = Light::indoor(vec![
             lamp([0.32 * width, 0.5 * depth, height - 0.5]),

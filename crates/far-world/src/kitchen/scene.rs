@@ -11,6 +11,7 @@ use super::furniture::Carpenter;
 use super::object::{Object, ObjectKind};
 use super::palette::Palette;
 use super::room::{Berth, Room};
+use super::state::{Contents, SpotNumber};
 use super::station::{Station, StationKind};
 use crate::{MaterialSet, Prop, Scene, Stage};
 
@@ -21,13 +22,15 @@ const SURFACES: usize = 4;
 /// Number of the first object in object masks.
 pub(crate) const FIRST_OBJECT: u16 = 1;
 
-/// A kitchen with everything in it. [`Contents`](super::state::Contents) define what stands where.
+/// A kitchen with everything in it. [`Contents`] define what stands where.
 #[derive(Clone, Debug)]
 pub(crate) struct KitchenScene {
     stage: Arc<Stage>,
     /// All props; those of objects come last and are hidden.
     props: Vec<Prop>,
     pub stations: Vec<Station>,
+    /// Station of every spot, and its index within the station.
+    pub spots: Vec<(usize, usize)>,
     pub objects: Vec<Object>,
     /// Props of each object.
     parts: Vec<Range<usize>>,
@@ -54,6 +57,10 @@ impl KitchenScene {
             Carpenter { palette, props, random, anchor: berth.anchor }.build(berth.kind)
         };
         let stations: Vec<Station> = berths.iter().map(build).collect();
+        let own = |(number, station): (usize, &Station)| {
+            (0..station.spots.len()).map(move |spot| (number, spot))
+        };
+        let spots = stations.iter().enumerate().flat_map(own).collect();
 
         let mut kinds = ObjectKind::ALL;
         kinds.shuffle(random);
@@ -72,7 +79,7 @@ impl KitchenScene {
         }
         let plan = room.stage(set, &palette, random);
         let stage = Arc::new(Stage::bake(plan, &props));
-        Self { stage, props, stations, objects, parts }
+        Self { stage, props, stations, spots, objects, parts }
     }
 
     /// The scene with closed containers and no objects.
@@ -80,26 +87,51 @@ impl KitchenScene {
         Scene::new(Arc::clone(&self.stage), self.props.clone())
     }
 
+    /// Station of a spot.
+    pub fn station_of(&self, spot: SpotNumber) -> usize {
+        self.spots[spot].0
+    }
+
+    /// Whether a spot is inside of a container.
+    pub fn is_inside(&self, spot: SpotNumber) -> bool {
+        self.stations[self.station_of(spot)].kind.is_container()
+    }
+
+    /// Sets up a scene: contents, and one station open by a fraction (all others closed).
+    pub fn arrange(&self, scene: &mut Scene, contents: &Contents, open: Option<(usize, f32)>) {
+        let fraction = |station: usize| match open {
+            Some((acted, fraction)) if acted == station => fraction,
+            _ => 0.0,
+        };
+        for (number, station) in self.stations.iter().enumerate() {
+            for &index in &station.moving {
+                scene.props[index].open = fraction(number);
+            }
+        }
+        for index in self.parts.iter().cloned().flatten() {
+            scene.props[index].visible = false;
+        }
+        for (spot, content) in contents.iter().enumerate() {
+            let Some(object) = *content else { continue };
+            let (number, index) = self.spots[spot];
+            let station = &self.stations[number];
+            // Nothing is drawn behind a closed door, so nothing shows through a gap.
+            if station.kind.is_container() && fraction(number) == 0.0 {
+                continue;
+            }
+            let foot = station.spots[index].foot(fraction(number));
+            // Every object has its own angle, so that it looks the same everywhere.
+            let turn = 0.35 * (object % 5) as f32 - 0.7;
+            self.place(scene, object, foot, station.anchor.yaw() + turn);
+        }
+    }
+
     /// Shows an object that stands on `foot`, rotated by `yaw`.
-    pub fn place(&self, scene: &mut Scene, object: usize, foot: [f32; 3], yaw: f32) {
+    fn place(&self, scene: &mut Scene, object: usize, foot: [f32; 3], yaw: f32) {
         let range = self.parts[object].clone();
         let mask = FIRST_OBJECT + object as u16;
         for (index, prop) in range.zip(self.objects[object].props(foot, yaw, mask)) {
             scene.props[index] = prop;
-        }
-    }
-
-    /// Hides an object.
-    pub fn hide(&self, scene: &mut Scene, object: usize) {
-        for index in self.parts[object].clone() {
-            scene.props[index].visible = false;
-        }
-    }
-
-    /// Opens a station by a fraction.
-    pub fn open(&self, scene: &mut Scene, station: usize, fraction: f32) {
-        for &index in &self.stations[station].moving {
-            scene.props[index].open = fraction;
         }
     }
 }

@@ -5,7 +5,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
 use super::scene::KitchenScene;
-use super::state::{Chronicle, Contents, Interaction, SpotTable};
+use super::state::{Chronicle, Contents, Interaction};
 use super::track::{Moment, Stand, Tracker};
 
 /// Stations that an episode visits, half of them containers.
@@ -35,14 +35,10 @@ pub(crate) struct Script {
 
 impl Script {
     /// Plans an episode; `None` in the rare case that no object was put into a container.
-    pub fn draw(
-        kitchen: &KitchenScene,
-        spots: &SpotTable,
-        random: &mut ChaCha8Rng,
-    ) -> Option<Self> {
+    pub fn draw(kitchen: &KitchenScene, random: &mut ChaCha8Rng) -> Option<Self> {
         let route = choose_route(kitchen, random);
-        let contents = choose_contents(kitchen, spots, &route, random);
-        let mut tracker = Tracker::new(kitchen, spots, contents, route[0]);
+        let contents = choose_contents(kitchen, &route, random);
+        let mut tracker = Tracker::new(kitchen, contents, route[0]);
         for &station in &route {
             tracker.inspect(station);
         }
@@ -54,7 +50,7 @@ impl Script {
             if random.random_bool(GLANCE) {
                 tracker.inspect(route[random.random_range(0..ROUTE)]);
             }
-            move_object(kitchen, spots, &route, errand, &mut tracker, &mut carried, random);
+            move_object(kitchen, &route, errand, &mut tracker, &mut carried, random);
         }
         let boundary = tracker.moments.len();
         let mut back = route.clone();
@@ -62,9 +58,8 @@ impl Script {
         for station in back {
             tracker.inspect(station);
         }
-        let fills = |interaction: &Interaction| {
-            interaction.put && kitchen.stations[spots.station(interaction.spot)].kind.is_container()
-        };
+        let fills =
+            |interaction: &Interaction| interaction.put && kitchen.is_inside(interaction.spot);
         let interactions = &tracker.chronicle.interactions;
         let pivot =
             interactions.iter().rposition(|interaction| interaction.as_ref().is_some_and(fills))?;
@@ -96,23 +91,14 @@ fn choose_route(kitchen: &KitchenScene, random: &mut ChaCha8Rng) -> Vec<usize> {
 }
 
 /// Assigns the objects to the spots of the route, two of them to containers.
-fn choose_contents(
-    kitchen: &KitchenScene,
-    spots: &SpotTable,
-    route: &[usize],
-    random: &mut ChaCha8Rng,
-) -> Contents {
-    let mut contents: Contents = vec![None; spots.places.len()];
+fn choose_contents(kitchen: &KitchenScene, route: &[usize], random: &mut ChaCha8Rng) -> Contents {
+    let mut contents: Contents = vec![None; kitchen.spots.len()];
     let mut objects: Vec<usize> = (0..kitchen.objects.len()).collect();
     objects.shuffle(random);
     let mut open = Vec::new();
     let mut closed = Vec::new();
-    for spot in 0..spots.places.len() {
-        let station = spots.station(spot);
-        if route.contains(&station) {
-            let container = kitchen.stations[station].kind.is_container();
-            if container { &mut closed } else { &mut open }.push(spot);
-        }
+    for spot in (0..contents.len()).filter(|&spot| route.contains(&kitchen.station_of(spot))) {
+        if kitchen.is_inside(spot) { &mut closed } else { &mut open }.push(spot);
     }
     open.shuffle(random);
     closed.shuffle(random);
@@ -128,27 +114,25 @@ fn choose_contents(
 /// Moves one object, not moved before, from one station to another.
 fn move_object(
     kitchen: &KitchenScene,
-    spots: &SpotTable,
     route: &[usize],
     [from_container, to_container]: Errand,
     tracker: &mut Tracker,
     carried: &mut Vec<usize>,
     random: &mut ChaCha8Rng,
 ) {
-    let is_container = |spot: usize| kitchen.stations[spots.station(spot)].kind.is_container();
     let contents = tracker.chronicle.now().clone();
-    let on_route = |spot: &usize| route.contains(&spots.station(*spot));
+    let on_route = |spot: &usize| route.contains(&kitchen.station_of(*spot));
     let sources: Vec<(usize, usize)> = (0..contents.len())
         .filter(on_route)
-        .filter(|&spot| is_container(spot) == from_container)
+        .filter(|&spot| kitchen.is_inside(spot) == from_container)
         .filter_map(|spot| Some((spot, contents[spot]?)))
         .filter(|(_, object)| !carried.contains(object))
         .collect();
     let Some(&(source, object)) = sources.choose(random) else { return };
     let goals: Vec<usize> = (0..contents.len())
         .filter(on_route)
-        .filter(|&spot| is_container(spot) == to_container && contents[spot].is_none())
-        .filter(|&spot| spots.station(spot) != spots.station(source))
+        .filter(|&spot| kitchen.is_inside(spot) == to_container && contents[spot].is_none())
+        .filter(|&spot| kitchen.station_of(spot) != kitchen.station_of(source))
         .collect();
     let Some(&goal) = goals.choose(random) else { return };
     carried.push(object);

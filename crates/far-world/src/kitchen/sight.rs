@@ -3,7 +3,7 @@
 use far_memory::{Camera, Pose};
 
 use super::scene::{FIRST_OBJECT, KitchenScene};
-use super::state::{Contents, SpotNumber, SpotTable};
+use super::state::{Contents, SpotNumber};
 use crate::Frame;
 use crate::vector::Vector;
 
@@ -17,7 +17,6 @@ const TOLERANCE: f32 = 0.03;
 /// Determines visible states of one kitchen.
 pub(crate) struct Sight<'a> {
     pub kitchen: &'a KitchenScene,
-    pub spots: &'a SpotTable,
     pub camera: Camera,
 }
 
@@ -35,7 +34,7 @@ impl Sight<'_> {
             pixels[usize::from(object)] += 1;
         }
         let enough = (OBJECT_SHARE * frame.objects.len() as f32).max(3.0) as usize;
-        (0..self.spots.places.len())
+        (0..contents.len())
             .filter(|&spot| match contents[spot] {
                 Some(object) => pixels[usize::from(FIRST_OBJECT) + object] >= enough,
                 None => self.sees_empty(frame, pose, spot, open),
@@ -52,7 +51,7 @@ impl Sight<'_> {
         spot: SpotNumber,
         open: Option<(usize, f32)>,
     ) -> bool {
-        let (station, index) = self.spots.places[spot];
+        let (station, index) = self.kitchen.spots[spot];
         let fraction = open.filter(|&(acted, _)| acted == station).map_or(0.0, |(_, f)| f);
         let foot = self.kitchen.stations[station].spots[index].foot(fraction);
         if pose.distance(&Pose { position: foot, ..*pose }) > EMPTY_REACH {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use far_data::{ChangeKind, Frame, FrameImage, Phase};
 
 use super::sight::Sight;
-use super::state::{Contents, arrange};
+use super::state::Contents;
 use super::track::LABELS;
 use super::*;
 use crate::Studio;
@@ -170,17 +170,16 @@ fn every_spot_can_be_told_from_both_viewpoints_whether_empty_or_not() {
     let mut kinds = BTreeSet::new();
     for number in 0..6 {
         let kitchen = KitchenScene::draw(&mut random(9, "kitchen-scene", number));
-        let spots = SpotTable::new(&kitchen);
-        let sight = Sight { kitchen: &kitchen, spots: &spots, camera: Kitchen.camera() };
+        let sight = Sight { kitchen: &kitchen, camera: Kitchen.camera() };
         let mut scene = kitchen.empty();
-        for (spot, &(number, _)) in spots.places.iter().enumerate() {
+        for (spot, &(number, _)) in kitchen.spots.iter().enumerate() {
             let station = &kitchen.stations[number];
             kinds.insert(station.kind.name());
             let open = station.kind.is_container().then_some((number, 1.0));
             for content in [None, Some(0)] {
-                let mut contents: Contents = vec![None; spots.places.len()];
+                let mut contents: Contents = vec![None; kitchen.spots.len()];
                 contents[spot] = content;
-                arrange(&kitchen, &spots, &mut scene, &contents, open);
+                kitchen.arrange(&mut scene, &contents, open);
                 for pose in [station.canonical, station.reach] {
                     let visible =
                         sight.visible(studio.render(&scene, &pose), &pose, &contents, open);

@@ -3,7 +3,7 @@
 use far_memory::{Pose, wrap_angle};
 
 use super::scene::KitchenScene;
-use super::state::{Chronicle, Contents, Interaction, SpotTable};
+use super::state::{Chronicle, Contents, Interaction};
 use super::station::EYE;
 
 /// Meters per frame while walking.
@@ -58,7 +58,6 @@ pub(crate) enum Stand {
 /// Builds a track.
 pub(crate) struct Tracker<'a> {
     kitchen: &'a KitchenScene,
-    spots: &'a SpotTable,
     pub moments: Vec<Moment>,
     pub chronicle: Chronicle,
     pose: Pose,
@@ -69,15 +68,9 @@ pub(crate) struct Tracker<'a> {
 
 impl<'a> Tracker<'a> {
     /// A track that begins at the canonical viewpoint of a station.
-    pub fn new(
-        kitchen: &'a KitchenScene,
-        spots: &'a SpotTable,
-        first: Contents,
-        start: usize,
-    ) -> Self {
+    pub fn new(kitchen: &'a KitchenScene, first: Contents, start: usize) -> Self {
         Self {
             kitchen,
-            spots,
             moments: Vec::new(),
             chronicle: Chronicle::new(first),
             pose: kitchen.stations[start].canonical,
@@ -198,7 +191,7 @@ impl<'a> Tracker<'a> {
 
     /// Takes an object from a spot or puts it there. Carried objects are not visible.
     pub fn act(&mut self, interaction: Interaction, stand: Stand) {
-        let station = self.spots.station(interaction.spot);
+        let station = self.kitchen.station_of(interaction.spot);
         self.visit(station, stand);
         self.hold(1);
         self.opened(station, |tracker| {

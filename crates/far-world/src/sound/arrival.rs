@@ -137,6 +137,7 @@ impl Model {
         };
         let [(e, east), (n, north), (w, west), (s, south)] =
             [wall(east, x), wall(north, y), wall(west, -x), wall(south, -y)];
+        let above = 2.0 * around.ceiling - source_height - height;
         [
             self.arrival([x, y, rise], gain, cutoff, pose),
             mirrored([e, y, rise], east),
@@ -144,10 +145,7 @@ impl Model {
             mirrored([-w, y, rise], west),
             mirrored([x, -s, rise], south),
             mirrored([x, y, -source_height - height], self.reflectance.floor),
-            mirrored(
-                [x, y, 2.0 * around.ceiling - source_height - height],
-                self.reflectance.ceiling,
-            ),
+            mirrored([x, y, above], self.reflectance.ceiling),
         ]
     }
 

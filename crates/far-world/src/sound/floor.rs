@@ -24,23 +24,6 @@ impl Floor {
         Self { columns, rows, cell, walls }
     }
 
-    /// A floor drawn as text, north up: `#` is wall, anything else is open.
-    ///
-    /// ```
-    /// use far_world::sound::Floor;
-    /// let floor = Floor::from_text("###\n#.#\n###", 1.0);
-    /// assert!(!floor.is_wall(1, 1) && floor.is_wall(0, 0) && floor.is_wall(-1, 7));
-    /// ```
-    pub fn from_text(drawing: &str, cell: f32) -> Self {
-        let lines: Vec<&[u8]> =
-            drawing.lines().map(|line| line.trim().as_bytes()).filter(|l| !l.is_empty()).collect();
-        let columns = lines.iter().map(|line| line.len()).max().unwrap_or(0);
-        let rows = lines.len();
-        Self::new(columns, rows, cell, |column, row| {
-            lines[rows - 1 - row].get(column).is_none_or(|&byte| byte == b'#')
-        })
-    }
-
     /// Number of cells along X and along Y.
     pub fn size(&self) -> (usize, usize) {
         (self.columns, self.rows)
@@ -122,6 +105,20 @@ impl Floor {
             x - edge(column - run(-1, 0)),
             y - edge(row - run(0, -1)),
         ]
+    }
+}
+
+#[cfg(test)]
+impl Floor {
+    /// A floor drawn as text, north up: `#` is wall, anything else is open.
+    pub fn from_text(drawing: &str, cell: f32) -> Self {
+        let lines: Vec<&[u8]> =
+            drawing.lines().map(|line| line.trim().as_bytes()).filter(|l| !l.is_empty()).collect();
+        let columns = lines.iter().map(|line| line.len()).max().unwrap_or(0);
+        let rows = lines.len();
+        Self::new(columns, rows, cell, |column, row| {
+            lines[rows - 1 - row].get(column).is_none_or(|&byte| byte == b'#')
+        })
     }
 }
 

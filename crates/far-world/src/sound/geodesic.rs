@@ -59,10 +59,8 @@ impl Corners {
                         && !floor.is_wall(column + opposite_x, row + opposite_y);
                     if tip {
                         let away = |side: i32| if side == 0 { -CLEARANCE } else { CLEARANCE };
-                        points.push([
-                            column as f32 * floor.cell() + away(side_x),
-                            row as f32 * floor.cell() + away(side_y),
-                        ]);
+                        let [x, y] = [column, row].map(|line| line as f32 * floor.cell());
+                        points.push([x + away(side_x), y + away(side_y)]);
                     }
                 }
             }

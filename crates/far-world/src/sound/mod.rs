@@ -11,7 +11,6 @@
 //! | `arrival` | the direct sound and six first reflections of one source at one pose |
 //! | `tap` | one arrival at both ears: fractional delay, gain and two filters, all interpolated |
 //! | `soundscape` | sources on a floor; renders stereo samples for a walk |
-//! | `spectrogram` | an image of the sound |
 //!
 //! Amplitudes follow one model: a source of gain `g` at path length `d` arrives with
 //! `g / max(d, 1 m)`, less [`Bending`]'s loss where corners bend the path.
@@ -22,7 +21,6 @@ mod floor;
 mod geodesic;
 mod head;
 mod soundscape;
-mod spectrogram;
 mod tap;
 #[cfg(test)]
 mod tests;
@@ -33,7 +31,6 @@ pub use floor::Floor;
 pub use geodesic::{Corners, SoundPath, SourceField};
 pub use head::SphericalHead;
 pub use soundscape::{Listener, Soundscape, Source};
-pub use spectrogram::spectrogram;
 
 /// Samples per second and ear.
 pub const SAMPLE_RATE: u32 = 16_000;

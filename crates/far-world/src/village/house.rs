@@ -154,10 +154,8 @@ fn windows(site: &mut Site, lot: &Lot, storeys: i32, window: MaterialId) {
                     }
                     if front && with_flowers {
                         let place = before_wall(house, side, middle, height - 0.12, 0.15);
-                        site.props.push(
-                            Prop::block(place, [1.0, 0.3, 0.28], flowers)
-                                .with_yaw(outward_yaw(side)),
-                        );
+                        let pot = Prop::block(place, [1.0, 0.3, 0.28], flowers);
+                        site.props.push(pot.with_yaw(outward_yaw(side)));
                     }
                 }
                 at += spacing;

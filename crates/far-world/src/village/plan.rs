@@ -66,9 +66,7 @@ impl Rectangle {
 
     /// The rectangle grown by `by` on all sides.
     pub fn grown(&self, by: i32) -> Self {
-        let [x0, y0] = self.low;
-        let [x1, y1] = self.high;
-        Self::new(x0 - by, y0 - by, x1 + by, y1 + by)
+        Self { low: self.low.map(|v| v - by), high: self.high.map(|v| v + by) }
     }
 
     pub fn center(&self) -> [f32; 2] {

@@ -51,15 +51,14 @@ pub(super) fn loop_route(
 ) -> Option<Route> {
     let cells = standing_cells(town);
     for _ in 0..200 {
-        let a = pick(random, &cells)?;
+        let a = pick(random, &cells, |_| true)?;
         let Some(b) = pick_at(random, &cells, &town.map, a, tier) else { continue };
-        let c = if three {
+        let mut stops = vec![a, b];
+        if three {
             let Some(c) = pick_third(random, &cells, &town.map, a, b, tier) else { continue };
-            Some(c)
-        } else {
-            None
-        };
-        let stops: Vec<Cell> = [Some(a), Some(b), c, Some(a)].into_iter().flatten().collect();
+            stops.push(c);
+        }
+        stops.push(a);
         let Some(legs) = legs(town, random, &stops) else { continue };
         let longest = 2.2 * tier as f32 + 8.0;
         if legs.iter().any(|leg| leg.len() as f32 > longest) {
@@ -89,19 +88,11 @@ pub(super) fn patrol_route(
 ) -> Option<Route> {
     let cells = standing_cells(town);
     for _ in 0..200 {
-        let a = pick(random, &cells)?;
+        let a = pick(random, &cells, |_| true)?;
         let spread = tier.clamp(8, 20);
-        let mut places = vec![a];
-        while places.len() < 3 {
-            match pick_at(random, &cells, &town.map, places[places.len() - 1], spread) {
-                Some(place) => places.push(place),
-                None => break,
-            }
-        }
-        if places.len() < 3 {
-            continue;
-        }
-        let mut stops = places.repeat(rounds);
+        let Some(b) = pick_at(random, &cells, &town.map, a, spread) else { continue };
+        let Some(c) = pick_at(random, &cells, &town.map, b, spread) else { continue };
+        let mut stops = [a, b, c].repeat(rounds);
         stops.push(a);
         let Some(legs) = legs(town, random, &stops) else { continue };
         if legs.iter().any(|leg| leg.len() as f32 > 2.2 * spread as f32 + 8.0) {
@@ -160,8 +151,10 @@ fn standing_cells(town: &Town) -> Vec<Cell> {
     town.map.free_cells().into_iter().filter(paved).collect()
 }
 
-fn pick(random: &mut ChaCha8Rng, cells: &[Cell]) -> Option<Cell> {
-    (!cells.is_empty()).then(|| cells[random.random_range(0..cells.len())])
+/// One of the cells that fit.
+fn pick(random: &mut ChaCha8Rng, cells: &[Cell], fits: impl Fn(Cell) -> bool) -> Option<Cell> {
+    let fitting: Vec<Cell> = cells.iter().copied().filter(|&cell| fits(cell)).collect();
+    (!fitting.is_empty()).then(|| fitting[random.random_range(0..fitting.len())])
 }
 
 fn separation(map: &WalkMap, a: Cell, b: Cell) -> f32 {
@@ -178,9 +171,7 @@ fn pick_at(
     tier: u32,
 ) -> Option<Cell> {
     let tier = tier as f32;
-    let fits = |cell: &&Cell| (separation(map, from, **cell) - tier).abs() < tier / 6.0;
-    let fitting: Vec<Cell> = cells.iter().filter(fits).copied().collect();
-    pick(random, &fitting)
+    pick(random, cells, |cell| (separation(map, from, cell) - tier).abs() < tier / 6.0)
 }
 
 /// A cell about a tier away from both others.
@@ -193,12 +184,10 @@ fn pick_third(
     tier: u32,
 ) -> Option<Cell> {
     let tier = tier as f32;
-    let fits = |cell: &&Cell| {
-        let (to_a, to_b) = (separation(map, a, **cell), separation(map, b, **cell));
+    pick(random, cells, |cell| {
+        let (to_a, to_b) = (separation(map, a, cell), separation(map, b, cell));
         (0.5 * tier..1.1 * tier).contains(&to_a) && (0.6 * tier..1.1 * tier).contains(&to_b)
-    };
-    let fitting: Vec<Cell> = cells.iter().filter(fits).copied().collect();
-    pick(random, &fitting)
+    })
 }
 
 /// Paths between consecutive stops; every leg has its own small random costs, so that a return is

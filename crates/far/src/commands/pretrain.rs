@@ -80,10 +80,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let finished = !arguments.fresh && unfinished.is_finished();
     if finished && !contrastive.has_made(&arguments.out) {
-        return Err(Hint::error(
-            format!("{} already exists", arguments.out.display()),
-            "give another --out, or --fresh to train it again",
-        ));
+        let hint = "give another --out, or --fresh to train it again";
+        return Err(Hint::error(format!("{} already exists", arguments.out.display()), hint));
     }
     // Everything is known to work before anything is deleted.
     let _lock = unfinished.begin(arguments.fresh)?;
@@ -159,8 +157,7 @@ fn configuration(arguments: &Arguments) -> far_train::Result<TrainConfig> {
         sets.extend(value.map(|value| format!("{key}={value}")));
     }
     sets.extend(arguments.compute.sets());
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    let mut config = TrainConfig::resolve(&arguments.config, &sets)?;
+    let mut config = TrainConfig::resolve_all(&arguments.config, &sets)?;
     if let Some(folder) = &arguments.data {
         config.data.folder.clone_from(folder);
     }

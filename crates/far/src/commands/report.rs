@@ -73,20 +73,16 @@ fn write(path: &Path, page: &str) -> anyhow::Result<()> {
 
 fn read(folder: &Path) -> anyhow::Result<ReportRun> {
     if !folder.is_dir() {
-        return Err(Hint::error(
-            format!("there is no run in {}", folder.display()),
-            "give the folder of a `far demo` or `far train` run",
-        ));
+        let hint = "give the folder of a `far demo` or `far train` run";
+        return Err(Hint::error(format!("there is no run in {}", folder.display()), hint));
     }
-    ReportRun::read(folder).map_err(|error| match error {
-        Error::MissingFile { .. } => {
-            let hint = format!("run `far eval {}` first", folder.display());
-            Hint::error(error.to_string(), hint)
-        }
-        Error::MalformedFile { .. } => {
-            let hint = format!("run `far eval {}` again to rewrite it", folder.display());
-            Hint::error(error.to_string(), hint)
-        }
-        error => error.into(),
+    ReportRun::read(folder).map_err(|error| {
+        let when = match &error {
+            Error::MissingFile { .. } => "first",
+            Error::MalformedFile { .. } => "again to rewrite it",
+            _ => return error.into(),
+        };
+        let hint = format!("run `far eval {}` {when}", folder.display());
+        Hint::error(error.to_string(), hint)
     })
 }

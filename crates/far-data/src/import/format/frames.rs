@@ -143,13 +143,8 @@ fn parse_table(
     let mut rows = Vec::new();
     for (index, record) in reader.records().enumerate() {
         let record = record.map_err(|error| error.to_string())?;
-        let row = parse_row(
-            &header,
-            &record,
-            quaternion.as_deref(),
-            matrix.as_deref(),
-            *quaternions_xyzw,
-        );
+        let places = (quaternion.as_deref(), matrix.as_deref());
+        let row = parse_row(&header, &record, places.0, places.1, *quaternions_xyzw);
         rows.push(row.map_err(|reason| format!("row {index}: {reason}"))?);
     }
     if rows.is_empty() {

@@ -118,13 +118,8 @@ impl Head<'_> {
             for rows in self.blocks() {
                 let count = rows.len();
                 pack(query, self.query, query_place, rows.clone(), channels, self.scale());
-                multiply_small(
-                    scores,
-                    [count, channels, many],
-                    Left::plain(query, wide),
-                    keys_turned,
-                    false,
-                );
+                let (to_keys, query) = ([count, channels, many], Left::plain(query, wide));
+                multiply_small(scores, to_keys, query, keys_turned, false);
                 // SAFETY: each head has its own part.
                 let logarithms = unsafe {
                     logarithms.range(self.logarithms + rows.start..self.logarithms + rows.end)
@@ -205,23 +200,13 @@ impl Head<'_> {
                     let place = self.output.row(row, channels);
                     let shared = dot(&upstream[place.clone()], &output[place]);
                     let logarithm = logarithms[self.logarithms + row];
-                    score_gradient(
-                        &mut chances[span.clone()],
-                        &mut slopes[span],
-                        bias,
-                        logarithm,
-                        shared,
-                    );
+                    let (chances, slopes) = (&mut chances[span.clone()], &mut slopes[span]);
+                    score_gradient(chances, slopes, bias, logarithm, shared);
                 }
                 let to_channels = [keys, count, wide];
-                multiply_small(
-                    value_sums,
-                    to_channels,
-                    Left::transposed(chances, many),
-                    above,
-                    true,
-                );
-                multiply_small(key_sums, to_channels, Left::transposed(slopes, many), query, true);
+                let turned = [&*chances, &*slopes].map(|scores| Left::transposed(scores, many));
+                multiply_small(value_sums, to_channels, turned[0], above, true);
+                multiply_small(key_sums, to_channels, turned[1], query, true);
                 if let Some(target) = query_target {
                     let sizes = [count, keys, wide];
                     multiply_small(query_sums, sizes, Left::plain(slopes, many), key_rows, false);

@@ -25,7 +25,7 @@ use super::window::Padding;
 use crate::buffer::Buffer;
 use crate::gradient::GradientStore;
 use crate::parallel::{reduce_ranges, row_grain};
-use crate::vectorize::add_rows;
+use crate::vectorize::{add_rows, put_row};
 use crate::{Device, Result, Tape, Tensor};
 use direct::{Ending, PackedWeight};
 pub(crate) use fold::Placement;
@@ -216,9 +216,7 @@ impl ConvolutionBackward {
         }
         if let Some(residual) = &self.residual {
             gradients.with(residual, |gradient, accumulate| {
-                gradient.iter_mut().zip(&*upstream).for_each(|(gradient, d)| {
-                    put(gradient, *d, accumulate);
-                });
+                put_row(gradient, &upstream, accumulate);
             });
         }
         let (pixels, outputs) = (self.sliding.pixels(), self.sliding.outputs);

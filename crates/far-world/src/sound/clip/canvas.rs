@@ -13,7 +13,7 @@ pub const SECONDS: f32 = CLIP_SAMPLES as f32 / SAMPLE_RATE as f32;
 
 /// A loop in progress, with its random stream.
 pub struct Canvas {
-    samples: Vec<f32>,
+    pub samples: Vec<f32>,
     random: ChaCha8Rng,
 }
 
@@ -21,11 +21,6 @@ impl Canvas {
     /// A silent loop.
     pub fn new(seed: u64) -> Self {
         Self { samples: vec![0.0; CLIP_SAMPLES], random: ChaCha8Rng::seed_from_u64(seed) }
-    }
-
-    /// The finished loop.
-    pub fn into_samples(self) -> Vec<f32> {
-        self.samples
     }
 
     /// A random number in the range.
@@ -102,12 +97,9 @@ impl Canvas {
 /// A second-order filter. Frequencies are kept below the Nyquist frequency, so that it is valid.
 pub fn section((kind, hertz, q): (Type<f32>, f32, f32)) -> DirectForm2Transposed<f32> {
     let nyquist = 0.5 * SAMPLE_RATE as f32;
-    let coefficients = Coefficients::<f32>::from_params(
-        kind,
-        (SAMPLE_RATE as f32).hz(),
-        hertz.clamp(1.0, 0.98 * nyquist).hz(),
-        q.max(0.01),
+    let (rate, hertz) = ((SAMPLE_RATE as f32).hz(), hertz.clamp(1.0, 0.98 * nyquist).hz());
+    let coefficients = Coefficients::<f32>::from_params(kind, rate, hertz, q.max(0.01));
+    DirectForm2Transposed::new(
+        coefficients.expect("the frequency is below Nyquist and the quality positive"),
     )
-    .expect("the frequency is below Nyquist and the quality positive");
-    DirectForm2Transposed::new(coefficients)
 }

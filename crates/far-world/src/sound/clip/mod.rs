@@ -90,7 +90,7 @@ impl Clip {
             ClipKind::Typewriter => appliance::typewriter(&mut canvas),
             ClipKind::Fire => nature::fire(&mut canvas),
         }
-        Self::from_samples(kind, variant, normalized(canvas.into_samples()))
+        Self::from_samples(kind, variant, normalized(canvas.samples))
     }
 
     /// A clip from given samples, unchanged; shorter loops are repeated and longer ones cut to

@@ -46,10 +46,8 @@ impl EngineArguments {
         if let (false, Some(dtype @ (Precision::Bf16 | Precision::Tf32))) =
             (device.is_cuda(), self.dtype)
         {
-            return Err(Hint::error(
-                format!("the CPU does not compute in {dtype}"),
-                "leave --dtype out, or run on a GPU with --device cuda",
-            ));
+            let hint = "leave --dtype out, or run on a GPU with --device cuda";
+            return Err(Hint::error(format!("the CPU does not compute in {dtype}"), hint));
         }
         let precision =
             if device.is_cuda() { self.dtype.unwrap_or_default() } else { Precision::F32 };

@@ -128,8 +128,7 @@ fn configuration(arguments: &Arguments, data: &JointData) -> anyhow::Result<Trai
         format!("data.folder={:?}", data.folder().to_string_lossy()),
     ];
     sets.extend(arguments.sets.iter().cloned());
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    TrainConfig::resolve(&arguments.config, &sets).map_err(explain)
+    TrainConfig::resolve_all(&arguments.config, &sets).map_err(explain)
 }
 
 /// Times every kernel of one more round.

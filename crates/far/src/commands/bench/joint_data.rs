@@ -67,10 +67,8 @@ impl JointData {
         let (name, variant) = self.config.split_once('-').unwrap_or((&self.config, ""));
         let known = far_world::worlds().iter().find(|world| world.name() == name);
         let Some(world) = known else {
-            return Err(Hint::error(
-                format!("`{}` is no world to record", self.config),
-                "give --data the folder of a dataset",
-            ));
+            let hint = "give --data the folder of a dataset";
+            return Err(Hint::error(format!("`{}` is no world to record", self.config), hint));
         };
         Ok((*world, world.constants().variants.iter().copied().find(|own| *own == variant)))
     }

@@ -49,10 +49,8 @@ impl Peer {
     ) -> anyhow::Result<Self> {
         let mut words = command.split_whitespace();
         let program = words.next().ok_or_else(|| {
-            Hint::error(
-                "the peer's command is empty",
-                "give one, for instance --peer \"python peer.py\"",
-            )
+            let hint = "give one, for instance --peer \"python peer.py\"";
+            Hint::error("the peer's command is empty", hint)
         })?;
         let mut child = Command::new(program)
             .args(words)
@@ -79,10 +77,8 @@ impl Peer {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         if line.is_empty() {
-            return Err(Hint::error(
-                format!("the peer {:?} ended early", self.command),
-                "run it by itself to see why; its errors are above",
-            ));
+            let hint = "run it by itself to see why; its errors are above";
+            return Err(Hint::error(format!("the peer {:?} ended early", self.command), hint));
         }
         Ok(line)
     }
@@ -145,18 +141,12 @@ pub fn export(
         write(folder, "query_keys.f32", keys.copied())?;
     }
     write(folder, "times.f64", (0..snapshot.len()).map(|index| snapshot.time(index)))?;
-    write(
-        folder,
-        "poses.f32",
-        (0..snapshot.len()).map(|index| pose_numbers(snapshot.pose(index).as_ref())),
-    )?;
+    let poses = (0..snapshot.len()).map(|index| pose_numbers(snapshot.pose(index).as_ref()));
+    write(folder, "poses.f32", poses)?;
     write(folder, "query_times.f64", queries.iter().map(|query| query.time))?;
     write(folder, "query_strides.f32", queries.iter().map(|query| query.stride))?;
-    write(
-        folder,
-        "query_poses.f32",
-        queries.iter().map(|query| pose_numbers(query.pose.as_ref())),
-    )?;
+    let poses = queries.iter().map(|query| pose_numbers(query.pose.as_ref()));
+    write(folder, "query_poses.f32", poses)?;
     write(folder, "query_goals.f32", queries.iter().map(|query| pose_numbers(query.goal())))?;
     retriever.save(folder.join("retriever.safetensors"))?;
     let shape = serde_json::json!({

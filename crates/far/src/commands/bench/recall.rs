@@ -74,10 +74,8 @@ impl Arguments {
     /// The retriever's configuration, which also says what a peer has to do.
     fn retriever_config(&self) -> anyhow::Result<RetrieverConfig> {
         if let Some(unknown) = self.cues.iter().find(|cue| !["meta", "vision"].contains(&&***cue)) {
-            return Err(Hint::error(
-                format!("there is no cue {unknown:?} to measure"),
-                "use --cues meta, --cues vision or --cues meta,vision",
-            ));
+            let hint = "use --cues meta, --cues vision or --cues meta,vision";
+            return Err(Hint::error(format!("there is no cue {unknown:?} to measure"), hint));
         }
         let mut config = RetrieverConfig::meta_and_vision(self.dimension);
         config.cues.retain(|cue| self.has_cue(&cue.name));

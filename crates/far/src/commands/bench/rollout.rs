@@ -50,10 +50,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { context, steps, .. } = *arguments;
     if steps == 0 || arguments.clips.is_empty() || arguments.clips.contains(&0) {
-        return Err(Hint::error(
-            "there is nothing to measure",
-            "give --clips and --steps 1 or more",
-        ));
+        let hint = "give --clips and --steps 1 or more";
+        return Err(Hint::error("there is nothing to measure", hint));
     }
     let peers = arguments.peer.as_deref().map(json_peer::run).transpose()?;
     let engine = arguments.engine.open()?;
@@ -86,11 +84,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             if attention == AttentionName::Joint {
                 joint.insert(clips, rate);
                 if let Some(lines) = &peers {
-                    json_peer::compare(
-                        &mut line,
-                        lines,
-                        &["shape", "dtype", "clips", "context", "steps"],
-                    )?;
+                    let same = ["shape", "dtype", "clips", "context", "steps"];
+                    json_peer::compare(&mut line, lines, &same)?;
                 }
             } else if let Some(joint) = joint.get(&clips) {
                 line["factor_over_joint"] = json!(rate / joint);

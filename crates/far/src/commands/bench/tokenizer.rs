@@ -61,10 +61,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
     };
     let AutoencoderStructure::Taesd(structure) = *tokenizer.structure() else {
-        return Err(Hint::error(
-            "only autoencoders of the TAESD family have a known floor",
-            "give the weights of one, such as far or taef2",
-        ));
+        let hint = "give the weights of one, such as far or taef2";
+        return Err(Hint::error("only autoencoders of the TAESD family have a known floor", hint));
     };
     let bar = progress::bar(2 * arguments.batch.len() as u64, "cases");
     let yardstick = Yardstick::measure(&engine, &bar)?;

@@ -39,10 +39,8 @@ pub struct Arguments {
 /// If the device cannot be used or the peer fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.steps < 3 || arguments.rounds == 0 {
-        return Err(Hint::error(
-            "there is nothing to measure",
-            "give --steps 3 or more and --rounds 1 or more",
-        ));
+        let hint = "give --steps 3 or more and --rounds 1 or more";
+        return Err(Hint::error("there is nothing to measure", hint));
     }
     let shape = arguments.shape.name();
     let mut peers = Vec::new();

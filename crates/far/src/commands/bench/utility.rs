@@ -44,10 +44,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { examples, candidates, draws, .. } = *arguments;
     if examples == 0 || candidates == 0 || draws == 0 {
-        return Err(Hint::error(
-            "there is nothing to measure",
-            "give --examples, --candidates and --draws 1 or more",
-        ));
+        let hint = "give --examples, --candidates and --draws 1 or more";
+        return Err(Hint::error("there is nothing to measure", hint));
     }
     let engine = arguments.engine.open()?;
     let bar = progress::bar(arguments.attention.len() as u64, "kinds of attention");

@@ -18,10 +18,8 @@ pub fn merged(paths: &[PathBuf], out: &Path) -> anyhow::Result<Results> {
         eprintln!("note: {names} left out, not measured under every seed");
     }
     let mut results = far_eval::merge(&scores).map_err(|error| {
-        Hint::error(
-            error.to_string(),
-            "merge comparisons that differ in training.seed alone, each seed once",
-        )
+        let hint = "merge comparisons that differ in training.seed alone, each seed once";
+        Hint::error(error.to_string(), hint)
     })?;
     results.left_out = lacking;
     file::create_folder(out)?;

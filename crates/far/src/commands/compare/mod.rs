@@ -197,8 +197,7 @@ impl<'a> Comparison<'a> {
         }
         sets.extend(arguments.compute.sets());
         sets.extend(seed.map(|seed| format!("training.seed={seed}")));
-        let given: Vec<&str> = sets.iter().map(String::as_str).collect();
-        let mut comparison = TrainConfig::resolve(&arguments.config, &given)?.comparison;
+        let mut comparison = TrainConfig::resolve_all(&arguments.config, &sets)?.comparison;
         if !arguments.arms.is_empty() {
             comparison.arms.clone_from(&arguments.arms);
         }

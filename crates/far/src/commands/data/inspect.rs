@@ -126,14 +126,10 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
     if !inspection.routes.is_empty() {
         row("routes", join(&inspection.routes));
     }
-    let mean = inspection.frames as f64 / inspection.episodes as f64;
-    row(
-        "frames",
-        format!(
-            "{} ({} return), {mean:.0} per episode, {:.2} h at {} fps",
-            inspection.frames, inspection.return_frames, inspection.hours, description.fps
-        ),
-    );
+    let Inspection { frames, return_frames, hours, .. } = inspection;
+    let mean = *frames as f64 / inspection.episodes as f64;
+    let time = format!("{mean:.0} per episode, {hours:.2} h at {} fps", description.fps);
+    row("frames", format!("{frames} ({return_frames} return), {time}"));
     row("pictures", format!("{width}x{height}, {:?}", description.images).to_lowercase());
     if let Some(commands) = &description.robot_action {
         row("robot actions", format!("{} numbers per frame", commands.width()));
@@ -154,32 +150,18 @@ fn print(dataset: &Dataset, inspection: &Inspection) {
         row("agent in view", format!("{} frames", inspection.agent_frames));
     }
     if inspection.coverage.is_some() {
-        share_row(
-            "covered",
-            inspection.covered_share,
-            "of return frames: some memory sees at least half of the same faces",
-        );
-        share_row(
-            "overlap misleads",
-            inspection.misled_share,
-            "of those: the memory with the largest field-of-view overlap does not",
-        );
+        let covered = "of return frames: some memory sees at least half of the same faces";
+        share_row("covered", inspection.covered_share, covered);
+        let misled = "of those: the memory with the largest field-of-view overlap does not";
+        share_row("overlap misleads", inspection.misled_share, misled);
     }
     if let Some(staleness) = inspection.staleness {
-        row(
-            "changed examples",
-            format!("{} return frames at a known viewpoint show a changed state", staleness.frames),
-        );
-        share_row(
-            "stale",
-            inspection.stale_share,
-            "of those: the newest pose-matched memory shows an old state",
-        );
-        share_row(
-            "known",
-            inspection.known_share,
-            "of those: some memory shows the state, or its making",
-        );
+        let changed = "return frames at a known viewpoint show a changed state";
+        row("changed examples", format!("{} {changed}", staleness.frames));
+        let stale = "of those: the newest pose-matched memory shows an old state";
+        share_row("stale", inspection.stale_share, stale);
+        let known = "of those: some memory shows the state, or its making";
+        share_row("known", inspection.known_share, known);
     }
 }
 

@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let (data, run) = (out.join("village"), out.join("common"));
     let sets = overlays(arguments, &data);
-    let config = located(configuration(&sets).map_err(explain)?);
+    let config = located(TrainConfig::resolve_all("demo", &sets).map_err(explain)?);
     let arms = named_arms(&config.arm).map_err(explain)?;
     let companions = companions(arguments, &sets).map_err(explain)?;
     let walks = Walks::new(arguments, &config)?;
@@ -202,11 +202,6 @@ fn overlays(arguments: &Arguments, data: &Path) -> Vec<String> {
     sets.extend(arguments.sets.iter().cloned());
     sets.extend(arguments.compute.sets());
     sets
-}
-
-fn configuration(sets: &[String]) -> far_train::Result<TrainConfig> {
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    TrainConfig::resolve("demo", &sets)
 }
 
 /// The retrievers that learn beside the leading one, each by its name with its configuration.

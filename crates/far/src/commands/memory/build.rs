@@ -83,12 +83,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     Store::save(&memory.snapshot(), &arguments.out).map_err(explain)?;
-    println!(
-        "{} records of episode {id} in {}",
-        HumanCount(frames as u64),
-        arguments.out.display()
-    );
-    println!("next: far memory stat {}", arguments.out.display());
+    let (records, out) = (HumanCount(frames as u64), arguments.out.display());
+    println!("{records} records of episode {id} in {out}");
+    println!("next: far memory stat {out}");
     Ok(())
 }
 

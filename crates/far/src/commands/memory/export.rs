@@ -86,10 +86,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let snapshot = reader.snapshot().map_err(explain)?;
     let range = arguments.from..arguments.to.unwrap_or(snapshot.len());
     if range.end > snapshot.len() || range.start > range.end {
-        return Err(Hint::error(
-            format!("there are no records {} to {}", range.start, range.end),
-            format!("the store holds the ids 0 to {}", snapshot.len()),
-        ));
+        let message = format!("there are no records {} to {}", range.start, range.end);
+        let hint = format!("the store holds the ids 0 to {}", snapshot.len());
+        return Err(Hint::error(message, hint));
     }
     if arguments.out == Path::new("-") {
         return write(&snapshot, range, format, &mut std::io::stdout().lock());

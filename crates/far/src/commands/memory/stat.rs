@@ -117,19 +117,12 @@ impl Summary {
         let line = |name: &str, value: String| println!("{name:<10} {value}");
         let records = snapshot.len() as u64;
         line("records", HumanCount(records).to_string());
-        line(
-            "sealed",
-            format!(
-                "{} records, {} (files: {})",
-                HumanCount(status.sealed_records),
-                HumanBytes(status.sealed_bytes),
-                status.sealed_files
-            ),
-        );
-        line(
-            "log",
-            format!("{} records, {}", HumanCount(status.log_records), HumanBytes(status.log_bytes)),
-        );
+        let held = |count: u64, bytes: u64| {
+            format!("{} records, {}", HumanCount(count), HumanBytes(bytes))
+        };
+        let sealed = held(status.sealed_records, status.sealed_bytes);
+        line("sealed", format!("{sealed} (files: {})", status.sealed_files));
+        line("log", held(status.log_records, status.log_bytes));
         if status.torn_bytes > 0 {
             line("torn tail", format!("{} bytes of an unfinished write", status.torn_bytes));
         }
@@ -141,15 +134,9 @@ impl Summary {
         for (axis, extent) in ["x", "y", "z"].into_iter().zip(self.position) {
             line(axis, range(extent, "m"));
         }
-        line(
-            "payloads",
-            format!(
-                "{} with bytes ({}), {} by reference",
-                HumanCount(self.byte_payloads),
-                HumanBytes(self.payload_bytes),
-                HumanCount(self.references)
-            ),
-        );
+        let [own, references] = [self.byte_payloads, self.references].map(HumanCount);
+        let bytes = HumanBytes(self.payload_bytes);
+        line("payloads", format!("{own} with bytes ({bytes}), {references} by reference"));
         println!("\n{:<16} {:<16} present", "cue", "kind");
         for (cue, &present) in snapshot.schema().cues().iter().zip(&self.present) {
             let percent = 100.0 * present as f64 / records.max(1) as f64;

@@ -36,10 +36,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let damaged = found.files.iter().filter(|file| file.damage.is_some()).count();
     if damaged > 0 {
-        return Err(Hint::error(
-            format!("{damaged} of {} files are damaged", found.files.len()),
-            "restore them from a backup; the other files are intact",
-        ));
+        let message = format!("{damaged} of {} files are damaged", found.files.len());
+        return Err(Hint::error(message, "restore them from a backup; the other files are intact"));
     }
     Ok(())
 }

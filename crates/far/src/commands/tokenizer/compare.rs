@@ -119,8 +119,7 @@ fn configuration(
     sets.extend(arguments.sets.iter().cloned());
     sets.push(format!("tokenizer.kind=\"{kind}\""));
     sets.extend(arguments.compute.sets());
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    TrainConfig::resolve(&arguments.config, &sets)
+    TrainConfig::resolve_all(&arguments.config, &sets)
 }
 
 /// About so many frames, evenly spread over episodes and time.
@@ -157,10 +156,8 @@ fn round_trips(
         {
             let truth = episode.picture(*frame).map_err(explain)?;
             let Some(decoded) = tokenizer.decode(latent) else {
-                return Err(Hint::error(
-                    "this tokenizer cannot turn latents into pictures",
-                    "name its decoder with tokenizer.precomputed.decoder",
-                ));
+                let hint = "name its decoder with tokenizer.precomputed.decoder";
+                return Err(Hint::error("this tokenizer cannot turn latents into pictures", hint));
             };
             let decoded = match truth.width.checked_div(decoded.width) {
                 Some(factor) if factor > 1 => decoded.enlarged(factor),

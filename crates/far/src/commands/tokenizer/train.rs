@@ -65,18 +65,14 @@ pub struct Arguments {
 /// Trains a tokenizer.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.steps == 0 || arguments.batch == 0 || !(1..=64).contains(&arguments.channels) {
-        return Err(Hint::error(
-            "there is nothing to train",
-            "--steps and --batch start at 1, --channels lie in 1 to 64",
-        ));
+        let hint = "--steps and --batch start at 1, --channels lie in 1 to 64";
+        return Err(Hint::error("there is nothing to train", hint));
     }
     let unfinished = Unfinished::of(&arguments.out);
     let state = unfinished.path();
     if !arguments.fresh && unfinished.is_finished() {
-        return Err(Hint::error(
-            format!("{} already exists", arguments.out.display()),
-            "give another --out, or --fresh to train it again",
-        ));
+        let hint = "give another --out, or --fresh to train it again";
+        return Err(Hint::error(format!("{} already exists", arguments.out.display()), hint));
     }
     let open = |folder: &PathBuf| Dataset::open(folder).map_err(explain);
     let datasets = arguments.data.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;

@@ -72,7 +72,7 @@ pub struct Arguments {
 /// Trains, or prints the configuration.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sets = overlays(arguments).map_err(explain)?;
-    let config = configuration(arguments, &sets).map_err(explain)?;
+    let config = TrainConfig::resolve_all(&arguments.config, &sets).map_err(explain)?;
     let companions = arguments.beside.companions(&arguments.config, &sets).map_err(explain)?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.print_config) else {
         print!("{}", config.to_commented_toml());
@@ -158,11 +158,6 @@ fn overlays(arguments: &Arguments) -> far_train::Result<Vec<String>> {
     }
     sets.extend(arguments.compute.sets());
     Ok(sets)
-}
-
-fn configuration(arguments: &Arguments, sets: &[String]) -> far_train::Result<TrainConfig> {
-    let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
-    TrainConfig::resolve(&arguments.config, &sets)
 }
 
 /// The setting of a dataset's folder: a string of TOML, whatever characters the path has.

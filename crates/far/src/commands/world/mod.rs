@@ -33,18 +33,14 @@ pub fn find(name: &str) -> anyhow::Result<&'static dyn World> {
 
 /// A world's error with a hint.
 pub fn explain(error: WorldError) -> anyhow::Error {
-    let hint = match &error {
-        WorldError::Data(_) => None,
-        WorldError::UnknownWorld { .. } => Some("choose one of the worlds listed above"),
-        WorldError::UnknownVariant { .. } => Some("leave out --variant for the default"),
-        WorldError::Size { .. } => Some("64 is fast, 256 looks better"),
-        WorldError::Scenes { .. } => Some("leave out --scenes for the world's own number"),
-        WorldError::Write { .. } => Some("check that the folder exists and is writable"),
-        _ => Some("try another --seed, and please report this one"),
+    let hint = match error {
+        WorldError::Data(error) => return explain_data(error),
+        WorldError::UnknownWorld { .. } => "choose one of the worlds listed above",
+        WorldError::UnknownVariant { .. } => "leave out --variant for the default",
+        WorldError::Size { .. } => "64 is fast, 256 looks better",
+        WorldError::Scenes { .. } => "leave out --scenes for the world's own number",
+        WorldError::Write { .. } => "check that the folder exists and is writable",
+        _ => "try another --seed, and please report this one",
     };
-    match (error, hint) {
-        (WorldError::Data(error), _) => explain_data(error),
-        (error, Some(hint)) => Hint::error(error.to_string(), hint),
-        (error, None) => anyhow::Error::new(error),
-    }
+    Hint::error(error.to_string(), hint)
 }

@@ -108,10 +108,7 @@ impl LatentDetector {
         Error::check_length("the latents to look at", latents.len(), count * elements)?;
         let mut fires = Vec::with_capacity(count);
         for part in latents.chunks(FRAMES_AT_A_TIME * elements) {
-            let values: Vec<f32> =
-                part.chunks_exact(elements).flat_map(|latent| shape.to_image(latent)).collect();
-            let sizes = [part.len() / elements, shape.channels, shape.height, shape.width];
-            let logits = self.image_logits(&Tensor::from_slice(&values, sizes)?)?;
+            let logits = self.image_logits(&shape.images(part.chunks_exact(elements))?)?;
             fires.extend(
                 logits.iter().map(|cells| firing_cells(cells, firing.logit) >= firing.cells),
             );

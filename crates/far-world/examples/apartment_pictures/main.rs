@@ -1,12 +1,16 @@
 //! Makes the pictures of the apartment in `docs/worlds.md`:
 //! `cargo run --release -p far-world --example apartment_pictures -- docs/pictures/worlds`
 
+mod spectrogram;
+
 use far_data::Picture;
 use far_world::apartment::Apartment;
-use far_world::sound::{SAMPLE_RATE, spectrogram};
+use far_world::sound::SAMPLE_RATE;
 use far_world::{Episode, Recording, Studio, World};
 use std::error::Error;
 use std::path::PathBuf;
+
+use spectrogram::spectrogram;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("give a folder for the pictures")?);
