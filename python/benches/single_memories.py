@@ -5,7 +5,7 @@
 The utility of a memory is minus the loss with it as the only context. The best are the best of all, since the retriever has no
 chunk rule; "by chunk" is against the best of as many chunks, which is no bound for it. An oracle of whole sets, as in
 `evaluate`, is stricter than both.
-Records and trains as the example does; seven minutes.
+Records and trains as the example does; nine minutes.
 
     python benches/single_memories.py --seed 5 --folder runs/single
 """
@@ -59,7 +59,7 @@ def gains(model: WorldModel, walk: Walk, policies: dict[str, str | Policy], k: i
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs/single"))
-    for name, value in {"seed": 5, "episodes": 140, "steps": 3000, "size": 32}.items():
+    for name, value in {"seed": 5, "episodes": 280, "steps": 4500, "size": 32}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     given = parser.parse_args()
     torch.manual_seed(given.seed)

@@ -3,7 +3,7 @@
 Records villages, trains a small latent world model together with its recall, judges learned recall against all rules on
 villages it has not seen, and writes results.json and a page to look at.
 
-    python own_world_model.py --folder runs/own            # about seven minutes
+    python own_world_model.py --folder runs/own            # about nine minutes
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def train(walks: list[Walk], model: WorldModel, steps: int, batch: int, seed: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    usual = {"folder": Path("runs/own"), "variant": "static", "episodes": 140, "steps": 3000, "batch": 32, "clips": 24, "size": 32, "seed": 1}
+    usual = {"folder": Path("runs/own"), "variant": "static", "episodes": 280, "steps": 4500, "batch": 32, "clips": 24, "size": 32, "seed": 1}
     for name, value in usual.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()
