@@ -8,6 +8,7 @@ Every process has a part of each batch. The losses that are printed are the mean
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 
@@ -50,14 +51,7 @@ class WorldModel(nn.Module):
         return predictions.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--batch", type=int, default=8, help="examples of all processes together")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    if "RANK" in os.environ:
-        dist.init_process_group("gloo")
+def train(arguments: argparse.Namespace) -> None:
     rank, processes = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     share = slice(rank * arguments.batch // processes, (rank + 1) * arguments.batch // processes)
 
@@ -102,7 +96,19 @@ def main() -> None:
             dist.all_reduce(printed)
         if rank == 0:
             print(json.dumps({"step": step, "model": float(printed[0]) / processes, "recall": float(printed[1]) / processes}), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--batch", type=int, default=8, help="examples of all processes together")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+    train(arguments)
     if dist.is_initialized():
+        gc.collect()  # what DistributedDataParallel holds must go while the connections' threads still run
         dist.barrier()  # who ends first must not close a connection that another one still reads
         dist.destroy_process_group()
 
