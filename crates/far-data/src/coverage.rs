@@ -71,9 +71,18 @@ impl Coverage {
             misled: self.misled + other.misled,
         }
     }
+
+    /// Share of the return frames that some memory covers; `None` without frames.
+    pub fn covered_share(&self) -> Option<f64> {
+        share(self.covered, self.frames)
+    }
+
+    /// Share of the covered frames for which overlap picks a memory that does not cover them.
+    pub fn misled_share(&self) -> Option<f64> {
+        share(self.misled, self.covered)
+    }
 }
 
-/// A part's share of a whole; `None` of nothing.
 pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

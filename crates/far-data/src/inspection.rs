@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::coverage::share;
 use crate::dataset_writer::{audio_path, episode_path};
 use crate::{Coverage, Dataset, OverlapRule, Result, Signal, Staleness};
 
@@ -124,11 +123,11 @@ impl Inspection {
             })
             .collect();
         self.coverage = description.has(Signal::VisibleFaces).then_some(total.coverage);
-        self.covered_share = self.coverage.and_then(|found| share(found.covered, found.frames));
-        self.misled_share = self.coverage.and_then(|found| share(found.misled, found.covered));
+        self.covered_share = self.coverage.and_then(|coverage| coverage.covered_share());
+        self.misled_share = self.coverage.and_then(|coverage| coverage.misled_share());
         self.staleness = description.has(Signal::States).then_some(total.staleness);
-        self.stale_share = self.staleness.and_then(|found| share(found.stale, found.frames));
-        self.known_share = self.staleness.and_then(|found| share(found.known, found.frames));
+        self.stale_share = self.staleness.and_then(|staleness| staleness.stale_share());
+        self.known_share = self.staleness.and_then(|staleness| staleness.known_share());
         Ok(self)
     }
 }

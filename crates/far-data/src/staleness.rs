@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::Episode;
+use crate::coverage::share;
 
 /// Counts over return frames at a canonical viewpoint that show a state made in this episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,5 +59,15 @@ impl Staleness {
             stale: self.stale + other.stale,
             known: self.known + other.known,
         }
+    }
+
+    /// Share of the frames whose newest pose-matched memory is stale; `None` without frames.
+    pub fn stale_share(&self) -> Option<f64> {
+        share(self.stale, self.frames)
+    }
+
+    /// Share of the frames whose changed states memory knows; `None` without frames.
+    pub fn known_share(&self) -> Option<f64> {
+        share(self.known, self.frames)
     }
 }

@@ -108,4 +108,5 @@ fn staleness_follows_the_newest_memory_of_the_same_viewpoint() {
     let frames = rows.into_iter().enumerate().map(|(i, (phase, s))| frame(i, phase, 1.0, &[], s));
     let counted = Staleness::of(&episode(folder.path(), frames.collect()));
     assert_eq!(counted, Staleness { frames: 4, stale: 2, known: 3 });
+    assert_eq!((counted.stale_share(), counted.known_share()), (Some(0.5), Some(0.75)));
 }

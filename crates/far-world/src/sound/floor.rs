@@ -136,6 +136,12 @@ mod tests {
         ##########";
 
     #[test]
+    fn outside_is_wall() {
+        let floor = Floor::from_text("###\n#.#\n###", 1.0);
+        assert!(!floor.is_wall(1, 1) && floor.is_wall(0, 0) && floor.is_wall(-1, 7));
+    }
+
+    #[test]
     fn walls_block_and_doors_do_not() {
         let floor = Floor::from_text(ROOMS, 0.5);
         assert_eq!(floor.size(), (10, 6));
