@@ -52,10 +52,11 @@ impl<'a> FrameQuality<'a> {
     /// Compares frames of a dataset, by these perceptual distances too.
     pub fn new(dataset: &'a EncodedDataset, perceptual: Perceptual<'a>) -> Self {
         let tokenizer = dataset.tokenizer().as_ref();
-        // How large frames are, any latent says.
-        let picture = tokenizer.decode(&vec![0.0; tokenizer.shape().elements()]);
-        let side = picture.map(|picture| picture.width.min(picture.height));
-        let lpips = perceptual.lpips.filter(|_| side >= Some(perceptual.lpips_side));
+        let lpips = perceptual.lpips.filter(|_| {
+            // All frames have one size, and only a decoded one tells it.
+            let frame = tokenizer.decode(&vec![0.0; tokenizer.shape().elements()]);
+            frame.is_some_and(|frame| frame.width.min(frame.height) >= perceptual.lpips_side)
+        });
         Self {
             dataset: dataset.dataset(),
             tokenizer,
