@@ -191,11 +191,11 @@ impl EpisodeMap {
             entries.push(("#16a34a".into(), "event and its frame".into()));
         }
         for (color, text) in entries {
-            let (dot, words) = (x + 5.0, x + 16.0);
+            let (dot, label) = (x + 5.0, x + 16.0);
             let _ = writeln!(
                 out,
                 "<circle cx=\"{dot:.1}\" cy=\"47\" r=\"5\" fill=\"{color}\"/>\
-                 <text x=\"{words:.1}\" y=\"51.5\" fill=\"#55554f\">{text}</text>"
+                 <text x=\"{label:.1}\" y=\"51.5\" fill=\"#55554f\">{text}</text>"
             );
             x += 40.0 + 7.0 * text.len() as f32;
         }
@@ -263,11 +263,11 @@ fn draw_grid(out: &mut String, scale: &Scale) {
         }
     }
     let (y, length) = (HEIGHT - 0.5 * MARGIN, step * scale.points_per_meter);
-    let (bar, words, base) = (y - 6.0, MARGIN + length + 8.0, y + 3.0);
+    let (bar, label, base) = (y - 6.0, MARGIN + length + 8.0, y + 3.0);
     let _ = writeln!(
         out,
         "<path d=\"M{MARGIN} {bar:.1} v6 h{length:.1} v-6\" fill=\"none\" stroke=\"#55554f\" stroke-width=\"1.5\"/>\
-         <text x=\"{words:.1}\" y=\"{base:.1}\" fill=\"#55554f\">{step} m</text>"
+         <text x=\"{label:.1}\" y=\"{base:.1}\" fill=\"#55554f\">{step} m</text>"
     );
 }
 

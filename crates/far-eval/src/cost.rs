@@ -19,19 +19,22 @@ use crate::recall_quality::RANDOM_SETS;
 
 /// Counts passes of a plan.
 #[derive(Clone, Copy)]
-pub struct Cost<'a>(pub &'a EvaluationPlan);
+pub struct Cost<'a> {
+    /// What is measured.
+    pub plan: &'a EvaluationPlan,
+}
 
 impl Cost<'_> {
     /// Passes to measure the candidates of a pool of this many memories once.
     pub fn utilities(&self, memories: usize) -> u64 {
-        let utility = &self.0.utility;
+        let utility = &self.plan.utility;
         (memories.min(utility.candidates) * utility.draws) as u64
     }
 
     /// Passes to generate one frame of an arm, its recall not counted.
     pub fn sampled(&self, arm: &Arm) -> u64 {
         let generates = !arm.is(Control::Copy) && !arm.is(Control::Tokenizer);
-        if generates { self.0.sampler.steps as u64 } else { 0 }
+        if generates { self.plan.sampler.steps as u64 } else { 0 }
     }
 
     /// Passes for one frame of a rollout of an arm over a pool of this many memories.
@@ -42,16 +45,16 @@ impl Cost<'_> {
 
     /// Passes of the oracle to choose from a pool of this many memories.
     fn choice(&self, memories: usize) -> u64 {
-        let utility = &self.0.utility;
-        let shortlist = memories.min(utility.shortlist()) * (self.0.slots - 1);
+        let utility = &self.plan.utility;
+        let shortlist = memories.min(utility.shortlist()) * (self.plan.slots - 1);
         self.utilities(memories) + ((1 + shortlist) * utility.draws) as u64
     }
 
     /// Passes to judge the recall of all arms for one question over a pool of this many memories.
     pub fn judgment(&self, arms: &[Arm], memories: usize) -> u64 {
         let recalls = arms.iter().filter(|arm| arm.as_policy().is_some()).count();
-        let sets = recalls + 1 + RANDOM_SETS.min((memories / self.0.slots).max(1));
-        self.choice(memories) + (sets * self.0.utility.draws) as u64
+        let sets = recalls + 1 + RANDOM_SETS.min((memories / self.plan.slots).max(1));
+        self.choice(memories) + (sets * self.plan.utility.draws) as u64
     }
 
     /// Passes for both predictions of a counterfactual pair by all arms.
@@ -60,7 +63,7 @@ impl Cost<'_> {
     }
 
     fn steps(&self, clip: &far_data::EvaluationClip) -> usize {
-        (clip.frames.len() - 1).min(self.0.steps.unwrap_or(usize::MAX))
+        (clip.frames.len() - 1).min(self.plan.steps.unwrap_or(usize::MAX))
     }
 
     /// Passes to measure what was recalled in the replay of a clip.

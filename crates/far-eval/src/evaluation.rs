@@ -151,7 +151,7 @@ impl Evaluation<'_> {
     }
 
     fn total(&self, episodes: &[u32]) -> Result<u64> {
-        let (dataset, cost) = (self.dataset.dataset(), Cost(self.plan));
+        let (dataset, cost) = (self.dataset.dataset(), Cost { plan: self.plan });
         let mut total = 0;
         for (number, id) in episodes.iter().enumerate() {
             let (frames, boundary) = dataset.lengths(*id)?;

@@ -50,8 +50,8 @@ pub struct Stage {
 pub(crate) struct NeededEncoders {
     /// Each once, in the order of the arms: rules that name no cue compare the first.
     pub cues: Vec<String>,
-    /// Cues whose encoders are opened too where they are there.
-    welcome: Vec<String>,
+    /// Cues whose encoders are opened too if the run has them.
+    optional: Vec<String>,
     longlive: bool,
 }
 
@@ -77,15 +77,15 @@ impl NeededEncoders {
         Ok(needed)
     }
 
-    /// The same, and those of more cues if a run has them.
-    pub fn welcoming(self, cues: &[String]) -> Self {
-        Self { welcome: cues.to_vec(), ..self }
+    /// The same, and the encoders of these cues if a run has them.
+    pub fn with_optional(self, cues: &[String]) -> Self {
+        Self { optional: cues.to_vec(), ..self }
     }
 
-    /// Takes those that are welcome and there.
-    pub fn take(&mut self, is_there: impl Fn(&str) -> bool) {
-        let welcome = std::mem::take(&mut self.welcome);
-        welcome.iter().filter(|cue| is_there(cue)).for_each(|cue| self.add(cue));
+    /// Adds the optional cues whose encoders exist.
+    pub fn add_existing(&mut self, exists: impl Fn(&str) -> bool) {
+        let optional = std::mem::take(&mut self.optional);
+        optional.iter().filter(|cue| exists(cue)).for_each(|cue| self.add(cue));
     }
 
     fn add(&mut self, cue: &str) {

@@ -17,11 +17,11 @@ const OF_THE_LOOP: [&str; 7] = [
 ];
 /// The note of checkpoints.
 const NOTE: &str = "companions";
-/// What the note ends in with which every trained part of a checkpoint counts its updates.
+/// Ending of the notes in which a checkpoint counts the updates of each part that learns.
 const UPDATES: &str = ".updates";
 /// What the world model is called in checkpoints.
 const WORLD_MODEL: &str = "world_model";
-/// Who a companion is.
+/// The setting that says which rule an arm is.
 const ARM: &str = "arm.id";
 
 /// The arms of companions.
@@ -55,7 +55,8 @@ pub(crate) fn learned_arms(
     companions.iter().map(arm).collect()
 }
 
-/// Whether a setting may be a companion's own. The data are those of the run, however its folder is written.
+/// Whether a setting may be a companion's own. The folder of the data does not count: a path can be
+/// written in several ways, and there is one dataset.
 fn can_differ(key: &str) -> bool {
     let own = key.starts_with("arm.") || key.starts_with("retriever.");
     own && !OF_THE_LOOP.contains(&key) || key == "data.folder"

@@ -33,7 +33,9 @@ pub struct PreparedData {
     trained_episodes: Option<usize>,
     scale: ConditionScale,
     device: Device,
+    /// The episodes that evaluations take clips from.
     pub(crate) judged: Vec<u32>,
+    /// What detects in a generated frame whatever its state describes; `None` where frames have no state.
     pub(crate) detector: Option<LatentDetector>,
 }
 
@@ -71,8 +73,8 @@ impl PreparedData {
         Self::open_episodes(config, encoders, cues, folder, device, Lost::Make, progress)
     }
 
-    /// The same; of a run that was trained, whose files must not be lost, only episodes that are
-    /// evaluated are read.
+    /// The same with these encoders. With [`Lost::Refuse`], for a run that was trained, only the episodes
+    /// that are evaluated are read.
     pub(crate) fn open_episodes(
         config: &TrainConfig,
         mut encoders: NeededEncoders,
@@ -105,7 +107,7 @@ impl PreparedData {
             dataset: &dataset,
             learned: &learned,
         };
-        encoders.take(|cue| maker.has_encoder(cue, cues));
+        encoders.add_existing(|cue| maker.has_encoder(cue, cues));
         let features = encoders.cues.iter().map(|cue| cues.feature(cue, &dataset));
         let features = features.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let tokenizer = maker.tokenizer()?;

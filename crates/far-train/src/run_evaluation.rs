@@ -124,7 +124,7 @@ impl RunEvaluation {
             let (config, folder) = (&run.config, &run.folder);
             let built_in = CueRegistry::of(config);
             let cues = &self.features.iter().cloned().fold(built_in, CueRegistry::with);
-            let encoders = NeededEncoders::of(&[&config.arm.arm()?])?.welcoming(&further);
+            let encoders = NeededEncoders::of(&[&config.arm.arm()?])?.with_optional(&further);
             let (lost, stage) = (Lost::Refuse, &mut *listener.stage);
             let opened =
                 PreparedData::open_episodes(config, encoders, cues, folder, device, lost, stage);

@@ -51,7 +51,7 @@ impl Session<'_> {
             self.tally_gains(group.first + place, &judgments[range.clone()]);
         }
         let queries: Vec<Query> = asks.iter().map(|ask| ask.query.clone()).collect();
-        let cost = Cost(plan);
+        let cost = Cost { plan };
         for (predictor, recalls) in predictors.iter().zip(&mut recalls) {
             let arm = predictor.arm();
             if arm.is(Control::Oracle) {
@@ -79,7 +79,7 @@ impl Session<'_> {
     fn judge(&mut self, asks: &[Ask<'_>], recalls: &[Vec<Recall>]) -> Result<Vec<RecallJudgment>> {
         let EvaluationContext { plan, arms, judge, .. } = self.context;
         let meter = UtilityMeter::new(judge, plan);
-        let cost = Cost(plan);
+        let cost = Cost { plan };
         let mut judgments = Vec::with_capacity(asks.len());
         for (place, ask) in asks.iter().enumerate() {
             let policies = arms.iter().zip(recalls).filter(|(arm, _)| arm.as_policy().is_some());
@@ -110,7 +110,7 @@ impl Session<'_> {
     pub fn roll(&mut self, group: &ClipGroup) -> Result<()> {
         let EvaluationContext { plan, arms, judge, dataset, predictors, quality, .. } =
             self.context;
-        let cost = Cost(plan);
+        let cost = Cost { plan };
         let shown = plan.replays.saturating_sub(group.first).min(group.clips.len());
         let mut truths: Vec<Vec<Truth>> = Vec::new();
         for (place, clip) in group.clips.iter().enumerate() {

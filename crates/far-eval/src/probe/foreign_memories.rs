@@ -67,7 +67,7 @@ fn asked<'a>(context: &EvaluationContext<'a>) -> Vec<&'a Predictor<'a>> {
 
 /// Passes that the questions of one clip take.
 fn passes(context: &EvaluationContext<'_>, predictors: &[&Predictor<'_>]) -> u64 {
-    let cost = Cost(context.plan);
+    let cost = Cost { plan: context.plan };
     let sampled: u64 = predictors.iter().map(|predictor| cost.sampled(predictor.arm())).sum();
     let pool = context.plan.walk.pool as usize;
     context.plan.questions as u64 * (sampled + cost.utilities(pool))

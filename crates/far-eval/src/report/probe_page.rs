@@ -53,10 +53,11 @@ impl<'a> ProbePage<'a> {
             let answers = [0, 1].map(|side: usize| AnswerPage {
                 picture: pack.add(&answer.predictions[side]),
                 right: answer.right[side],
-                note: format!(
-                    "{}nearer to its own truth",
-                    if answer.right[side] { "" } else { "not " }
-                ),
+                note: match answer.right[side] {
+                    true => "nearer to its own truth",
+                    false => "not nearer to its own truth",
+                }
+                .to_owned(),
                 recalled: recalled(&answer.recalled[side], &view.memories[side], pack),
             });
             arms.insert(arm.as_str(), answers);

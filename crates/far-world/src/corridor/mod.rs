@@ -122,7 +122,9 @@ impl World for Corridor {
         match role {
             Role::Acted | Role::Factual => {}
             Role::Control => plan.patrol.absent = true,
-            Role::Counterfactual => drop(plan.patrol.crossings.pop()),
+            Role::Counterfactual => {
+                plan.patrol.crossings.pop();
+            }
         }
         // The episodes of a pair are in the same split, so that no test story is trained on.
         let split = Deal { seed: recording.seed, block: 5, test: 1 }.split(story);

@@ -140,11 +140,11 @@ fn parse_table(
             "columns x,y,z,qw,qx,qy,qz or m00..m23 are due, found {found}; --no-poses makes a dataset without poses"
         ));
     }
+    let (quaternion, matrix) = (quaternion.as_deref(), matrix.as_deref());
     let mut rows = Vec::new();
     for (index, record) in reader.records().enumerate() {
         let record = record.map_err(|error| error.to_string())?;
-        let places = (quaternion.as_deref(), matrix.as_deref());
-        let row = parse_row(&header, &record, places.0, places.1, *quaternions_xyzw);
+        let row = parse_row(&header, &record, quaternion, matrix, *quaternions_xyzw);
         rows.push(row.map_err(|reason| format!("row {index}: {reason}"))?);
     }
     if rows.is_empty() {

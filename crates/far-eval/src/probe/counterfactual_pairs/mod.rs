@@ -96,7 +96,7 @@ fn recalled() -> Metric {
 fn passes(context: &EvaluationContext<'_>, [id, _]: [u32; 2]) -> Result<u64> {
     let clip = EvaluationClip::new(context.dataset.dataset(), id, &context.plan.walk)?;
     let memories = clip.map_or(0, |clip| clip.memory.len());
-    Ok(Cost(context.plan).pair(context.arms, memories))
+    Ok(Cost { plan: context.plan }.pair(context.arms, memories))
 }
 
 #[cfg(test)]
