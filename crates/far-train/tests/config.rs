@@ -70,6 +70,21 @@ fn examples_of_optional_settings_are_accepted() {
 }
 
 #[test]
+fn none_takes_an_optional_setting_out_of_a_preset() {
+    let kitchen = TrainConfig::resolve("kitchen", &[]).expect("a preset");
+    assert!(kitchen.world_model.seen_from_goal.is_some() && kitchen.data.anchor.is_some());
+    let sets = ["world_model.seen_from_goal=none", "data.anchor=none", "encoder.path=none"];
+    let plain = TrainConfig::resolve("kitchen", &sets).expect("optional settings");
+    assert!(plain.world_model.seen_from_goal.is_none() && plain.data.anchor.is_none());
+    let again = TrainConfig::resolve("kitchen", &[sets[0], "world_model.seen_from_goal=2.5"]);
+    assert_eq!(again.expect("set again").world_model.seen_from_goal, Some(2.5));
+    let rule = TrainConfig::resolve("kitchen", &["arm.id=none", "arm.also=[]"]).expect("an arm");
+    assert_eq!(rule.arm.id, "none");
+    let message = refusal("kitchen", &["training.steps=none"]);
+    assert!(message.contains("training.steps"), "{message}");
+}
+
+#[test]
 fn several_key_cues_are_possible() {
     let config = TrainConfig::resolve("paper-soundspaces", &[]).expect("known");
     let Arm::Far(arm) = config.arm.arm().expect("known") else { panic!("a learned arm") };

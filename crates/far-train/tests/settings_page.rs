@@ -8,7 +8,7 @@ const COMMAND: &str = "UPDATE_SETTINGS=1 cargo test --release -p far-train --tes
 fn page() -> String {
     let mut text = format!(
         "# Settings\n\nEvery setting of `far train`, its default and what it does; a dash marks a setting that is \
-         absent by default.\nMade from `configs/default.toml` by `{COMMAND}`.\n"
+         absent by default; there `none` takes it out of a preset.\nMade from `configs/default.toml` by `{COMMAND}`.\n"
     );
     let mut section = "";
     for setting in documented() {

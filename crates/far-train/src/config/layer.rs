@@ -9,14 +9,18 @@ use toml::{Table, Value};
 /// The table whose keys belong to the recall rules, which check them.
 const RULE_SETTINGS: &str = "arm.settings";
 
+/// The value that takes an optional setting away.
+const NONE: &str = "none";
+
 /// Lays `over` onto `base`; `origin` names it in messages.
 ///
 /// # Errors
 /// If it has a key that no configuration has, or none has any more.
-pub(super) fn lay(base: &mut Table, over: Table, origin: &str) -> Result<()> {
+pub(super) fn lay(base: &mut Table, mut over: Table, origin: &str) -> Result<()> {
     retired::refuse(&over, origin)?;
     check_keys(&over, "", origin)?;
     forget_other_rule(base, &over);
+    take_away(base, &mut over, "");
     merge(base, over);
     Ok(())
 }
@@ -58,6 +62,34 @@ pub(super) fn overlay(set: &str) -> Result<Table> {
     }
 }
 
+/// Takes optional settings and tables out of `base` that `over` says are `none`, and out of `over`.
+fn take_away(base: &mut Table, over: &mut Table, prefix: &str) {
+    over.retain(|name, value| {
+        let key = joined(prefix, name);
+        match (base.get_mut(name), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => take_away(below, above, &key),
+            (_, Value::String(text)) if text == NONE && is_optional(&key) => {
+                base.remove(name);
+                return false;
+            }
+            _ => {}
+        }
+        true
+    });
+}
+
+/// Whether a setting, or every setting of a table, is absent by default.
+fn is_optional(key: &str) -> bool {
+    let known = documented_key(key);
+    let mut own =
+        documented().iter().filter(|one| one.key() == known || one.table == known).peekable();
+    own.peek().is_some() && own.all(|one| one.optional)
+}
+
+fn joined(prefix: &str, name: &str) -> String {
+    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+}
+
 /// Lays one table onto another; tables in both are merged.
 pub(super) fn merge(base: &mut Table, over: Table) {
     for (name, value) in over {
@@ -82,7 +114,7 @@ fn forget_other_rule(base: &mut Table, over: &Table) {
 
 fn check_keys(table: &Table, prefix: &str, origin: &str) -> Result<()> {
     for (name, value) in table {
-        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let key = joined(prefix, name);
         let known = documented_key(&key);
         let is_table = documented().iter().any(|setting| {
             setting.table == known || setting.table.starts_with(&format!("{known}."))
