@@ -92,7 +92,8 @@ fn facts(results: &Results) -> String {
     )
 }
 
-/// What is not measured and why: "LPIPS: left out, not measured under seed 2; DreamSim: no weights".
+/// What is not measured and why: "LPIPS: left out, not measured under seed 2; DreamSim: only with weights
+/// (docs/metrics.md)".
 pub(super) fn unmeasured(results: &Results) -> Option<String> {
     let has = |id: &str| results.arms.values().any(|arm| arm.contains_key(id));
     let mut absent: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -110,7 +111,11 @@ pub(super) fn unmeasured(results: &Results) -> Option<String> {
         .into_iter()
         .filter(|(id, _)| has("psnr") && !has(id) && !results.left_out.contains_key(*id));
     for (_, name) in without_weights {
-        absent.entry("no weights".to_owned()).or_default().push(name.to_owned());
+        // Whether they are there now does not matter: a demo leaves them out anyway.
+        absent
+            .entry("only with weights (docs/metrics.md)".to_owned())
+            .or_default()
+            .push(name.to_owned());
     }
     let parts = absent.iter().map(|(cause, names)| format!("{}: {cause}", listed(names)));
     let parts: Vec<String> = parts.collect();
@@ -320,10 +325,13 @@ mod tests {
 
     #[test]
     fn what_is_not_measured_has_its_true_cause() {
-        assert_eq!(unmeasured(&results()).unwrap(), "LPIPS and DreamSim: no weights");
+        assert_eq!(
+            unmeasured(&results()).unwrap(),
+            "LPIPS and DreamSim: only with weights (docs/metrics.md)"
+        );
         let left_out = ["lpips", "lpips_tier_5"].map(|id| (id.to_owned(), [2].into())).into();
         let merged = Results { seeds: vec![0, 1, 2], left_out, ..results() };
-        let expected = "rollout LPIPS: left out, not measured under seed 2; DreamSim: no weights";
+        let expected = "rollout LPIPS: left out, not measured under seed 2; DreamSim: only with weights (docs/metrics.md)";
         assert_eq!(unmeasured(&merged).unwrap(), expected);
     }
 
