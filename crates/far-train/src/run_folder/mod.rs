@@ -21,21 +21,25 @@
 //! So a run that was interrupted anywhere resumes from the newest checkpoint and writes the same bytes
 //! as an uninterrupted one.
 
+mod checkpoints;
 mod environment;
 mod folder_lock;
 mod metrics_file;
+mod occupant;
 mod saved_run;
 mod unfinished;
 
+pub(crate) use checkpoints::checkpoint_name;
 pub use environment::{Environment, Session};
 pub use folder_lock::FolderLock;
 pub use saved_run::SavedRun;
 pub(crate) use saved_run::newest_checkpoint;
 
 use crate::{Error, Result, TrainConfig, TrainingSettings};
-use far_eval::KEPT_FOLDERS;
+use checkpoints::{CHECKPOINTS, Checkpoints};
 use far_memory::store::{Disk, LocalDisk};
 use metrics_file::MetricsFile;
+use occupant::{Found, check_is_run, compare, discard, remove_made_of_it};
 use std::io;
 use std::path::{Path, PathBuf};
 use unfinished::PARTIAL;
@@ -45,11 +49,7 @@ const METRICS: &str = "metrics.jsonl";
 const RESULTS: &str = "results.json";
 const ENVIRONMENT: &str = "environment.json";
 const LOCK: &str = "lock";
-const CHECKPOINTS: &str = "checkpoints";
 const RETRIEVERS: &str = "retrievers";
-/// What is made of a run when its steps are done: its retrievers, and what evaluations, reports and exports
-/// write besides what evaluations keep.
-const MADE_OF_IT: [&str; 4] = [RETRIEVERS, "report", "command.txt", "tensorboard"];
 
 /// What to do with a run that is already in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum Existing {
 pub struct RunFolder {
     path: PathBuf,
     disk: Box<dyn Disk>,
-    checkpoints: Box<dyn Disk>,
+    checkpoints: Checkpoints,
     /// It says how many checkpoints stay.
     training: TrainingSettings,
     metrics: MetricsFile,
@@ -109,14 +109,13 @@ impl RunFolder {
         let open = |path: &Path| LocalDisk::open(path).map_err(Error::file("open", path));
         let disk = open(path)?;
         check_is_run(path, &disk)?;
-        let checkpoints = path.join(CHECKPOINTS);
-        if existing == Existing::Discard || !checkpoints.is_dir() {
+        let folder = path.join(CHECKPOINTS);
+        if existing == Existing::Discard || !folder.is_dir() {
             return Ok(None);
         }
-        let saved = open(&checkpoints)?;
+        let saved = Checkpoints::of(path, Box::new(open(&folder)?));
         compare(path, &disk, &saved, config)?;
-        let names = saved.list().map_err(Error::file("list", &checkpoints))?;
-        Ok(names.iter().filter_map(|name| step_of(name)).max())
+        Ok(saved.steps()?.first().copied())
     }
 
     /// As [`RunFolder::open`], over two disks: the folder's own files and its checkpoints.
@@ -132,22 +131,23 @@ impl RunFolder {
         session: Session,
     ) -> Result<Self> {
         let lock = folder_lock::take(path, &*disk, LOCK)?;
+        let checkpoints = Checkpoints::of(path, checkpoints);
         if existing == Existing::Discard {
             // While the configuration is there, whatever is left when this is interrupted is a run's folder.
             remove_made_of_it(path)?;
-            discard(path, &*disk, &*checkpoints)?;
+            discard(path, &*disk, &checkpoints)?;
         }
         // Evaluations have a lock of their own, and write over what one of them has left.
         let evaluation = format!("{RESULTS}{PARTIAL}");
         unfinished::remove(path, &*disk, |name| name != evaluation)?;
-        unfinished::remove(&path.join(CHECKPOINTS), &*checkpoints, |_| true)?;
-        match compare(path, &*disk, &*checkpoints, config)? {
+        checkpoints.remove_unfinished()?;
+        match compare(path, &*disk, &checkpoints, config)? {
             Found::Same => {}
             Found::Replaceable => {
                 replace(path, &*disk, CONFIG, config.to_commented_toml().as_bytes())?;
             }
             Found::Unprepared => {
-                discard(path, &*disk, &*checkpoints)?;
+                discard(path, &*disk, &checkpoints)?;
                 replace(path, &*disk, CONFIG, config.to_commented_toml().as_bytes())?;
             }
         }
@@ -184,16 +184,12 @@ impl RunFolder {
     /// # Errors
     /// If the folder cannot be listed.
     pub fn checkpoint_steps(&self) -> Result<Vec<u64>> {
-        let folder = self.path.join(CHECKPOINTS);
-        let names = self.checkpoints.list().map_err(Error::file("list", &folder))?;
-        let mut steps: Vec<u64> = names.iter().filter_map(|name| step_of(name)).collect();
-        steps.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(steps)
+        self.checkpoints.steps()
     }
 
     /// Where the checkpoint of a step lies.
     pub fn checkpoint_path(&self, step: u64) -> PathBuf {
-        self.path.join(CHECKPOINTS).join(checkpoint_name(step))
+        self.checkpoints.path(step)
     }
 
     /// Resumes from the newest checkpoint that `load` accepts, and cuts the metrics to it. Returns
@@ -212,7 +208,7 @@ impl RunFolder {
                     self.metrics.cut_after(step)?;
                     // Those that were refused would count among the newest; this run writes them
                     // again.
-                    self.remove(|other| other > step)?;
+                    self.checkpoints.remove(|other| other > step)?;
                     self.remove_old()?;
                     return Ok((Some(step), refused));
                 }
@@ -247,14 +243,7 @@ impl RunFolder {
         save: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<()> {
         self.metrics.sync()?;
-        let folder = self.path.join(CHECKPOINTS);
-        let (name, partial) = (checkpoint_name(step), checkpoint_name(step) + PARTIAL);
-        let path = folder.join(&name);
-        save(&folder.join(&partial))?;
-        let synced = self.checkpoints.open(&partial).and_then(|mut file| file.sync());
-        synced.map_err(Error::file("sync", &path))?;
-        self.checkpoints.rename(&partial, &name).map_err(Error::file("publish", &path))?;
-        self.checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
+        self.checkpoints.publish(step, save)?;
         if let Some(session) = self.environment.sessions.last_mut() {
             (session.last_step, session.seconds) = (step, seconds);
         }
@@ -274,68 +263,8 @@ impl RunFolder {
         let newest = keep_checkpoints.saturating_sub(1);
         let kept = self.checkpoint_steps()?.into_iter().nth(newest).unwrap_or(0);
         let is_milestone = |step: u64| milestone_every > 0 && step.is_multiple_of(milestone_every);
-        self.remove(|step| step < kept && !is_milestone(step))
+        self.checkpoints.remove(|step| step < kept && !is_milestone(step))
     }
-
-    fn remove(&self, is_unwanted: impl Fn(u64) -> bool) -> Result<()> {
-        for step in self.checkpoint_steps()?.into_iter().filter(|step| is_unwanted(*step)) {
-            let path = self.checkpoint_path(step);
-            let removed = self.checkpoints.remove(&checkpoint_name(step));
-            removed.map_err(Error::file("remove", &path))?;
-        }
-        Ok(())
-    }
-}
-
-pub(crate) fn checkpoint_name(step: u64) -> String {
-    format!("step-{step:09}.safetensors")
-}
-
-fn step_of(name: &str) -> Option<u64> {
-    name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse().ok()
-}
-
-/// What a folder's configuration means for another one.
-enum Found {
-    /// It is the same.
-    Same,
-    /// There is none, or the run can go on with the other.
-    Replaceable,
-    /// The run never came to a checkpoint, and what it prepared is of no use to the other.
-    Unprepared,
-}
-
-/// Compares a configuration with that of a folder. One that has no checkpoint yet holds nothing that
-/// could be lost: a failed start does not block the next one.
-fn compare(
-    path: &Path,
-    disk: &dyn Disk,
-    checkpoints: &dyn Disk,
-    config: &TrainConfig,
-) -> Result<Found> {
-    let Some(text) = read(disk, CONFIG, path)? else { return Ok(Found::Replaceable) };
-    let names = checkpoints.list().map_err(Error::file("list", &path.join(CHECKPOINTS)))?;
-    let is_empty = !names.iter().any(|name| step_of(name).is_some());
-    let found = match TrainConfig::from_toml(&text, &path.join(CONFIG).to_string_lossy()) {
-        Err(_) if is_empty => return Ok(Found::Unprepared),
-        // Torn: the checkpoints say themselves whether they fit.
-        _ if !text.ends_with('\n') => return Ok(Found::Replaceable),
-        found => found?,
-    };
-    match config.first_obstacle(&found) {
-        Some((key, wanted, found)) if !is_empty => {
-            Err(Error::OtherConfig { folder: path.to_path_buf(), key, found, wanted })
-        }
-        _ if is_empty && !config.shares_preparation(&found) => Ok(Found::Unprepared),
-        _ if text == config.to_commented_toml() => Ok(Found::Same),
-        _ => Ok(Found::Replaceable),
-    }
-}
-
-/// Removes what was made of a run.
-fn remove_made_of_it(path: &Path) -> Result<()> {
-    let mut places = KEPT_FOLDERS.into_iter().chain(MADE_OF_IT).map(|name| path.join(name));
-    places.try_for_each(|place| remove_all(&place))
 }
 
 /// Removes a file, or a folder with all that is in it, if there is one.
@@ -347,42 +276,6 @@ fn remove_all(place: &Path) -> Result<()> {
         Err(error) => Err(error),
     };
     removed.map_err(Error::file("remove", place))
-}
-
-/// A folder counts as a run's if it has a configuration, or nothing that a run would not have
-/// before its first one.
-fn check_is_run(path: &Path, disk: &dyn Disk) -> Result<()> {
-    let mut names = disk.list().map_err(Error::file("list", path))?;
-    names.sort();
-    let early = |name: &str| name == LOCK || name == CHECKPOINTS || name.ends_with(PARTIAL);
-    if names.iter().any(|name| name == CONFIG) {
-        return Ok(());
-    }
-    match names.into_iter().find(|name| !early(name)) {
-        None => Ok(()),
-        Some(name) => Err(Error::OtherFolder { folder: path.to_path_buf(), kind: "run", name }),
-    }
-}
-
-/// Removes a run. Newest checkpoints go first and the configuration last: whatever is left when
-/// this is interrupted is a run that can be resumed or discarded.
-fn discard(path: &Path, disk: &dyn Disk, checkpoints: &dyn Disk) -> Result<()> {
-    let folder = path.join(CHECKPOINTS);
-    let mut names = checkpoints.list().map_err(Error::file("list", &folder))?;
-    names.retain(|name| step_of(name).is_some());
-    names.sort_unstable_by(|a, b| b.cmp(a));
-    for name in names {
-        checkpoints.remove(&name).map_err(Error::file("remove", &folder.join(&name)))?;
-    }
-    checkpoints.sync_directory().map_err(Error::file("sync", &folder))?;
-    let present = disk.list().map_err(Error::file("list", path))?;
-    let own = [RESULTS, METRICS, ENVIRONMENT, CONFIG];
-    let made = present.iter().filter(|name| crate::artifact::is_artifact(name));
-    let own = own.into_iter().filter(|name| present.iter().any(|found| found == name));
-    for name in made.map(String::as_str).chain(own) {
-        disk.remove(name).map_err(Error::file("remove", &path.join(name)))?;
-    }
-    disk.sync_directory().map_err(Error::file("sync", path))
 }
 
 /// Replaces a file whole.

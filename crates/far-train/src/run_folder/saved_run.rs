@@ -1,6 +1,7 @@
 //! A run as others read it: its configuration and its newest checkpoint, without going on with it.
 
-use super::{CHECKPOINTS, CONFIG, ENVIRONMENT, Environment, checkpoint_name, step_of};
+use super::checkpoints::{CHECKPOINTS, checkpoint_name, step_of};
+use super::{CONFIG, ENVIRONMENT, Environment};
 use crate::artifact::{TOKENIZER, artifacts_in};
 use crate::{Error, Result, TrainConfig};
 use far_tensor::Checkpoint;
