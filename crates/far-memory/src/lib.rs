@@ -35,7 +35,7 @@
 //! | results with their scores | [`Recall`] |
 //!
 //! The equations of Future-Aware Recall are one file each: `metadata_scorer.rs`, `cosine.rs`,
-//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`, `overlap.rs`, `set_term.rs`; `retriever.rs` combines them, and
+//! `standardization.rs`, `gate.rs`, `fusion.rs`, `selection.rs`, `overlap.rs`, `set_term.rs`; `retriever/` combines them, and
 //! `feature.rs` defines the input of the metadata scorer. Each has a plain reference beside the
 //! fast path.
 //!
@@ -75,8 +75,6 @@ mod query;
 mod recall;
 mod recall_pass;
 mod retriever;
-mod retriever_config;
-mod retriever_file;
 mod scratch;
 pub mod selection;
 mod set_term;
@@ -107,12 +105,10 @@ pub use pool::{Pool, PoolView};
 pub use pose::{Displacement, Pose, quaternion_of, wrap_angle};
 pub use query::RecallQuery;
 pub use recall::{Recall, Recalled};
-pub use retriever::Retriever;
-pub use retriever_config::{
-    Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, RetrieverConfig, ScorerConfig,
-    SetConfig,
+pub use retriever::{
+    Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, RETRIEVER_VERSION, Retriever,
+    RetrieverConfig, ScorerConfig, SetConfig,
 };
-pub use retriever_file::RETRIEVER_VERSION;
 pub use scratch::Scratch;
 pub use set_term::MOST_PASSED_OVER;
 pub use snapshot::Snapshot;

@@ -5,23 +5,28 @@
 //! and deviation are needed before scores can be fused, so two passes are the minimum. Recall by sets
 //! shortlists in a third, again over the scores alone.
 
+mod config;
+mod file;
+mod parameters;
+mod reference;
+
+pub use config::{
+    Activation, AdapterKind, CueConfig, FeatureSet, GateConfig, RetrieverConfig, ScorerConfig,
+    SetConfig,
+};
+pub use file::RETRIEVER_VERSION;
+
 use crate::cosine::QueryAdapter;
-use crate::fusion::{CueTerm, FuseAndSelect, FuseAndShortlist, FusedScores, fuse_reference};
+use crate::fusion::{CueTerm, FuseAndSelect, FuseAndShortlist, FusedScores};
 use crate::gate::Gate;
-use crate::layer::Layer;
 use crate::metadata_scorer::MetadataScorer;
 use crate::policy::{KeyCues, Requirements};
 use crate::recall_pass::{Buffers, PreparedCue, RecallPass};
-use crate::retriever_config::{AdapterKind, RetrieverConfig, ScorerConfig, SetConfig};
-use crate::selection::{Ranked, chunk_top_k_reference};
+use crate::selection::Ranked;
 use crate::set_term::{Searched, SetTerm, Taken};
 use crate::standardization::{MISSING, Statistics, merge};
-use crate::worth::Worth;
-use crate::{
-    Error, FeatureScale, MemoryId, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot,
-};
+use crate::{Error, FeatureScale, PoolView, Recall, RecallPolicy, RecallQuery, Scratch, Snapshot};
 use pulp::Arch;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How one cue is scored, with its parameters.
@@ -48,54 +53,6 @@ pub struct Retriever {
 }
 
 impl Retriever {
-    /// Builds a retriever from parameters whose names and shapes were checked.
-    pub(crate) fn assemble(
-        config: RetrieverConfig,
-        mut parameters: BTreeMap<String, Vec<f32>>,
-    ) -> Self {
-        let mut take = |name: String| parameters.remove(&name).expect("parameters were checked");
-        let mut layer = |prefix: String| Layer {
-            weight: take(format!("{prefix}.weight")),
-            bias: take(format!("{prefix}.bias")),
-        };
-        let mut scorers = Vec::new();
-        for cue in &config.cues {
-            let name = &cue.name;
-            scorers.push(match cue.scorer {
-                ScorerConfig::Metadata { layers, .. } => {
-                    let scale = cue.scorer.feature_scale().expect("a metadata scorer has units");
-                    let layers =
-                        (0..layers).map(|place| layer(format!("cue.{name}.layer.{place}")));
-                    CueScorer::Metadata(MetadataScorer::new(scale, layers.collect()))
-                }
-                ScorerConfig::Cosine { adapter, .. } => {
-                    let mut layers = || [0, 1].map(|i| layer(format!("cue.{name}.adapter.{i}")));
-                    CueScorer::Cosine(match adapter {
-                        AdapterKind::Identity => QueryAdapter::Identity,
-                        AdapterKind::Network => QueryAdapter::Network(layers()),
-                        AdapterKind::Residual => QueryAdapter::Residual(layers()),
-                    })
-                }
-            });
-        }
-        let abstains = config.set.as_ref().is_some_and(|set| set.abstains);
-        let worth = abstains.then(|| {
-            let layers = [0, 1].map(|place| layer(format!("set.worth.{place}")));
-            Box::new(Worth::new(layers, config.key_cues().collect()))
-        });
-        let cues = config.cues.len();
-        let gate = (cues > 1)
-            .then(|| Gate::new(take("gate.weight".to_owned()), cues, config.gate.stride_scale));
-        let set = config.set.as_ref().map(|set| {
-            let scale = FeatureScale { length: set.length_scale, time: set.time_scale };
-            let [overlap, strength] =
-                ["overlap", "strength"].map(|part| take(format!("set.{part}")));
-            SetTerm::new(scale, overlap, strength, worth)
-        });
-        let names = config.cues.iter().map(|cue| cue.name.clone()).collect();
-        Self { config, names, scorers, gate, set, threads: 1, pool_cap: None }
-    }
-
     /// Sets the number of threads for large pools (0 counts as 1). The result does not depend on
     /// it.
     pub fn with_threads(mut self, threads: usize) -> Self {
@@ -150,108 +107,12 @@ impl Retriever {
         scorers.sum()
     }
 
-    /// The parameters as [`RetrieverConfig::tensors`] lists them: name, shape and row-major numbers.
-    pub fn tensors(&self) -> Vec<(String, Vec<usize>, &[f32])> {
-        let parameters = self.parameters();
-        let tensors = self.config.tensors().into_iter();
-        tensors
-            .map(|(name, shape)| {
-                let values = parameters[&name];
-                (name, shape, values)
-            })
-            .collect()
-    }
-
-    /// The parameters by name.
-    pub(crate) fn parameters(&self) -> BTreeMap<String, &[f32]> {
-        let mut parameters = BTreeMap::new();
-        for (cue, scorer) in self.config.cues.iter().zip(&self.scorers) {
-            let (kind, layers) = match scorer {
-                CueScorer::Metadata(scorer) => ("layer", scorer.layers()),
-                CueScorer::Cosine(QueryAdapter::Identity) => ("adapter", &[][..]),
-                CueScorer::Cosine(
-                    QueryAdapter::Network(layers) | QueryAdapter::Residual(layers),
-                ) => ("adapter", &layers[..]),
-            };
-            for (place, layer) in layers.iter().enumerate() {
-                let prefix = format!("cue.{}.{kind}.{place}", cue.name);
-                parameters.insert(format!("{prefix}.weight"), layer.weight.as_slice());
-                parameters.insert(format!("{prefix}.bias"), layer.bias.as_slice());
-            }
-        }
-        if let Some(gate) = &self.gate {
-            parameters.insert("gate.weight".to_owned(), gate.weight());
-        }
-        let set = self.set.iter().flat_map(SetTerm::parameters);
-        parameters.extend(set.map(|(name, values)| (format!("set.{name}"), values)));
-        parameters
-    }
-
     /// λ of each cue from the statistics of its scores.
     fn weigh(&self, statistics: &[Option<Statistics>], stride: f32, weights: &mut [f32]) {
         match &self.gate {
             Some(gate) => gate.weights(statistics, stride, weights),
             None => weights[0] = if statistics[0].is_some() { 1.0 } else { 0.0 },
         }
-    }
-
-    /// What [`RecallPolicy::recall`] computes, in plain loops from the equations and with newly
-    /// allocated memory: the reference.
-    ///
-    /// # Errors
-    /// As [`RecallPolicy::recall`].
-    pub fn recall_reference(
-        &self,
-        snapshot: &Snapshot,
-        query: &RecallQuery,
-        slots: usize,
-    ) -> Result<Recall, Error> {
-        query.check(snapshot.schema())?;
-        let pool = snapshot.pool(&query.pool, self.cap(query))?;
-        let mut raw = Vec::new();
-        for (cue, scorer) in self.scorers.iter().enumerate() {
-            let index = self.config.cue_index(cue, snapshot.schema())?;
-            let embedding = query.key(&self.names[cue]);
-            let score = |id: MemoryId| match (scorer, index, embedding) {
-                (CueScorer::Metadata(scorer), ..) => {
-                    let index = id.index();
-                    let pose = snapshot.pose(index);
-                    let score = scorer.score_reference(query, snapshot.time(index), pose.as_ref());
-                    score.unwrap_or(MISSING)
-                }
-                (CueScorer::Cosine(adapter), Some(cue), Some(embedding)) => snapshot
-                    .key(cue, id.index())
-                    .map_or(MISSING, |key| key.dot(&adapter.apply_reference(embedding))),
-                _ => MISSING,
-            };
-            raw.push(pool.iter().map(score).collect::<Vec<f32>>());
-        }
-        let statistics: Vec<_> = raw.iter().map(|raw| Statistics::reference(raw)).collect();
-        let mut weights = vec![0.0; raw.len()];
-        self.weigh(&statistics, query.stride, &mut weights);
-        let record = |position: usize| raw.iter().map(|raw| raw[position]).collect::<Vec<f32>>();
-        let fused: Vec<f32> = (0..pool.len())
-            .map(|position| fuse_reference(&statistics, &weights, &record(position)))
-            .collect();
-        let mut recall = Recall::new();
-        recall.begin(&self.names);
-        recall.set_not_a_number(fused.iter().filter(|score| score.is_nan()).count());
-        for (cue, weight) in weights.iter().enumerate() {
-            recall.set_weight(cue, *weight);
-        }
-        let score = |position: usize, cue: usize| raw[cue][position];
-        if let Some(set) = &self.set {
-            let flat = raw.concat();
-            let searched = self.searched(snapshot, query, pool, &flat)?;
-            let (taken, passed) = set.select_reference(&searched, &fused, slots);
-            self.explain_set(&pool, &statistics, &taken, &passed, score, &mut recall);
-        } else {
-            for chosen in chunk_top_k_reference(&fused, self.config.chunk_size, slots) {
-                let raw = |cue: usize| score(chosen.position, cue);
-                self.explain(&pool, &statistics, chosen, raw, &mut recall);
-            }
-        }
-        Ok(recall)
     }
 
     /// What the set term reads.
