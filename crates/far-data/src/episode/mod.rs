@@ -1,23 +1,24 @@
 //! One episode, mapped: poses and times at hand, pictures and signals read when asked for.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod opening;
+mod signals;
 
-use arrow_array::types::{Float32Type, Float64Type, Int32Type, UInt16Type, UInt32Type, UInt64Type};
+pub(crate) use opening::recover;
+
+use crate::dataset_writer::audio_path;
+use crate::frame_columns::FrameColumns;
+use crate::frame_schema::column;
+use crate::{
+    Audio, DataError, DatasetDescription, Frame, FrameImage, ImageEncoding, NumericColumn, Phase,
+    Picture, Result, VisibleStates,
+};
+use arrow_array::types::UInt64Type;
 use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 use far_memory::{Displacement, Pose};
-
-use crate::arrow_file::ArrowFile;
-use crate::dataset_writer::{audio_path, episode_path};
-use crate::frame_check::FrameCheck;
-use crate::frame_columns::FrameColumns;
-use crate::frame_schema::{self, column};
-use crate::{
-    AgentState, Audio, Change, ChangeKind, DataError, DatasetDescription, EpisodeFacts,
-    EpisodeSummary, Frame, FrameImage, ImageEncoding, Mask, NumericColumn, Phase, Picture,
-    ROBOT_ACTION, Result, VisibleStates,
-};
+use opening::action;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An open episode.
 ///
@@ -41,71 +42,6 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// Opens the episode of a row of the index and checks that the two agree.
-    pub(crate) fn open(
-        folder: &Path,
-        description: Arc<DatasetDescription>,
-        summary: &EpisodeSummary,
-    ) -> Result<Self> {
-        let path = episode_path(folder, summary.id);
-        let file = open_file(&path, &description)?;
-        let mut episode = Self::from_file(file, summary.id, &path, description)?;
-        episode.folder = folder.to_path_buf();
-        episode.video = summary.facts.video.clone();
-        for (name, found, listed) in [
-            ("frames", episode.len(), summary.frames as usize),
-            ("boundary", episode.boundary, summary.boundary as usize),
-        ] {
-            if found != listed {
-                let reason = format!("`{name}` is {found} in its file, {listed} in episodes.arrow");
-                return Err(DataError::Episode { episode: summary.id, reason });
-            }
-        }
-        Ok(episode)
-    }
-
-    /// Decodes an episode from bytes in memory, with the same checks as a file on disk.
-    pub fn from_bytes(
-        bytes: Vec<u8>,
-        id: u32,
-        description: Arc<DatasetDescription>,
-    ) -> Result<Self> {
-        let path = PathBuf::from(format!("episode {id} in memory"));
-        let fields = frame_schema::fields(&description);
-        let file = ArrowFile::decode(Buffer::from_vec(bytes), &path, &fields, &[column::ACTION])?;
-        Self::from_file(file, id, &path, description)
-    }
-
-    fn from_file(
-        file: ArrowFile,
-        id: u32,
-        path: &Path,
-        description: Arc<DatasetDescription>,
-    ) -> Result<Self> {
-        let ArrowFile { batches, mut unknown, note, schema, bytes } = file;
-        unknown.retain(|name| name != ROBOT_ACTION || description.robot_action.is_none());
-        let columns = FrameColumns::new(batches);
-        if columns.len() == 0 {
-            return Err(DataError::corrupt(path, "it has no frames"));
-        }
-        let (times, poses, boundary) = trajectory(id, &columns, &description)?;
-        Ok(Self {
-            id,
-            description,
-            folder: PathBuf::new(),
-            video: None,
-            columns,
-            times,
-            poses,
-            boundary,
-            unknown,
-            note,
-            path: path.to_path_buf(),
-            schema,
-            bytes,
-        })
-    }
-
     /// The episode's id.
     pub fn id(&self) -> u32 {
         self.id
@@ -242,89 +178,6 @@ impl Episode {
         Some((self.folder.join(self.video.as_deref()?), number))
     }
 
-    /// What happened since the previous frame, as numbers into the labels.
-    pub fn events(&self, frame: usize) -> &[u16] {
-        self.columns.list::<UInt16Type>(column::EVENTS, frame)
-    }
-
-    /// How far the acted door or container is open.
-    pub fn door_fraction(&self, frame: usize) -> Option<f32> {
-        self.columns.number::<Float32Type>(column::DOOR_FRACTION, frame)
-    }
-
-    /// How the frame differs from an older state.
-    pub fn change(&self, frame: usize) -> Result<Option<Change>> {
-        let Some(kind) = self.columns.text(column::CHANGE_KIND, frame) else { return Ok(None) };
-        let wrong_kind = || {
-            let reason = format!("\"{kind}\" is not surface or container");
-            self.wrong(frame, column::CHANGE_KIND, reason)
-        };
-        let kind = ChangeKind::from_name(kind).ok_or_else(wrong_kind)?;
-        let missing = || {
-            let reason = "is null where change_kind is not".to_string();
-            self.wrong(frame, column::CHANGE_MASK, reason)
-        };
-        let mask = self.mask(column::CHANGE_MASK, frame)?.ok_or_else(missing)?;
-        let stale_frame = self.columns.unsigned(column::STALE_FRAME, frame);
-        Ok(Some(Change { kind, mask, stale_frame }))
-    }
-
-    /// Whether the frame differs from an older state, without decoding the mask.
-    pub fn is_changed(&self, frame: usize) -> bool {
-        self.columns.text(column::CHANGE_KIND, frame).is_some()
-    }
-
-    /// The second agent in a frame.
-    pub fn agent(&self, frame: usize) -> AgentState {
-        self.agent_from(column::AGENT_VISIBLE, column::AGENT_POSITION, frame)
-    }
-
-    /// The second agent `agent_lag` frames before a frame, as it was seen then.
-    pub fn agent_before(&self, frame: usize) -> AgentState {
-        self.agent_from(column::AGENT_VISIBLE_BEFORE, column::AGENT_POSITION_BEFORE, frame)
-    }
-
-    /// The second agent's pixels; `None` when it is not in view.
-    pub fn silhouette(&self, frame: usize) -> Result<Option<Mask>> {
-        self.mask(column::SILHOUETTE, frame)
-    }
-
-    /// Ids of the surfaces in view, ascending.
-    pub fn visible_faces(&self, frame: usize) -> &[u32] {
-        self.columns.list::<UInt32Type>(column::VISIBLE_FACES, frame)
-    }
-
-    /// Number of the canonical viewpoint, −1 between viewpoints.
-    pub fn pose_key(&self, frame: usize) -> i32 {
-        self.columns.number::<Int32Type>(column::POSE_KEY, frame).unwrap_or(-1)
-    }
-
-    /// States that can be told from the frame, ascending.
-    pub fn visible_states(&self, frame: usize) -> &[u64] {
-        self.columns.list::<UInt64Type>(column::VISIBLE_STATES, frame)
-    }
-
-    /// Visible states that an interaction of this episode made, ascending.
-    pub fn changed_states(&self, frame: usize) -> &[u64] {
-        self.columns.list::<UInt64Type>(column::CHANGED_STATES, frame)
-    }
-
-    /// For each state that the frame shows changed, the memories that show it as it is then or being
-    /// made so.
-    pub fn witnesses(&self, frame: usize) -> Vec<Vec<usize>> {
-        let shows = |memory: usize, state: &u64| {
-            let seen = [self.visible_states(memory), self.made_states(memory)];
-            seen.iter().any(|states| states.contains(state))
-        };
-        let of = |state| (0..self.boundary).filter(|&memory| shows(memory, state)).collect();
-        self.changed_states(frame).iter().map(of).collect()
-    }
-
-    /// States made by an interaction that can be watched in the frame, ascending.
-    pub fn made_states(&self, frame: usize) -> &[u64] {
-        self.columns.list::<UInt64Type>(column::MADE_STATES, frame)
-    }
-
     /// The whole row, with its picture as stored, without sound and without columns that the format does
     /// not know.
     pub fn frame(&self, frame: usize) -> Result<Frame> {
@@ -371,81 +224,7 @@ impl Episode {
         self.description.audio_rate.map(|_| Audio::open(&self.audio_path())).transpose()
     }
 
-    fn agent_from(&self, visible: &str, position: &str, frame: usize) -> AgentState {
-        AgentState {
-            visible: self.columns.flag(visible, frame),
-            position: self.columns.vector(position, frame).unwrap_or_default(),
-        }
-    }
-
-    fn mask(&self, column: &'static str, frame: usize) -> Result<Option<Mask>> {
-        let bytes = self.columns.bytes(column, frame);
-        bytes
-            .map(|bytes| Mask::from_png(bytes, self.description.resolution))
-            .transpose()
-            .map_err(|reason| self.wrong(frame, column, reason))
-    }
-
     pub(crate) fn wrong(&self, row: usize, column: &'static str, reason: String) -> DataError {
         DataError::Row { episode: Some(self.id), row, column, reason }
     }
-}
-
-/// What an unfinished recording knows of a complete episode: facts, frames, boundary.
-pub(crate) fn recover(
-    id: u32,
-    path: &Path,
-    description: &DatasetDescription,
-) -> Result<(EpisodeFacts, u32, u32)> {
-    let file = open_file(path, description)?;
-    let note = file.note.as_deref().unwrap_or_default();
-    let facts = serde_json::from_str(note)
-        .map_err(|error| DataError::corrupt(path, format!("its note is unreadable: {error}")))?;
-    let columns = FrameColumns::new(file.batches);
-    let (times, _, boundary) = trajectory(id, &columns, description)?;
-    Ok((facts, times.len() as u32, boundary as u32))
-}
-
-fn open_file(path: &Path, description: &DatasetDescription) -> Result<ArrowFile> {
-    let fields = frame_schema::fields(description);
-    ArrowFile::open(path, "an episode's file", &fields, &[column::ACTION])
-}
-
-fn action(columns: &FrameColumns, row: usize) -> Option<Displacement> {
-    let [forward, left, up, turn, tilt] = columns.vector(column::ACTION, row)?;
-    Some(Displacement { forward, left, up, turn, tilt })
-}
-
-/// Times, poses and boundary, checked row by row.
-fn trajectory(
-    id: u32,
-    columns: &FrameColumns,
-    description: &DatasetDescription,
-) -> Result<(Vec<f64>, Vec<Pose>, usize)> {
-    let mut check = FrameCheck::new(description, id);
-    let (mut times, mut poses) = (Vec::new(), Vec::new());
-    let mut boundary = columns.len();
-    for row in 0..columns.len() {
-        let name = columns.text(column::PHASE, row).unwrap_or_default();
-        let phase = Phase::from_name(name).ok_or_else(|| DataError::Row {
-            episode: Some(id),
-            row,
-            column: column::PHASE,
-            reason: format!("\"{name}\" is not explore or return"),
-        })?;
-        let pose = description.poses.then(|| Pose {
-            position: columns.vector(column::POSITION, row).unwrap_or([f32::NAN; 3]),
-            rotation: columns.vector(column::ROTATION, row).unwrap_or([f32::NAN; 4]),
-        });
-        let time = columns.number::<Float64Type>(column::TIME, row).unwrap_or(f64::NAN);
-        let mut frame = Frame::new(time, pose, phase, FrameImage::Absent);
-        frame.action = action(columns, row);
-        check.next_pose(&frame)?;
-        if phase == Phase::Return {
-            boundary = boundary.min(row);
-        }
-        times.push(time);
-        poses.extend(pose);
-    }
-    Ok((times, poses, boundary))
 }
