@@ -23,7 +23,7 @@ from far_memory.evaluation import Steps
 from far_memory.torch import FutureAware, Retriever
 from far_memory.worlds import record
 
-PATCH, CHANNELS, WIDTH, HEADS, LAYERS, K = 8, 16, 64, 4, 3, 2
+PATCH, CHANNELS, WIDTH, HEADS, LAYERS, K = 8, 8, 64, 4, 3, 2
 
 
 class Tokenizer:
@@ -168,7 +168,7 @@ def train(walks: list[Walk], model: WorldModel, steps: int, batch: int, seed: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    usual = {"folder": Path("runs/own"), "variant": "static", "episodes": 280, "steps": 4500, "batch": 32, "clips": 24, "size": 32, "seed": 1}
+    usual = {"folder": Path("runs/own"), "variant": "static", "episodes": 280, "steps": 4500, "batch": 32, "clips": 56, "size": 32, "seed": 1}
     for name, value in usual.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()
