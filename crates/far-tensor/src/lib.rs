@@ -35,7 +35,6 @@
 mod arena;
 mod buffer;
 mod checkpoint;
-mod checkpoint_checksum;
 mod copy_rate;
 mod cuda;
 mod device;

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 /// The note that holds the checksum.
-pub(crate) const CHECKSUM: &str = "checksum";
+pub(super) const CHECKSUM: &str = "checksum";
 
 /// A checksum being computed: all notes first, then tensors in the order of their names.
-pub(crate) struct Checksum(u32);
+pub(super) struct Checksum(u32);
 
 impl Checksum {
     /// Begins with the notes, of which the checksum's own does not count.
-    pub(crate) fn new(notes: &BTreeMap<String, String>) -> Self {
+    pub(super) fn new(notes: &BTreeMap<String, String>) -> Self {
         let mut checksum = Self(0);
         for (key, note) in notes.iter().filter(|(key, _)| *key != CHECKSUM) {
             checksum.add(key.as_bytes());
@@ -24,7 +24,7 @@ impl Checksum {
     }
 
     /// Adds a tensor.
-    pub(crate) fn tensor(&mut self, name: &str, kind: &str, shape: &[usize], bytes: &[u8]) {
+    pub(super) fn tensor(&mut self, name: &str, kind: &str, shape: &[usize], bytes: &[u8]) {
         self.add(name.as_bytes());
         self.add(kind.as_bytes());
         shape.iter().for_each(|extent| self.add(&(*extent as u64).to_le_bytes()));
@@ -38,7 +38,7 @@ impl Checksum {
     }
 
     /// The digits.
-    pub(crate) fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         format!("{:08x}", self.0)
     }
 }
