@@ -7,6 +7,12 @@
 //!
 //! [`ArenaBuilder::set_rate`]: crate::ArenaBuilder::set_rate
 
+mod config;
+#[cfg(test)]
+mod tests;
+
+pub use config::AdamWConfig;
+
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, Precision, UpdatePlaces};
 use crate::gradient::Gradients;
@@ -15,52 +21,6 @@ use crate::storage::Storage;
 use crate::vectorize::{fused, lane_sum, vectorized};
 use crate::{Error, Parameters, Result};
 use std::ops::Range;
-
-/// The settings of [`AdamW`]; the defaults are the paper's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdamWConfig {
-    /// Learning rate η after warm-up. Paper: 1e-4.
-    pub learning_rate: f32,
-    /// Decay β₁ of the first moment. DiT: 0.9.
-    pub first_decay: f32,
-    /// Decay β₂ of the second moment. DiT: 0.999.
-    pub second_decay: f32,
-    /// ε added to the root of the second moment. Paper: 1e-6.
-    pub epsilon: f32,
-    /// Decoupled weight decay λ. Paper: 0.
-    pub weight_decay: f32,
-    /// Largest global gradient norm; `None` does not clip. Paper: 1.
-    pub clip: Option<f32>,
-    /// Updates over which the rate rises linearly; 0 for none. Paper: 5,000.
-    pub warm_up: u64,
-    /// Fraction of the rate at the first update of the warm-up. Paper: 0.2.
-    pub warm_up_from: f32,
-    /// Updates at whose end the rate has fallen to zero, along half a cosine; `None` keeps it. Paper: kept.
-    pub cosine_until: Option<u64>,
-    /// Decay d of the moving average of the parameters; `None` for no average. Paper: 0.9999.
-    pub average_decay: Option<f32>,
-    /// Whether the average's decay starts as (1 + n)/(10 + n), so that in short runs it is not
-    /// mostly initialization.
-    pub average_warm_up: bool,
-}
-
-impl Default for AdamWConfig {
-    fn default() -> Self {
-        Self {
-            learning_rate: 1e-4,
-            first_decay: 0.9,
-            second_decay: 0.999,
-            epsilon: 1e-6,
-            weight_decay: 0.0,
-            clip: Some(1.0),
-            warm_up: 5_000,
-            warm_up_from: 0.2,
-            cosine_until: None,
-            average_decay: Some(0.9999),
-            average_warm_up: true,
-        }
-    }
-}
 
 /// Result of an update.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,27 +83,6 @@ impl AdamW {
         (&mut self.updates, buffers)
     }
 
-    /// The learning rate of update `number`, from 1.
-    fn rate(&self, number: u64) -> f32 {
-        let AdamWConfig { learning_rate, warm_up, warm_up_from, cosine_until, .. } = self.config;
-        let left = cosine_until.map_or(1.0, |end| {
-            let progress = ((number - 1) as f64 / end.max(1) as f64).min(1.0);
-            (0.5 + 0.5 * (std::f64::consts::PI * progress).cos()) as f32
-        });
-        if number > warm_up || warm_up == 0 {
-            return learning_rate * left;
-        }
-        let progress = (number - 1) as f32 / warm_up as f32;
-        learning_rate * left * (warm_up_from + (1.0 - warm_up_from) * progress)
-    }
-
-    /// The average's decay after update `number`.
-    fn average_decay(&self, number: u64) -> f32 {
-        let decay = self.config.average_decay.unwrap_or(0.0);
-        let early = (1.0 + number as f32) / (10.0 + number as f32);
-        if self.config.average_warm_up { decay.min(early) } else { decay }
-    }
-
     /// Applies the accumulated gradients and clears them.
     ///
     /// # Errors
@@ -155,7 +94,7 @@ impl AdamW {
         gradients: &mut Gradients,
     ) -> Result<Update> {
         let number = self.updates + 1;
-        let learning_rate = self.rate(number);
+        let learning_rate = self.config.rate(number);
         let norm = match gradients.gpu() {
             Some(cuda) => self.update_on(&cuda, parameters, gradients, number)?,
             None => self.update_here(parameters, gradients, number)?,
@@ -170,7 +109,7 @@ impl AdamW {
         if !norm.is_finite() {
             return Err(Error::non_finite("gradient norm", norm, None));
         }
-        let learning_rate = self.rate(number);
+        let learning_rate = self.config.rate(number);
         let clip = match self.config.clip {
             // The same small number as in PyTorch.
             Some(clip) if norm > f64::from(clip) => (f64::from(clip) / (norm + 1e-6)) as f32,
@@ -185,7 +124,7 @@ impl AdamW {
             step: (f64::from(learning_rate) / correction(self.config.first_decay)) as f32,
             root: (1.0 / correction(self.config.second_decay).sqrt()) as f32,
             decay: learning_rate * self.config.weight_decay,
-            average: 1.0 - self.average_decay(number),
+            average: 1.0 - self.config.average_decay(number),
         })
     }
 
@@ -332,145 +271,5 @@ vectorized! {
         for (average, value) in average.iter_mut().zip(values) {
             *average = fused::<FUSED>(share, *value - *average, *average);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{assert_close, normal};
-    use crate::{ArenaBuilder, Initialization};
-
-    /// The formula, one value at a time, in double precision.
-    fn reference(
-        config: AdamWConfig,
-        start: &[f32],
-        gradients: &[Vec<f32>],
-    ) -> (Vec<f32>, Vec<f32>) {
-        let mut theta: Vec<f64> = start.iter().map(|x| f64::from(*x)).collect();
-        let mut average = theta.clone();
-        let (mut m, mut v) = (vec![0.0; start.len()], vec![0.0; start.len()]);
-        for (index, gradient) in gradients.iter().enumerate() {
-            let t = index as i32 + 1;
-            let norm = gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
-            let clip = config.clip.map_or(1.0, |clip| (f64::from(clip) / norm).min(1.0));
-            let progress = (index as f64 / config.warm_up.max(1) as f64).min(1.0);
-            let from = f64::from(config.warm_up_from);
-            let mut rate = f64::from(config.learning_rate) * (from + (1.0 - from) * progress);
-            if let Some(end) = config.cosine_until {
-                let angle = std::f64::consts::PI * (index as f64 / end as f64).min(1.0);
-                rate *= (1.0 + angle.cos()) / 2.0;
-            }
-            let (b1, b2) = (f64::from(config.first_decay), f64::from(config.second_decay));
-            let decay = f64::from(config.average_decay.unwrap_or(0.0))
-                .min((1 + t) as f64 / (10 + t) as f64);
-            for i in 0..theta.len() {
-                let g = clip * f64::from(gradient[i]);
-                m[i] = b1 * m[i] + (1.0 - b1) * g;
-                v[i] = b2 * v[i] + (1.0 - b2) * g * g;
-                let size = (v[i] / (1.0 - b2.powi(t))).sqrt() + f64::from(config.epsilon);
-                theta[i] *= 1.0 - rate * f64::from(config.weight_decay);
-                theta[i] -= rate * (m[i] / (1.0 - b1.powi(t))) / size;
-                average[i] = decay * average[i] + (1.0 - decay) * theta[i];
-            }
-        }
-        (theta.iter().map(|x| *x as f32).collect(), average.iter().map(|x| *x as f32).collect())
-    }
-
-    #[test]
-    fn updates_match_the_reference() {
-        // The second falls to zero before the last update.
-        for cosine_until in [None, Some(7)] {
-            updates_match(AdamWConfig {
-                learning_rate: 0.01,
-                weight_decay: 0.1,
-                warm_up: 4,
-                cosine_until,
-                ..AdamWConfig::default()
-            });
-        }
-    }
-
-    fn updates_match(config: AdamWConfig) {
-        let mut builder = ArenaBuilder::new("toy");
-        builder.parameter("a", [32], Initialization::Normal(1.0));
-        let mut parameters = builder.build(3);
-        let start = parameters.values().to_vec();
-        let mut optimizer = AdamW::new(config, &parameters);
-        let mut gradients = parameters.gradients();
-        let steps: Vec<Vec<f32>> = (0..8)
-            .map(|step| normal([32], 40 + step).values().iter().map(|g| g * 0.5).collect())
-            .collect();
-        for step in &steps {
-            gradients.completed().copy_from_slice(step);
-            optimizer.update(&mut parameters, &mut gradients).unwrap();
-        }
-        let (theta, average) = reference(config, &start, &steps);
-        assert_close(parameters.values(), &theta, 2e-6);
-        assert_close(optimizer.average().unwrap(), &average, 2e-6);
-    }
-
-    /// Trains arenas separately with the same gradients, which no clipping couples.
-    fn train(mut arenas: Vec<(Parameters, f32)>, steps: u64) -> Vec<(Vec<f32>, Vec<f32>)> {
-        let trained = arenas.iter_mut().map(|(parameters, learning_rate)| {
-            let config = AdamWConfig {
-                learning_rate: *learning_rate,
-                weight_decay: 0.1,
-                warm_up: 2,
-                clip: None,
-                ..AdamWConfig::default()
-            };
-            let mut optimizer = AdamW::new(config, parameters);
-            let mut gradients = parameters.gradients();
-            for step in 0..steps {
-                let noise = normal([parameters.values().len()], step);
-                gradients.completed().copy_from_slice(noise.values());
-                optimizer.update(parameters, &mut gradients).unwrap();
-            }
-            (parameters.values().to_vec(), optimizer.average().unwrap().to_vec())
-        });
-        trained.collect()
-    }
-
-    #[test]
-    fn a_rate_of_its_own_is_an_optimizer_of_its_own() {
-        // Longer than a piece of work, so that boundaries of both kinds are crossed.
-        let lengths = [GRAIN - 37, 50, 2 * GRAIN + 5, 21];
-        let arena = |rates: [f32; 4]| {
-            let mut builder = ArenaBuilder::new("toy");
-            for (place, (length, rate)) in lengths.into_iter().zip(rates).enumerate() {
-                let begin = Initialization::Normal(1.0);
-                let id = builder.parameter(format!("p{place}"), [length], begin);
-                builder.set_rate(id, rate);
-            }
-            builder.build(3)
-        };
-        let mixed = arena([1.0, 20.0, 1.0, 0.0]);
-        let ranges: Vec<_> = mixed.entries.iter().map(|entry| entry.range.clone()).collect();
-        let start = mixed.values().to_vec();
-        let found = train(vec![(mixed, 1e-3), (arena([1.0; 4]), 1e-3), (arena([1.0; 4]), 2e-2)], 5);
-        let [mixed, slow, fast] = &found[..] else { unreachable!("three were trained") };
-        for (range, like) in ranges.iter().zip([slow, fast, slow]) {
-            assert_close(&mixed.0[range.clone()], &like.0[range.clone()], 1e-6);
-            assert_close(&mixed.1[range.clone()], &like.1[range.clone()], 1e-6);
-        }
-        assert_eq!(mixed.0[ranges[0].clone()], slow.0[ranges[0].clone()], "untouched bits");
-        assert_eq!(mixed.0[ranges[3].clone()], start[ranges[3].clone()], "rate 0 keeps");
-    }
-
-    #[test]
-    fn a_non_finite_gradient_changes_nothing() {
-        let mut builder = ArenaBuilder::new("toy");
-        builder.parameter("a", [4], Initialization::One);
-        let mut parameters = builder.build(3);
-        let mut optimizer = AdamW::new(AdamWConfig::default(), &parameters);
-        let mut gradients = parameters.gradients();
-        gradients.completed()[2] = f32::INFINITY;
-        assert!(matches!(
-            optimizer.update(&mut parameters, &mut gradients),
-            Err(Error::NonFinite { .. })
-        ));
-        assert_eq!(parameters.values()[..4], [1.0; 4]);
-        assert_eq!(optimizer.updates(), 0);
     }
 }
