@@ -2,8 +2,9 @@
 //! never so that a room can no longer be crossed.
 
 use super::finish::{Kit, Taste};
-use super::furniture::{Piece, Workshop};
+use super::furniture::Workshop;
 use super::ground::Ground;
+use super::piece::Piece;
 use super::plan::{CELL, Door, Plan, RoomKind, Space};
 use crate::Prop;
 use crate::grid::index_in;

@@ -5,8 +5,10 @@
 //! sources; `v1` scans only at both ends of the exploration, `v2` also on the way. The return is
 //! the same in both, frame by frame and sample by sample.
 
+mod decoration;
 mod episode;
 mod finish;
+mod fixture;
 mod furnish;
 mod furniture;
 mod ground;
@@ -14,6 +16,7 @@ mod house;
 mod lattice;
 mod map;
 mod passage;
+mod piece;
 mod plan;
 mod route;
 mod source;
