@@ -57,18 +57,21 @@ pub use tokenizer::{
     PatchPcaConfig, Precomputed, PrecomputedConfig, TaesdLosses, TaesdStructure, TaesdTraining,
     Tokenizer, VitVaeStructure, area_resize,
 };
-pub use world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
+pub use world_model::block::{Block, Grouping};
+pub use world_model::block_config::{BlockConfig, ModulationStart};
 pub use world_model::condition_scale::{ConditionScale, POSE_FEATURES};
 pub use world_model::config::{ContextAttention, DitConfig, PredictionKind};
-pub use world_model::context::{ContextBatch, FrameCondition, PredictionQuery, Remembered};
+pub use world_model::context::{ContextBatch, Remembered};
 pub use world_model::context_builder::ContextBuilder;
 pub use world_model::ddim::{DdimConfig, DdimStep, Spacing};
 pub use world_model::dit_world_model::{DitSetting, DitWorldModel, FrozenDit};
 pub use world_model::extension::goal_state::detector::{Firing, LatentDetector};
 pub use world_model::extension::goal_state::detector_training::LatentDetectorConfig;
 pub use world_model::extension::goal_warp::{GoalWarp, LinearPatches};
+pub use world_model::frame_condition::FrameCondition;
 pub use world_model::interface::{Perturbations, TrainableWorldModel, WorldModel};
 pub use world_model::parameter_count::{ParameterCount, ParameterPart};
+pub use world_model::prediction_query::PredictionQuery;
 pub use world_model::signal::{Channel, FrameSignals, SignalLayout};
 pub use world_model::signal_column::ConditioningConfig;
 pub use world_model::token_dit::{TokenDit, TokenDitConfig};

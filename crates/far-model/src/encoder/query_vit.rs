@@ -11,7 +11,8 @@
 
 use crate::layer::Linear;
 use crate::layer::Pass;
-use crate::world_model::block::{Block, BlockConfig, Grouping, ModulationStart};
+use crate::world_model::block::{Block, Grouping};
+use crate::world_model::block_config::{BlockConfig, ModulationStart};
 use crate::{ActionFeatures, Error, LatentShape, Result};
 use far_tensor::{
     Activation, ArenaBuilder, Initialization, Modulation, ParameterId, Tensor, position_table,

@@ -3,45 +3,14 @@
 //! Poses are re-centered on the current frame and, again, on the goal's, at every prediction; the
 //! current frame is the identity of the first, the target of the second. Times count from now.
 
+use crate::world_model::frame_condition::{ContextFrame, FrameCondition, Goal};
 use crate::world_model::signal::{FrameSignals, SignalLayout};
-use crate::{ConditionScale, Error, LatentShape, POSE_FEATURES, Result};
-use far_memory::{Displacement, Pose};
+use crate::{ConditionScale, Error, LatentShape, POSE_FEATURES, PredictionQuery, Result};
+use far_memory::Pose;
 use std::borrow::Cow;
 
 /// A pose in the axes of the camera that has it: what memories without a pose get.
 const ON_THE_SPOT: Pose = Pose { position: [0.0; 3], rotation: [1.0, 0.0, 0.0, 0.0] };
-
-/// The present and where it leads, without what will be seen there.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PredictionQuery<'a> {
-    /// The time now, in seconds.
-    pub time: f64,
-    /// The current camera.
-    pub pose: Pose,
-    /// The camera at the goal.
-    pub goal: Pose,
-    /// Seconds to the goal.
-    pub stride: f32,
-    /// What else is known of the way to the goal.
-    pub action: Vec<f32>,
-    /// The signals of the current frame.
-    pub present: FrameSignals<'a>,
-    /// What the goal's viewpoint has beyond its pose.
-    pub goal_viewpoint: &'a [f32],
-}
-
-impl PredictionQuery<'_> {
-    /// A query without further signals.
-    pub fn new(time: f64, pose: Pose, goal: Pose, stride: f32) -> Self {
-        let (action, present) = (Vec::new(), FrameSignals::default());
-        Self { time, pose, goal, stride, action, present, goal_viewpoint: &[] }
-    }
-
-    /// The action: the goal in the level frame of the current camera.
-    pub fn action(&self) -> Displacement {
-        self.goal.displacement_from(&self.pose)
-    }
-}
 
 /// A memory as the world model reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,37 +23,6 @@ pub struct Remembered<'a> {
     pub latent: &'a [f32],
     /// Its further signals.
     pub signals: FrameSignals<'a>,
-}
-
-/// Where and when one frame of a context lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct FrameCondition {
-    /// Its pose from the current frame.
-    pub from_current: [f32; POSE_FEATURES],
-    /// Its pose from the goal.
-    pub from_goal: [f32; POSE_FEATURES],
-    /// Its time after the current frame, in units of time; memories have negative ones.
-    pub time: f32,
-}
-
-/// The conditioning of one context frame.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ContextFrame<'a> {
-    pub(crate) condition: &'a FrameCondition,
-    /// The offset of its viewpoint from the goal's, beyond the pose.
-    pub(crate) viewpoint: &'a [f32],
-    /// What was observed in it.
-    pub(crate) state: &'a [f32],
-}
-
-/// The conditioning of one target, as far as it is known before it is seen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Goal<'a> {
-    pub(crate) condition: &'a FrameCondition,
-    /// Time to it, in units of time.
-    pub(crate) stride: f32,
-    /// What else is known of the way there.
-    pub(crate) action: &'a [f32],
 }
 
 /// Contexts of several predictions, all with the same number of slots; empty slots are masked.

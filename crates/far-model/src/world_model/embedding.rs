@@ -6,7 +6,8 @@
 
 use crate::layer::Linear;
 use crate::layer::Pass;
-use crate::world_model::context::{ContextBatch, FrameCondition};
+use crate::world_model::context::ContextBatch;
+use crate::world_model::frame_condition::FrameCondition;
 use crate::world_model::signal::Channel;
 use crate::{POSE_FEATURES, SignalLayout};
 use far_tensor::{Activation, ArenaBuilder, Initialization, ParameterId, Result, Tensor};

@@ -13,7 +13,8 @@
 
 use crate::layer::Linear;
 use crate::layer::Pass;
-use crate::world_model::block::{Block, BlockConfig, Entered, Grouping};
+use crate::world_model::block::{Block, Entered, Grouping};
+use crate::world_model::block_config::BlockConfig;
 use crate::world_model::config::DitConfig;
 use crate::world_model::embedding::FrameEmbedding;
 use crate::world_model::extension::copy_head::CopyHead;

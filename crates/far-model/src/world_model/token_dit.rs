@@ -5,7 +5,8 @@
 
 use crate::layer::Linear;
 use crate::layer::Pass;
-use crate::world_model::block::{Block, BlockConfig, Grouping};
+use crate::world_model::block::{Block, Grouping};
+use crate::world_model::block_config::BlockConfig;
 use far_tensor::{Activation, ArenaBuilder, Initialization, Result, Tensor};
 
 /// The settings of a [`TokenDit`].

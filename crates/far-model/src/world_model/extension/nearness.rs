@@ -1,7 +1,8 @@
 //! Which view counts: how near the goal each frame of a context was seen, whether a newer one was, and
 //! which three are held against each other.
 
-use crate::world_model::context::{ContextBatch, ContextFrame};
+use crate::world_model::context::ContextBatch;
+use crate::world_model::frame_condition::ContextFrame;
 use std::ops::Range;
 
 /// Views whose distances from the goal differ by less, in units, are from as near.
@@ -101,7 +102,7 @@ fn newest<'a>(views: impl Iterator<Item = &'a View>) -> Option<&'a View> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world_model::context::FrameCondition;
+    use crate::world_model::frame_condition::FrameCondition;
     use crate::{
         ConditionScale, FrameSignals, LatentShape, PredictionQuery, Remembered, SignalLayout,
     };

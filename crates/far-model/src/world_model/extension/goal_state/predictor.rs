@@ -8,7 +8,8 @@
 
 use crate::layer::Linear;
 use crate::layer::Pass;
-use crate::world_model::context::{ContextBatch, ContextFrame, FrameCondition, Goal};
+use crate::world_model::context::ContextBatch;
+use crate::world_model::frame_condition::{ContextFrame, FrameCondition, Goal};
 use crate::{POSE_FEATURES, SignalLayout};
 use far_tensor::{ArenaBuilder, Attention, Initialization, Result, Tensor};
 use std::ops::Range;
