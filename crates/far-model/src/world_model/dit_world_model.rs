@@ -3,8 +3,9 @@
 use crate::architecture::{architecture, difference, is_same};
 use crate::layer::Pass;
 use crate::world_model::config::DitConfig;
-use crate::world_model::diffusion::{DitDiffusion, TrainingBatch, ranges};
+use crate::world_model::diffusion::{DitDiffusion, ranges};
 use crate::world_model::network::DitNetwork;
+use crate::world_model::training_batch::TrainingBatch;
 use crate::{
     ConditionScale, ContextBatch, DdimConfig, Error, Futures, GoalWarp, LatentShape,
     ParameterCount, Perturbations, Result, SignalLayout, TrainableWorldModel, WorldModel,

@@ -8,7 +8,7 @@
 //! | the whole forward pass, plainly: read this first | `reference` |
 //! | the network | `config`, `block_config`, `block`, `network` |
 //! | its fast paths: contexts read once, rows shared | `shared_context`, `noisy_target`, `row_index`, `modulation_table` |
-//! | losses and sampling | `diffusion`, `ddim` |
+//! | losses and sampling | `training_batch`, `diffusion`, `sampling`, `ddim` |
 //! | the network as a world model | `dit_world_model`, `parameter_count` |
 //! | parts that serve one setting | `extension` |
 
@@ -33,7 +33,9 @@ pub(crate) mod prediction_query;
 #[cfg(test)]
 pub(crate) mod reference;
 pub(crate) mod row_index;
+mod sampling;
 pub(crate) mod shared_context;
 pub(crate) mod signal;
 pub(crate) mod signal_column;
 pub(crate) mod token_dit;
+mod training_batch;
