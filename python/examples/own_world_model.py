@@ -3,7 +3,7 @@
 Records villages, trains a small latent world model together with its recall, judges learned recall against all rules on
 villages it has not seen, and writes results.json and a page to look at.
 
-    python own_world_model.py --folder runs/own            # about nine minutes
+    python own_world_model.py --folder runs/own            # about eight minutes
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ fn is_optional(key: &str) -> bool {
     own.peek().is_some() && own.all(|one| one.optional)
 }
 
-fn joined(prefix: &str, name: &str) -> String {
+/// A key below a table's.
+pub(super) fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 

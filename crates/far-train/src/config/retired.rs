@@ -2,6 +2,7 @@
 //!
 //! Configurations of older versions are refused by these names instead of as typing errors.
 
+use super::layer::joined;
 use crate::{Error, Result};
 use toml::{Table, Value};
 
@@ -85,7 +86,7 @@ pub(super) fn refuse(table: &Table, origin: &str) -> Result<()> {
 
 fn collect(table: &Table, prefix: &str, found: &mut Vec<(String, &'static str)>) {
     for (name, value) in table {
-        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let key = joined(prefix, name);
         match (RETIRED.iter().find(|(retired, _)| *retired == key), value) {
             (Some((_, reason)), _) => found.push((key, reason)),
             (None, Value::Table(inner)) => collect(inner, &key, found),
