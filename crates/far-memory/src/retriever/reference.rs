@@ -7,11 +7,11 @@ use crate::standardization::{MISSING, Statistics};
 use crate::{Error, MemoryId, Recall, RecallQuery, Snapshot};
 
 impl Retriever {
-    /// What [`RecallPolicy::recall`] computes, in plain loops from the equations and with newly
+    /// What [`crate::RecallPolicy::recall`] computes, in plain loops from the equations and with newly
     /// allocated memory: the reference.
     ///
     /// # Errors
-    /// As [`RecallPolicy::recall`].
+    /// As [`crate::RecallPolicy::recall`].
     pub fn recall_reference(
         &self,
         snapshot: &Snapshot,

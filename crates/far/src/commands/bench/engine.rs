@@ -113,8 +113,40 @@ impl Engine {
         }
     }
 
-    /// The most memory that tensors held on a GPU since the peak was last forgotten, in bytes.
-    pub fn peak(&self) -> Option<usize> {
-        self.device.memory().map(|memory| memory.peak)
+    /// Writes down what tensors held on a GPU: the most since the peak was last forgotten, what stays between
+    /// runs, and what was taken from the GPU for them.
+    pub fn note_memory(&self, line: &mut Value) {
+        if let Some(memory) = self.device.memory() {
+            line["peak_bytes"] = json!(memory.peak);
+            line["kept_bytes"] = json!(memory.in_use);
+            line["reserved_bytes"] = json!(memory.reserved);
+        }
+    }
+}
+
+/// The line of a table about what [`Engine::note_memory`] wrote down; none on a CPU.
+pub fn memory_line(line: &Value) -> Option<String> {
+    let gigabytes = |key: &str| line[key].as_f64().map(|bytes| bytes / 1e9);
+    let (peak, kept) = (gigabytes("peak_bytes")?, gigabytes("kept_bytes")?);
+    let reserved = gigabytes("reserved_bytes")?;
+    let label = "most memory held";
+    Some(format!(
+        "  {label:<18}{peak:>9.3} GB: {kept:.3} that stays, {:.3} while it runs; {reserved:.3} taken from the GPU",
+        peak - kept
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_in_its_parts() {
+        let mut line = json!({ "peak_bytes": 16_396_000_000u64, "kept_bytes": 2_100_000_000u64 });
+        assert_eq!(memory_line(&line), None, "nothing is told by halves");
+        line["reserved_bytes"] = json!(17_000_000_000u64);
+        let expected = "  most memory held     16.396 GB: 2.100 that stays, 14.296 while it runs; 17.000 taken from the GPU";
+        assert_eq!(memory_line(&line).as_deref(), Some(expected));
+        assert_eq!(memory_line(&json!({})), None);
     }
 }

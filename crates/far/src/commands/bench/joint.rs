@@ -1,6 +1,6 @@
 //! `far bench joint`: the whole step of Algorithm 1, in parts, and its floor.
 
-use super::engine::{Engine, EngineArguments};
+use super::engine::{Engine, EngineArguments, memory_line};
 use super::joint_data::JointData;
 use super::json_peer::{self, load_average, median};
 use crate::commands::train::{explain, preparation};
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         rounds.push(round()?);
     }
     bar.finish_and_clear();
-    line["peak_bytes"] = json!(engine.peak());
+    engine.note_memory(&mut line);
     rounds.sort_by_key(|round| round.elapsed);
     let middle = &rounds[rounds.len() / 2];
     let [updates, credits] = ALONE;
@@ -179,9 +179,7 @@ fn conclude(arguments: &Arguments, line: &Value, round: &StepTable) {
         number(&line["over_alone"]),
         1e3 * number(&line["alone_s"])
     );
-    if let Some(peak) = line["peak_bytes"].as_f64() {
-        println!("  {:<18}{:>9.3} GB", "most memory held", peak / 1e9);
-    }
+    memory_line(line).iter().for_each(|line| println!("{line}"));
     if let Some(ratio) = line["ratio"].as_f64() {
         let peer = &line["peer"];
         println!(

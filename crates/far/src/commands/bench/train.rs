@@ -1,6 +1,6 @@
 //! `far bench train`: forward, backward and AdamW of the world model's network.
 
-use super::engine::{Engine, EngineArguments};
+use super::engine::{Engine, EngineArguments, memory_line};
 use super::json_peer::{self, load_average, median};
 use super::kernel_table::KernelTable;
 use super::network_shape::NetworkShape;
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     line["median_s"] = json!(best);
     line["min_s"] = json!(fastest);
     line["first_step_s"] = json!(runner.first);
-    line["peak_bytes"] = json!(engine.peak());
+    engine.note_memory(&mut line);
     line["round_medians_s"] = json!(medians);
     line["load_average"] = json!(load_average());
     let parameters = runner.network.trained.parameters.count();
@@ -166,9 +166,7 @@ fn print_table(line: &Value) {
     println!("  the first one     {:>9.2} ms", 1e3 * number("first_step_s"));
     println!("  rate              {:>9.1} GFLOP/s", number("gflops"));
     Yardstick::print(line);
-    if let Some(peak) = line["peak_bytes"].as_f64() {
-        println!("  most memory held  {:>9.3} GB", peak / 1e9);
-    }
+    memory_line(line).iter().for_each(|line| println!("{line}"));
     if line["ratio"].is_number() {
         let peer = &line["peer"];
         println!(

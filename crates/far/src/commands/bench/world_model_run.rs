@@ -1,7 +1,7 @@
 //! Predictions of a world model under the clock: what `far bench utility` and `far bench rollout`
 //! share.
 
-use super::engine::{Engine, EngineArguments};
+use super::engine::{Engine, EngineArguments, memory_line};
 use super::json_peer::median;
 use super::kernel_table::KernelTable;
 use clap::ValueEnum;
@@ -67,7 +67,7 @@ pub fn measure<T>(
     line["min_s"] = json!(times.iter().copied().fold(f64::INFINITY, f64::min));
     line["first_s"] = json!(first);
     line["runs"] = json!(times.len());
-    line["peak_bytes"] = json!(engine.peak());
+    engine.note_memory(line);
     Ok(middle)
 }
 
@@ -107,9 +107,7 @@ fn print(line: &Value, table: Option<&KernelTable>, run: &str) {
     println!("  median            {:>9.2} ms", 1e3 * number("median_s"));
     println!("  the first one     {:>9.2} ms", 1e3 * number("first_s"));
     super::yardstick::Yardstick::print(line);
-    if let Some(peak) = line["peak_bytes"].as_f64() {
-        println!("  most memory held  {:>9.3} GB", peak / 1e9);
-    }
+    memory_line(line).iter().for_each(|line| println!("{line}"));
     if let Some(factor) = line["factor_over_joint"].as_f64() {
         println!("  against joint     {factor:>9.2} × as fast");
     }
